@@ -1,0 +1,10 @@
+"""kube-controller-manager in Python.
+
+The rooms, top to bottom; imports point down only and import-linter holds it:
+
+``cli`` → ``devcluster`` → ``app`` → ``registry`` → ``controllers`` → ``control``
+→ ``runtime`` → ``serving`` → ``informers`` → ``client`` → ``workqueue``
+→ ``observability`` → ``options`` → ``api`` → ``clock`` and ``version``.
+
+Each package's ``__init__`` says what belongs there and what must never enter.
+"""

@@ -1,0 +1,158 @@
+"""The apps group (apps/v1): deployments and replica sets."""
+
+from msgspec import Raw
+from msgspec.structs import force_setattr
+
+from controller_manager.api.intstr import IntOrString
+from controller_manager.api.meta import APIStruct, ObjectMeta
+from controller_manager.api.selectors import LabelSelector
+
+APPS_V1 = "apps/v1"
+
+POD_TEMPLATE_HASH = "pod-template-hash"
+"""The label that tells the pods of one template from those of the others."""
+
+
+class PodTemplateSpec(APIStruct):
+    """A pod template; its spec is carried as bytes, unread and complete."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Raw = Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        """Cut the bytes out of the message that they were decoded from.
+
+        A view would keep the whole buffer alive, up to a page of 500 objects.
+        """
+        force_setattr(self, "spec", self.spec.copy())
+
+
+class RollingUpdateDeployment(APIStruct):
+    """How far a rolling update may stray from the wanted size."""
+
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
+
+
+class DeploymentStrategy(APIStruct):
+    """How old pods are replaced by new ones."""
+
+    type: str = ""
+    rolling_update: RollingUpdateDeployment | None = None
+
+
+class DeploymentSpec(APIStruct):
+    """All of a deployment's spec."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+    paused: bool = False
+    progress_deadline_seconds: int | None = None
+
+
+class DeploymentCondition(APIStruct):
+    """One condition of a deployment."""
+
+    type: str = ""
+    status: str = ""
+    last_update_time: str | None = None
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class DeploymentStatus(APIStruct):
+    """All of a deployment's status."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+    terminating_replicas: int | None = None
+    conditions: tuple[DeploymentCondition, ...] | None = None
+    collision_count: int | None = None
+
+
+class Deployment(APIStruct):
+    """A deployment, complete but for managedFields."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class ReplicaSetSpec(APIStruct):
+    """All of a replica set's spec."""
+
+    replicas: int | None = None
+    min_ready_seconds: int = 0
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ReplicaSetCondition(APIStruct):
+    """One condition of a replica set."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class ReplicaSetStatus(APIStruct):
+    """All of a replica set's status."""
+
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    terminating_replicas: int | None = None
+    observed_generation: int = 0
+    conditions: tuple[ReplicaSetCondition, ...] | None = None
+
+
+class ReplicaSet(APIStruct):
+    """A replica set, complete but for managedFields."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
+
+
+class ScaleSpec(APIStruct):
+    """The size that is wanted."""
+
+    replicas: int = 0
+
+
+class ScaleStatus(APIStruct):
+    """The size that is observed, and the pods it counts."""
+
+    replicas: int = 0
+    selector: str = ""
+
+
+class Scale(APIStruct):
+    """The scale subresource (autoscaling/v1)."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScaleSpec = ScaleSpec()
+    status: ScaleStatus = ScaleStatus()
+
+
+def desired_replicas(obj: Deployment | ReplicaSet) -> int:
+    """Return the wanted size; the API defaults an absent one to 1."""
+    return 1 if obj.spec.replicas is None else obj.spec.replicas

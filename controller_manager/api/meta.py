@@ -1,0 +1,201 @@
+"""Object and list metadata (k8s.io/apimachinery/pkg/apis/meta/v1)."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+_EMPTY: Final[Mapping[str, str]] = {}
+
+
+class APIStruct(
+    Struct,
+    frozen=True,
+    gc=False,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+):
+    """Base of all wire types: immutable, invisible to the garbage collector.
+
+    Every field has a default, because an API server may leave out any of them;
+    where Go can emit ``null`` the type says ``| None``.
+    """
+
+
+class OwnerReference(APIStruct):
+    """One owner of an object; the one with `controller` set manages it."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(APIStruct):
+    """All of ObjectMeta except managedFields.
+
+    It is complete because a PUT replaces metadata as a whole: a field that is
+    missing here would be deleted by every status update. An absent
+    managedFields is the one exception, the server then keeps its own.
+    """
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    self_link: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+class ListMeta(APIStruct):
+    """Metadata of a list: where it was read, and where it goes on."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class Metadata(Protocol):
+    """The part of ObjectMeta that caches and claims need."""
+
+    @property
+    def name(self) -> str:
+        """Name, unique within the namespace."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace, empty for cluster-scoped objects."""
+
+    @property
+    def uid(self) -> str:
+        """Identity across deletion and re-creation."""
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the object in the API server's store."""
+
+    @property
+    def creation_timestamp(self) -> str | None:
+        """When the object was created (RFC 3339)."""
+
+    @property
+    def deletion_timestamp(self) -> str | None:
+        """When the object will be, or should have been, gone (RFC 3339)."""
+
+    @property
+    def labels(self) -> dict[str, str] | None:
+        """Labels, `None` for none."""
+
+    @property
+    def owner_references(self) -> tuple[OwnerReference, ...] | None:
+        """Owners, `None` for none."""
+
+
+class KubeObject(Protocol):
+    """Anything with metadata, as a store holds it."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """The object's metadata."""
+
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+class PartialObject(APIStruct):
+    """An object of any kind of which only metadata is read."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ObjectList(APIStruct, Generic[ObjectT]):
+    """A page of objects of one type."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[ObjectT] | None = None
+
+
+class StatusCause(APIStruct):
+    """One cause of a failure, with the field that it is about."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(APIStruct):
+    """What a failure was about."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] | None = None
+    retry_after_seconds: int = 0
+
+
+class Status(APIStruct):
+    """The API server's answer when there is no object to return."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: int = 0
+
+
+def key_of(obj: KubeObject) -> str:
+    """Return ``namespace/name``, or ``name`` for a cluster-scoped object."""
+    metadata = obj.metadata
+    if metadata.namespace:
+        return f"{metadata.namespace}/{metadata.name}"
+    return metadata.name
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Return namespace (maybe empty) and name of a key made by `key_of`."""
+    namespace, _, name = key.rpartition("/")
+    return namespace, name
+
+
+def labels_of(obj: KubeObject) -> Mapping[str, str]:
+    """Return the object's labels, empty when it has none."""
+    return obj.metadata.labels or _EMPTY
+
+
+def annotations_of(metadata: ObjectMeta) -> Mapping[str, str]:
+    """Return the annotations, empty when there are none."""
+    return metadata.annotations or _EMPTY
+
+
+def is_deleting(obj: KubeObject) -> bool:
+    """Tell whether deletion has been asked for."""
+    return bool(obj.metadata.deletion_timestamp)
+
+
+def resource_version_number(resource_version: str) -> int:
+    """Return a resource version as a number that can be compared.
+
+    Versions of one resource are ordered as integers since Kubernetes 1.35
+    (KEP-5504); an empty or foreign one counts as 0, older than everything.
+    """
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def raw_json(value: Any) -> Raw:  # noqa: ANN401 - any JSON value
+    """Return `value` encoded, as a field that is only carried."""
+    return Raw(msgspec.json.encode(value))

@@ -1,0 +1,62 @@
+"""What a pod's status says: active, ready, available (pkg/api/v1/pod)."""
+
+from datetime import datetime, timedelta
+
+from controller_manager.api.core import Pod, PodCondition
+from controller_manager.api.times import parse_time
+
+_TERMINAL = frozenset(("Succeeded", "Failed"))
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Tell whether all containers have ended for good."""
+    return pod.status.phase in _TERMINAL
+
+
+def is_active(pod: Pod) -> bool:
+    """Tell whether the pod counts as a replica: neither ended nor ending."""
+    return not pod.metadata.deletion_timestamp and pod.status.phase not in _TERMINAL
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Tell whether the pod is on its way out but still running."""
+    return bool(pod.metadata.deletion_timestamp) and pod.status.phase not in _TERMINAL
+
+
+def ready_condition(pod: Pod) -> PodCondition | None:
+    """Return the condition of type Ready."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "Ready":
+            return condition
+    return None
+
+
+def is_ready(pod: Pod) -> bool:
+    """Tell whether the pod's Ready condition is true."""
+    condition = ready_condition(pod)
+    return condition is not None and condition.status == "True"
+
+
+def available_at(pod: Pod, min_ready_seconds: int) -> datetime | None:
+    """Return the instant at which a ready pod counts as available.
+
+    `None` means never as things stand: it is not ready, or it has to be ready
+    for a while and does not say since when.
+    """
+    condition = ready_condition(pod)
+    if condition is None or condition.status != "True":
+        return None
+    if not condition.last_transition_time:
+        return None
+    since = parse_time(condition.last_transition_time)
+    return since + timedelta(seconds=min_ready_seconds)
+
+
+def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
+    """Tell whether the pod has been ready for `min_ready_seconds`."""
+    if not is_ready(pod):
+        return False
+    if min_ready_seconds == 0:
+        return True
+    instant = available_at(pod, min_ready_seconds)
+    return instant is not None and instant <= now

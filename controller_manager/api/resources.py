@@ -1,0 +1,54 @@
+"""Which endpoint serves which type."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from controller_manager.api.apps import Deployment, ReplicaSet
+from controller_manager.api.core import Event, Pod
+from controller_manager.api.meta import KubeObject
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[ObjectT]):
+    """A resource of the API and the type that its objects decode to."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: type[ObjectT]
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """``deployments.apps``, or ``pods`` for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the URL path of the collection, object or subresource."""
+        root = f"/apis/{self.group}" if self.group else "/api"
+        parts = [root, self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/".join(parts)
+
+
+AnyResource = Resource[Any]
+
+PODS: Resource[Pod] = Resource("", "v1", "pods", "Pod", Pod)
+EVENTS: Resource[Event] = Resource("", "v1", "events", "Event", Event)
+DEPLOYMENTS: Resource[Deployment] = Resource(
+    "apps", "v1", "deployments", "Deployment", Deployment
+)
+REPLICASETS: Resource[ReplicaSet] = Resource(
+    "apps", "v1", "replicasets", "ReplicaSet", ReplicaSet
+)

@@ -1,0 +1,24 @@
+"""RFC 3339 times as the API server writes and reads them."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+
+@lru_cache(maxsize=4096)
+def parse_time(text: str) -> datetime:
+    """Return the instant that `text` names.
+
+    Raises ValueError if it is not RFC 3339. Cached, since a rollout compares
+    the same few timestamps again and again.
+    """
+    return datetime.fromisoformat(text)
+
+
+def format_time(instant: datetime) -> str:
+    """Return `instant` to the second, the resolution of metav1.Time."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_micro_time(instant: datetime) -> str:
+    """Return `instant` to the microsecond (metav1.MicroTime)."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

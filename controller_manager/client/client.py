@@ -1,0 +1,492 @@
+"""Typed verbs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from controller_manager.api.apps import Scale
+from controller_manager.api.meta import KubeObject, ObjectList
+from controller_manager.api.resources import AnyResource, Resource
+from controller_manager.client.errors import (
+    Expired,
+    ProtocolError,
+    TransportError,
+    error_from_response,
+)
+from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.transport import Query, Request, Response, Transport
+from controller_manager.client.watch import EventDecoder, WatchEvent, lines_of
+from controller_manager.clock import Clock
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+DecodedT = TypeVar("DecodedT")
+
+REQUEST_TIMEOUT: Final = 30.0
+"""Seconds that a request may take, its rate-limit wait not counted."""
+
+LIST_TIMEOUT: Final = 120.0
+"""Seconds that a page of a list may take."""
+
+_MAX_RETRIES: Final = 10
+"""Retries that a server may ask for by Retry-After (client-go's number)."""
+
+_JSON: Final = {"accept": "application/json", "content-type": "application/json"}
+
+
+class PatchType(StrEnum):
+    """Media types of the kinds of patch."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class PropagationPolicy(StrEnum):
+    """What becomes of the dependents of a deleted object."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How to delete; `uid` and `resource_version` are preconditions."""
+
+    grace_period_seconds: int | None = None
+    propagation_policy: PropagationPolicy | None = None
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+    def encode(self) -> bytes:
+        """Return the request body."""
+        body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if self.grace_period_seconds is not None:
+            body["gracePeriodSeconds"] = self.grace_period_seconds
+        if self.propagation_policy is not None:
+            body["propagationPolicy"] = self.propagation_policy
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        if given := {key: value for key, value in preconditions.items() if value}:
+            body["preconditions"] = given
+        if self.dry_run:
+            body["dryRun"] = ["All"]
+        return msgspec.json.encode(body)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """What to list, from which version, and how much at a time."""
+
+    label_selector: str = ""
+    field_selector: str = ""
+    limit: int = 0
+    continue_: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+
+    def query(self) -> Query:
+        """Return the query parameters that are set."""
+        pairs = (
+            ("labelSelector", self.label_selector),
+            ("fieldSelector", self.field_selector),
+            ("limit", str(self.limit) if self.limit else ""),
+            ("continue", self.continue_),
+            ("resourceVersion", self.resource_version),
+            ("resourceVersionMatch", self.resource_version_match),
+        )
+        return tuple((name, value) for name, value in pairs if value)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What to watch, from which version, and for how long (seconds).
+
+    `idle_timeout` is the longest silence that is believed: bookmarks come
+    about once a minute, so a stream that says nothing for three is dead.
+    """
+
+    resource_version: str = ""
+    timeout_seconds: int = 300
+    send_initial_events: bool = False
+    label_selector: str = ""
+    field_selector: str = ""
+    idle_timeout: float = 180.0
+
+    def query(self) -> Query:
+        """Return the query parameters."""
+        pairs = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(self.timeout_seconds)),
+        ]
+        if self.resource_version or not self.send_initial_events:
+            pairs.append(("resourceVersion", self.resource_version))
+        if self.send_initial_events:
+            pairs += [
+                ("sendInitialEvents", "true"),
+                ("resourceVersionMatch", "NotOlderThan"),
+            ]
+        if self.label_selector:
+            pairs.append(("labelSelector", self.label_selector))
+        if self.field_selector:
+            pairs.append(("fieldSelector", self.field_selector))
+        return tuple(pairs)
+
+
+class RequestMetrics(Protocol):
+    """Hooks that a client calls."""
+
+    def observe_request(
+        self, method: str, code: str, seconds: float, sent: int, received: int
+    ) -> None:
+        """Observe one request; `code` is ``<error>`` if there was no answer."""
+
+    def observe_rate_limit(self, method: str, seconds: float) -> None:
+        """Observe the wait for the client's own rate limiter."""
+
+
+class NoRequestMetrics:
+    """Hooks that do nothing."""
+
+    def observe_request(
+        self, method: str, code: str, seconds: float, sent: int, received: int
+    ) -> None:
+        """Ignore."""
+
+    def observe_rate_limit(self, method: str, seconds: float) -> None:
+        """Ignore."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[ObjectT]):
+    """One page of a list; `continue_` is empty on the last."""
+
+    items: list[ObjectT]
+    resource_version: str
+    continue_: str
+
+
+@cache
+def _decoder(object_type: type[DecodedT]) -> msgspec.json.Decoder[DecodedT]:
+    return msgspec.json.Decoder(object_type)
+
+
+@cache
+def _list_decoder(
+    object_type: type[ObjectT],
+) -> msgspec.json.Decoder[ObjectList[ObjectT]]:
+    return msgspec.json.Decoder(ObjectList[object_type])  # type: ignore[valid-type]
+
+
+@cache
+def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
+    return EventDecoder(object_type)
+
+
+class Client:
+    """Verbs on resources, as one identity with its own rate limit.
+
+    Every method raises an `APIError` by reason when the server refuses, a
+    `TransportError` when there is no answer (a write may then be applied or
+    not), and a `ProtocolError` when the answer cannot be read. Requests that
+    the server asks to be repeated (429 or 5xx with Retry-After) are repeated
+    up to ten times; of the others only reads are, once the connection broke.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        limiter: RequestLimiter | None = None,
+        metrics: RequestMetrics | None = None,
+    ) -> None:
+        """Take the transport; without a limiter nothing is limited."""
+        self._transport = transport
+        self._clock = clock
+        self._limiter = limiter or RequestLimiter(0, 0, clock)
+        self._metrics = metrics or NoRequestMetrics()
+
+    async def raw(self, method: str, path: str, *, timeout: float = 10.0) -> Response:  # noqa: ASYNC109 - it bounds one exchange
+        """Send a request past rate limit and types, e.g. to ``/healthz``."""
+        return await self._exchange(Request(method, path, timeout=timeout))
+
+    async def get(
+        self, resource: Resource[ObjectT], namespace: str, name: str
+    ) -> ObjectT:
+        """Return one object as it stands in the store (a quorum read)."""
+        path = resource.path(namespace, name)
+        answer = await self._call(Request("GET", path, headers=_JSON))
+        return self._decode(resource.type, answer)
+
+    async def get_json(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> dict[str, Any]:
+        """Return one object with every field, known or not."""
+        path = resource.path(namespace, name)
+        answer = await self._call(Request("GET", path, headers=_JSON))
+        return self._decode(dict[str, Any], answer)
+
+    async def list_page(
+        self,
+        resource: Resource[ObjectT],
+        namespace: str = "",
+        options: ListOptions | None = None,
+    ) -> Page[ObjectT]:
+        """Return one page of a list."""
+        request = Request(
+            "GET",
+            resource.path(namespace),
+            query=(options or ListOptions()).query(),
+            headers=_JSON,
+            timeout=LIST_TIMEOUT,
+        )
+        answer = await self._call(request)
+        page = self._decode_with(_list_decoder(resource.type), answer)
+        metadata = page.metadata
+        return Page(page.items or [], metadata.resource_version, metadata.continue_)
+
+    async def list_all(
+        self,
+        resource: Resource[ObjectT],
+        namespace: str = "",
+        options: ListOptions | None = None,
+        page_size: int = 500,
+    ) -> AsyncIterator[Page[ObjectT]]:
+        """Yield the pages of a list.
+
+        If the continue token expires on the way, the rest is listed at once
+        and inconsistently, as client-go's pager does with a full list.
+        """
+        options = options or ListOptions()
+        token = ""
+        while True:
+            try:
+                page = await self.list_page(
+                    resource, namespace, _next_page(options, token, page_size)
+                )
+            except Expired:
+                if not token:
+                    raise
+                yield await self.list_page(
+                    resource, namespace, _next_page(options, "", 0)
+                )
+                return
+            yield page
+            token = page.continue_
+            if not token:
+                return
+
+    async def watch(
+        self,
+        resource: Resource[ObjectT],
+        namespace: str = "",
+        options: WatchOptions | None = None,
+    ) -> AsyncIterator[list[WatchEvent[ObjectT]]]:
+        """Yield the events of a watch, those that came together in one batch.
+
+        Ends when the server ends the stream. Close the generator
+        (`contextlib.aclosing`) to give up the connection.
+        """
+        options = options or WatchOptions()
+        request = Request(
+            "GET",
+            resource.path(namespace),
+            query=options.query(),
+            headers={"accept": "application/json"},
+            timeout=options.idle_timeout,
+        )
+        await self._throttle("GET")
+        started = self._clock.monotonic()
+        stream = await self._transport.stream(request)
+        try:
+            self._metrics.observe_request(
+                "GET", str(stream.status), self._clock.monotonic() - started, 0, 0
+            )
+            if stream.status != HTTPStatus.OK:
+                body = b"".join([chunk async for chunk in stream.chunks()])
+                retry_after = stream.headers.get("retry-after")
+                raise error_from_response(stream.status, body, retry_after)
+            decoder = _event_decoder(resource.type)
+            async for lines in lines_of(stream.chunks()):
+                yield [decoder.decode(line) for line in lines]
+        finally:
+            await stream.close()
+
+    async def create(self, resource: Resource[ObjectT], obj: ObjectT) -> ObjectT:
+        """Create `obj` in its namespace; return it as stored."""
+        path = resource.path(obj.metadata.namespace)
+        body = self._encode(resource, obj)
+        answer = await self._call(Request("POST", path, headers=_JSON, body=body))
+        return self._decode(resource.type, answer)
+
+    async def create_json(
+        self, resource: Resource[ObjectT], namespace: str, body: bytes
+    ) -> ObjectT:
+        """Create what `body` holds, which is encoded already."""
+        path = resource.path(namespace)
+        answer = await self._call(Request("POST", path, headers=_JSON, body=body))
+        return self._decode(resource.type, answer)
+
+    async def update(
+        self, resource: Resource[ObjectT], obj: ObjectT, subresource: str = ""
+    ) -> ObjectT:
+        """Replace an object (or its ``status``).
+
+        Raises Conflict unless it still has the resource version of `obj`.
+        """
+        metadata = obj.metadata
+        path = resource.path(metadata.namespace, metadata.name, subresource)
+        body = self._encode(resource, obj)
+        answer = await self._call(Request("PUT", path, headers=_JSON, body=body))
+        return self._decode(resource.type, answer)
+
+    async def update_json(
+        self, resource: Resource[ObjectT], obj: Mapping[str, Any]
+    ) -> ObjectT:
+        """Replace an object by one that `get_json` returned, edited."""
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace", ""), metadata["name"])
+        body = msgspec.json.encode(obj)
+        answer = await self._call(Request("PUT", path, headers=_JSON, body=body))
+        return self._decode(resource.type, answer)
+
+    async def patch(  # noqa: PLR0913 - what and how to patch
+        self,
+        resource: Resource[ObjectT],
+        namespace: str,
+        name: str,
+        patch: Any,  # noqa: ANN401 - any JSON
+        patch_type: PatchType = PatchType.STRATEGIC,
+        subresource: str = "",
+    ) -> ObjectT:
+        """Change some fields; return the object as stored.
+
+        A resourceVersion or uid in the patch's metadata is a precondition.
+        """
+        request = Request(
+            "PATCH",
+            resource.path(namespace, name, subresource),
+            headers={"accept": "application/json", "content-type": patch_type},
+            body=msgspec.json.encode(patch),
+        )
+        return self._decode(resource.type, await self._call(request))
+
+    async def delete(
+        self,
+        resource: AnyResource,
+        namespace: str,
+        name: str,
+        options: DeleteOptions | None = None,
+    ) -> None:
+        """Ask for an object's deletion; it may stay for its finalizers."""
+        path = resource.path(namespace, name)
+        body = (options or DeleteOptions()).encode()
+        await self._call(Request("DELETE", path, headers=_JSON, body=body))
+
+    async def get_scale(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> Scale:
+        """Return the scale subresource."""
+        path = resource.path(namespace, name, "scale")
+        answer = await self._call(Request("GET", path, headers=_JSON))
+        return self._decode(Scale, answer)
+
+    async def update_scale(
+        self, resource: AnyResource, namespace: str, name: str, replicas: int
+    ) -> Scale:
+        """Set the wanted size through the scale subresource."""
+        request = Request(
+            "PATCH",
+            resource.path(namespace, name, "scale"),
+            headers={"accept": "application/json", "content-type": PatchType.MERGE},
+            body=msgspec.json.encode({"spec": {"replicas": replicas}}),
+        )
+        return self._decode(Scale, await self._call(request))
+
+    async def _call(self, request: Request) -> Response:
+        """Send within the rate limit; retry where that is safe; check."""
+        for attempt in range(_MAX_RETRIES + 1):
+            await self._throttle(request.method)
+            last = attempt == _MAX_RETRIES
+            try:
+                answer = await self._exchange(request)
+            except TransportError:
+                if request.method != "GET" or attempt >= 1:
+                    raise
+                continue
+            if answer.status < HTTPStatus.BAD_REQUEST:
+                return answer
+            retry_after = answer.headers.get("retry-after")
+            error = error_from_response(answer.status, answer.body, retry_after)
+            if last or not _asks_for_retry(answer):
+                raise error
+            await asyncio.sleep(error.retry_after or 1.0)
+        raise AssertionError  # the last attempt returns or raises
+
+    async def _throttle(self, method: str) -> None:
+        waited = await self._limiter.acquire()
+        self._metrics.observe_rate_limit(method, waited)
+
+    async def _exchange(self, request: Request) -> Response:
+        started = self._clock.monotonic()
+        code, received = "<error>", 0
+        try:
+            answer = await self._transport.request(request)
+            code, received = str(answer.status), len(answer.body)
+            return answer
+        finally:
+            self._metrics.observe_request(
+                request.method,
+                code,
+                self._clock.monotonic() - started,
+                len(request.body or b""),
+                received,
+            )
+
+    def _encode(self, resource: AnyResource, obj: KubeObject) -> bytes:
+        typed: Any = obj
+        if not typed.kind:
+            typed = msgspec.structs.replace(
+                typed, api_version=resource.api_version, kind=resource.kind
+            )
+        return msgspec.json.encode(typed)
+
+    def _decode(self, object_type: type[DecodedT], answer: Response) -> DecodedT:
+        return self._decode_with(_decoder(object_type), answer)
+
+    def _decode_with(
+        self, decoder: msgspec.json.Decoder[DecodedT], answer: Response
+    ) -> DecodedT:
+        try:
+            return decoder.decode(answer.body)
+        except msgspec.DecodeError as error:
+            msg = f"the API server's answer cannot be read: {error}"
+            raise ProtocolError(msg) from error
+
+
+def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:
+    return ListOptions(
+        label_selector=options.label_selector,
+        field_selector=options.field_selector,
+        limit=limit,
+        continue_=token,
+        # A continued list carries its version in the token.
+        resource_version="" if token else options.resource_version,
+        resource_version_match="" if token else options.resource_version_match,
+    )
+
+
+def _asks_for_retry(answer: Response) -> bool:
+    overloaded = (
+        answer.status == HTTPStatus.TOO_MANY_REQUESTS
+        or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    )
+    return overloaded and "retry-after" in answer.headers
+

@@ -1,0 +1,199 @@
+"""What can go wrong with a request, by reason.
+
+An API server explains a refusal with a Status object; its reason picks the
+exception class. What never got an answer raises :class:`TransportError`, whose
+write may or may not have been applied.
+"""
+
+from http import HTTPStatus
+from typing import ClassVar, Final
+
+import msgspec
+
+from controller_manager.api.meta import Status
+
+NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+
+
+class APIError(Exception):
+    """The API server refused, or its answer made no sense."""
+
+    reason: ClassVar[str] = ""
+
+    def __init__(self, status: Status, retry_after: float | None = None) -> None:
+        """Take the Status body and the Retry-After header in seconds."""
+        super().__init__(status.message or status.reason or f"HTTP {status.code}")
+        self.status = status
+        self.retry_after = retry_after
+
+    @property
+    def code(self) -> int:
+        """The HTTP status code."""
+        return self.status.code
+
+
+class BadRequest(APIError):  # noqa: N818 - named as the API's reasons are
+    """400: the request itself is malformed."""
+
+    reason = "BadRequest"
+
+
+class Unauthorized(APIError):  # noqa: N818
+    """401: the credentials are missing or not accepted."""
+
+    reason = "Unauthorized"
+
+
+class Forbidden(APIError):  # noqa: N818
+    """403: not allowed, by authorisation or admission (quota, for one)."""
+
+    reason = "Forbidden"
+
+
+class NotFound(APIError):  # noqa: N818
+    """404: there is no such object, or no such resource."""
+
+    reason = "NotFound"
+
+
+class AlreadyExists(APIError):  # noqa: N818
+    """409: an object of that name exists."""
+
+    reason = "AlreadyExists"
+
+
+class Conflict(APIError):  # noqa: N818
+    """409: the object changed since it was read, or a precondition failed."""
+
+    reason = "Conflict"
+
+
+class Gone(APIError):  # noqa: N818
+    """410: gone for good."""
+
+    reason = "Gone"
+
+
+class Expired(Gone):
+    """410: the resource version is too old to be continued from."""
+
+    reason = "Expired"
+
+
+class Invalid(APIError):  # noqa: N818
+    """422: the object fails validation."""
+
+    reason = "Invalid"
+
+
+class TooManyRequests(APIError):  # noqa: N818
+    """429: slow down."""
+
+    reason = "TooManyRequests"
+
+
+class InternalError(APIError):
+    """500: the API server failed."""
+
+    reason = "InternalError"
+
+
+class ServiceUnavailable(APIError):  # noqa: N818
+    """503: not now."""
+
+    reason = "ServiceUnavailable"
+
+
+class Timeout(APIError):  # noqa: N818
+    """504: the API server did not finish in time; a write may be applied."""
+
+    reason = "Timeout"
+
+
+class ServerTimeout(APIError):  # noqa: N818
+    """500 or 504: the API server could not even start in time."""
+
+    reason = "ServerTimeout"
+
+
+class TransportError(Exception):
+    """No answer: a write may or may not have been applied."""
+
+
+class RequestTimeout(TransportError):  # noqa: N818
+    """No answer in time."""
+
+
+class ProtocolError(Exception):
+    """An answer that is not what the API defines, such as garbage on a watch."""
+
+
+_BY_REASON: Final[dict[str, type[APIError]]] = {
+    cls.reason: cls
+    for cls in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        AlreadyExists,
+        Conflict,
+        Gone,
+        Expired,
+        Invalid,
+        TooManyRequests,
+        InternalError,
+        ServiceUnavailable,
+        Timeout,
+        ServerTimeout,
+    )
+}
+
+_BY_CODE: Final[dict[int, type[APIError]]] = {
+    HTTPStatus.BAD_REQUEST: BadRequest,
+    HTTPStatus.UNAUTHORIZED: Unauthorized,
+    HTTPStatus.FORBIDDEN: Forbidden,
+    HTTPStatus.NOT_FOUND: NotFound,
+    HTTPStatus.CONFLICT: Conflict,
+    HTTPStatus.GONE: Gone,
+    HTTPStatus.UNPROCESSABLE_ENTITY: Invalid,
+    HTTPStatus.TOO_MANY_REQUESTS: TooManyRequests,
+    HTTPStatus.INTERNAL_SERVER_ERROR: InternalError,
+    HTTPStatus.SERVICE_UNAVAILABLE: ServiceUnavailable,
+    HTTPStatus.GATEWAY_TIMEOUT: Timeout,
+}
+
+_status_decoder: Final = msgspec.json.Decoder(Status)
+
+
+def error_from_status(status: Status, retry_after: float | None = None) -> APIError:
+    """Return the exception for a Status: by reason, else by code."""
+    cls = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, APIError)
+    if retry_after is None and status.details and status.details.retry_after_seconds:
+        retry_after = float(status.details.retry_after_seconds)
+    return cls(status, retry_after)
+
+
+def error_from_response(code: int, body: bytes, retry_after: str | None) -> APIError:
+    """Return the exception for an HTTP answer, even one from a proxy."""
+    try:
+        status = _status_decoder.decode(body)
+    except msgspec.DecodeError:
+        text = body[:200].decode("utf-8", "replace").strip()
+        status = Status(message=text or f"the server answered HTTP {code}")
+    if not status.code:
+        status = msgspec.structs.replace(status, code=code)
+    seconds = float(retry_after) if retry_after and retry_after.isdecimal() else None
+    return error_from_status(status, seconds)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Tell whether a retry on fresher state is all that is needed."""
+    return isinstance(error, Conflict)
+
+
+def is_namespace_terminating(error: BaseException) -> bool:
+    """Tell whether a create failed because its namespace is being deleted."""
+    if not isinstance(error, Forbidden) or error.status.details is None:
+        return False
+    causes = error.status.details.causes or ()
+    return any(cause.reason == NAMESPACE_TERMINATING for cause in causes)

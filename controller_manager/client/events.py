@@ -1,0 +1,191 @@
+"""Recording events without ever making a sync wait."""
+
+import asyncio
+import random
+from collections.abc import Awaitable
+from typing import Final, Protocol
+
+from controller_manager.api.core import Event, EventSource, ObjectReference
+from controller_manager.api.meta import KubeObject, ObjectMeta
+from controller_manager.api.resources import EVENTS, AnyResource
+from controller_manager.api.times import format_time
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.correlator import Correlated, Correlator
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    NotFound,
+    ProtocolError,
+    TransportError,
+    is_namespace_terminating,
+)
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+_QUEUE_SIZE: Final = 1000
+_MAX_TRIES: Final = 12
+_RETRY_DELAY: Final = 10.0
+
+
+class EventRecorder(Protocol):
+    """How a controller tells a user what it did."""
+
+    def event(
+        self,
+        resource: AnyResource,
+        obj: KubeObject,
+        event_type: str,
+        reason: str,
+        message: str,
+    ) -> None:
+        """Record an event about `obj`; returns at once and never fails."""
+
+
+class EventBroadcaster:
+    """Writes the events of one component in the background.
+
+    Events wait in a queue of 1,000 and are written one after the other,
+    correlated as client-go does (see `client.correlator`). When the API server
+    gives no answer, an event is tried twelve times, ten seconds apart; when it
+    refuses one, that event is dropped and logged. A full queue drops, too.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it needs to work on its own
+        self,
+        client: Client,
+        component: str,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        logger: Logger,
+    ) -> None:
+        """Take the client to write with and the reporting component's name."""
+        self._client = client
+        self._source = EventSource(component=component)
+        self._clock = clock
+        self._rng = rng
+        self._logger = logger
+        self._correlator = Correlator(clock)
+        self._queue: asyncio.Queue[Event] = asyncio.Queue(_QUEUE_SIZE)
+        self._last_name = 0
+
+    def event(
+        self,
+        resource: AnyResource,
+        obj: KubeObject,
+        event_type: str,
+        reason: str,
+        message: str,
+    ) -> None:
+        """Record an event about `obj`; returns at once and never fails."""
+        event = self._make(resource, obj, event_type, reason, message)
+        self._logger.v(4).info(
+            "Event occurred",
+            object=f"{obj.metadata.namespace}/{obj.metadata.name}",
+            kind=resource.kind,
+            type=event_type,
+            reason=reason,
+            message=message,
+        )
+        try:
+            self._queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self._logger.error("Event dropped, too many wait", reason=reason)
+
+    def _make(
+        self,
+        resource: AnyResource,
+        obj: KubeObject,
+        event_type: str,
+        reason: str,
+        message: str,
+    ) -> Event:
+        now = self._clock.now()
+        timestamp = format_time(now)
+        # The name carries nanoseconds; two events of one moment must differ.
+        nanoseconds = int(now.timestamp() * 1e6) * 1000
+        self._last_name = max(self._last_name + 1, nanoseconds)
+        namespace = obj.metadata.namespace or "default"
+        return Event(
+            metadata=ObjectMeta(
+                name=f"{obj.metadata.name}.{self._last_name:x}", namespace=namespace
+            ),
+            involved_object=ObjectReference(
+                kind=resource.kind,
+                namespace=obj.metadata.namespace,
+                name=obj.metadata.name,
+                uid=obj.metadata.uid,
+                api_version=resource.api_version,
+                resource_version=obj.metadata.resource_version,
+            ),
+            reason=reason,
+            message=message,
+            source=self._source,
+            first_timestamp=timestamp,
+            last_timestamp=timestamp,
+            count=1,
+            type=event_type,
+            reporting_component=self._source.component,
+        )
+
+    async def run(self) -> None:
+        """Write events until cancelled."""
+        while True:
+            event = await self._queue.get()
+            try:
+                if correlated := self._correlator.correlate(event):
+                    await self._deliver(correlated)
+            finally:
+                self._queue.task_done()
+
+    async def flush(self) -> None:
+        """Wait until everything recorded so far is written or given up."""
+        await self._queue.join()
+
+    async def _deliver(self, correlated: Correlated) -> None:
+        for attempt in range(_MAX_TRIES):
+            try:
+                stored = await self._write(correlated)
+            except (TransportError, ProtocolError) as error:
+                self._logger.warning("Unable to write event", err=str(error))
+                # The first delay is random, so that restarted managers spread.
+                factor = self._rng.random() if attempt == 0 else 1.0
+                await asyncio.sleep(_RETRY_DELAY * factor)
+            except APIError as error:
+                self._refused(correlated, error)
+                return
+            else:
+                self._correlator.written(correlated, stored)
+                return
+        self._logger.error(
+            "Event given up, too many tries", reason=correlated.event.reason
+        )
+
+    def _refused(self, correlated: Correlated, error: APIError) -> None:
+        expected = isinstance(error, AlreadyExists) or is_namespace_terminating(error)
+        logger = self._logger.v(5) if expected else self._logger
+        logger.error(
+            "Server rejected event (will not retry!)",
+            reason=correlated.event.reason,
+            err=str(error),
+        )
+
+    async def _write(self, correlated: Correlated) -> Event:
+        event = correlated.event
+        if correlated.patch is not None:
+            metadata = event.metadata
+            patching: Awaitable[Event] = self._client.patch(
+                EVENTS,
+                metadata.namespace,
+                metadata.name,
+                correlated.patch,
+                PatchType.STRATEGIC,
+            )
+            try:
+                return await patching
+            except NotFound:
+                pass  # it expired (events live an hour): write it anew
+        return await self._client.create(EVENTS, event)

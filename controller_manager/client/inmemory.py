@@ -1,0 +1,128 @@
+"""A transport that calls a server in the same process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from controller_manager.client.errors import RequestTimeout
+from controller_manager.client.transport import Request, Response, Stream
+
+
+class StreamingResponse(Protocol):
+    """What a server returns for a watch: a head and an iterator of chunks."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers by lower-case name."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Yield pieces of the body."""
+
+    async def close(self) -> None:
+        """Stop producing."""
+
+
+class Handler(Protocol):
+    """A server's core: a function from request to answer."""
+
+    async def handle(self, request: Request) -> Response | StreamingResponse:
+        """Answer one request."""
+
+
+class InMemoryTransport:
+    """Hands requests to `handler`, with the bearer token of one user."""
+
+    def __init__(self, handler: Handler, token: str = "") -> None:
+        """Take the server's core and the token to present."""
+        self._handler = handler
+        self._token = token
+
+    @property
+    def host(self) -> str:
+        """A name that cannot be mistaken for a real host."""
+        return "in-memory"
+
+    def _authenticated(self, request: Request) -> Request:
+        if not self._token:
+            return request
+        headers = {**request.headers, "authorization": f"Bearer {self._token}"}
+        return replace(request, headers=headers)
+
+    async def request(self, request: Request) -> Response:
+        """Call the handler; a watch is read to its end."""
+        try:
+            async with asyncio.timeout(request.timeout):
+                answer = await self._handler.handle(self._authenticated(request))
+                if isinstance(answer, Response):
+                    return answer
+                body = b"".join([chunk async for chunk in answer.chunks()])
+        except TimeoutError:
+            raise _timed_out(request) from None
+        return Response(answer.status, answer.headers, body)
+
+    async def stream(self, request: Request) -> Stream:
+        """Call the handler and pass its chunks on."""
+        try:
+            async with asyncio.timeout(request.timeout):
+                answer = await self._handler.handle(self._authenticated(request))
+        except TimeoutError:
+            raise _timed_out(request) from None
+        if isinstance(answer, Response):
+            return _WholeBody(answer)
+        return _Live(answer, request)
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+def _timed_out(request: Request) -> RequestTimeout:
+    return RequestTimeout(
+        f"{request.method} {request.path}: no answer within {request.timeout:g} s"
+    )
+
+
+class _WholeBody:
+    def __init__(self, response: Response) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self._body = response.body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def close(self) -> None:
+        pass
+
+
+class _Live:
+    def __init__(self, answer: StreamingResponse, request: Request) -> None:
+        self._answer = answer
+        self._request = request
+
+    @property
+    def status(self) -> int:
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._answer.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        iterator = self._answer.chunks()
+        while True:
+            try:
+                async with asyncio.timeout(self._request.timeout):
+                    chunk = await anext(iterator)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise _timed_out(self._request) from None
+            yield chunk
+
+    async def close(self) -> None:
+        await self._answer.close()

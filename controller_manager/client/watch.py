@@ -1,0 +1,125 @@
+"""The events of a watch stream."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from controller_manager.api.meta import KubeObject, PartialObject, Status
+from controller_manager.client.errors import ProtocolError, error_from_status
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""Annotation of the bookmark that ends a streamed initial list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added(Generic[ObjectT]):
+    """An object that the watch had not shown before."""
+
+    object: ObjectT
+
+
+@dataclass(frozen=True, slots=True)
+class Modified(Generic[ObjectT]):
+    """A new version of an object."""
+
+    object: ObjectT
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted(Generic[ObjectT]):
+    """The last version of an object that is gone, or no longer selected."""
+
+    object: ObjectT
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Nothing changed up to this resource version."""
+
+    resource_version: str
+    ends_initial_events: bool
+
+
+WatchEvent = Added[ObjectT] | Modified[ObjectT] | Deleted[ObjectT] | Bookmark
+
+
+class _Typed(Struct, Generic[ObjectT]):
+    type: str
+    object: ObjectT
+
+
+class _Untyped(Struct):
+    type: str
+    object: Raw
+
+
+_untyped_decoder: Final = msgspec.json.Decoder(_Untyped)
+_partial_decoder: Final = msgspec.json.Decoder(PartialObject)
+_status_decoder: Final = msgspec.json.Decoder(Status)
+
+
+class EventDecoder(Generic[ObjectT]):
+    """Decodes lines of a watch of one type, in one pass for the usual ones."""
+
+    def __init__(self, object_type: type[ObjectT]) -> None:
+        """Take the type that objects decode to."""
+        self._decoder = msgspec.json.Decoder(
+            _Typed[object_type]  # type: ignore[valid-type]
+        )
+
+    def decode(self, line: bytes) -> WatchEvent[ObjectT]:
+        """Return the event of one line.
+
+        Raises ProtocolError for anything but a watch event, and the APIError
+        that an ERROR event stands for.
+        """
+        try:
+            event = self._decoder.decode(line)
+        except msgspec.DecodeError:
+            return self._decode_special(line)
+        match event.type:
+            case "MODIFIED":
+                return Modified(event.object)
+            case "ADDED":
+                return Added(event.object)
+            case "DELETED":
+                return Deleted(event.object)
+        return self._decode_special(line)
+
+    def _decode_special(self, line: bytes) -> WatchEvent[ObjectT]:
+        try:
+            event = _untyped_decoder.decode(line)
+            if event.type == "ERROR":
+                raise error_from_status(_status_decoder.decode(event.object))
+            if event.type == "BOOKMARK":
+                metadata = _partial_decoder.decode(event.object).metadata
+                ends = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+                return Bookmark(metadata.resource_version, ends)
+        except msgspec.DecodeError as error:
+            msg = f"garbage on the watch stream: {line[:80]!r}: {error}"
+            raise ProtocolError(msg) from error
+        if event.type in ("ADDED", "MODIFIED", "DELETED"):
+            msg = f"an object on the watch stream cannot be read: {line[:80]!r}"
+        else:
+            msg = f"an event of unknown type on the watch stream: {event.type!r}"
+        raise ProtocolError(msg)
+
+
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """Yield the complete lines of each chunk, together.
+
+    What has no newline at the end of the stream is half an event: dropped.
+    """
+    rest = b""
+    async for chunk in chunks:
+        if rest:
+            chunk = rest + chunk  # noqa: PLW2901 - the chunk with what preceded it
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            yield [line for line in lines if line]

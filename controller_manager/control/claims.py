@@ -1,0 +1,163 @@
+"""Adopting and releasing (controller_ref_manager.go)."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from controller_manager.api.meta import KubeObject, is_deleting, labels_of
+from controller_manager.api.owners import controller_of, controller_reference
+from controller_manager.api.resources import Resource
+from controller_manager.api.selectors import Selector
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.errors import Invalid, NotFound
+
+OwnerT = TypeVar("OwnerT", bound=KubeObject)
+DependentT = TypeVar("DependentT", bound=KubeObject)
+
+
+class AdoptionRefused(Exception):  # noqa: N818 - a decision, not a malfunction
+    """The owner that was about to adopt is gone or going."""
+
+
+class Claimer(Generic[OwnerT, DependentT]):
+    """Makes one owner's dependents be exactly those that it selects.
+
+    Orphans that match are adopted; own dependents that no longer match are
+    released; what another owner manages is left alone. Before the first
+    adoption the owner is read again from the API server: adopting for an owner
+    that is already being deleted would hand the object to the garbage
+    collector (kubernetes#42639). Every patch carries the dependent's uid, so
+    that it never hits a namesake.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        owner_resource: Resource[OwnerT],
+        dependents: Resource[DependentT],
+        on_write: Callable[[DependentT], None],
+    ) -> None:
+        """Take the kinds involved; `on_write` gets each object as stored."""
+        self._client = client
+        self._owner_resource = owner_resource
+        self._dependents = dependents
+        self._on_write = on_write
+
+    async def claim(
+        self, owner: OwnerT, selector: Selector, objects: Iterable[DependentT]
+    ) -> list[DependentT]:
+        """Return those of `objects` that the owner manages from now on.
+
+        Tries all before it raises the first failure.
+        """
+        attempt = _Attempt(self, owner, selector)
+        claimed: list[DependentT] = []
+        failures: list[Exception] = []
+        for obj in objects:
+            try:
+                mine = await attempt.claim(obj)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failures.append(error)
+                continue
+            if mine is not None:
+                claimed.append(mine)
+        if failures:
+            raise failures[0]
+        return claimed
+
+    async def adopt(self, owner: OwnerT, obj: DependentT) -> DependentT | None:
+        """Make `owner` the manager; `None` if the object is gone."""
+        resource = self._owner_resource
+        reference = controller_reference(owner, resource.api_version, resource.kind)
+        references = [msgspec.to_builtins(reference)]
+        try:
+            return await self._patch(obj, references)
+        except NotFound:
+            return None
+
+    async def release(self, owner: OwnerT, obj: DependentT) -> None:
+        """Make `owner` no longer the manager."""
+        references = [{"$patch": "delete", "uid": owner.metadata.uid}]
+        try:
+            await self._patch(obj, references)
+        except (NotFound, Invalid):
+            # Gone; or it is a namesake, or has no owners any more. All is well.
+            return
+
+    async def _patch(
+        self, obj: DependentT, references: list[dict[str, Any]]
+    ) -> DependentT:
+        metadata = {"ownerReferences": references, "uid": obj.metadata.uid}
+        stored = await self._client.patch(
+            self._dependents,
+            obj.metadata.namespace,
+            obj.metadata.name,
+            {"metadata": metadata},
+            PatchType.STRATEGIC,
+        )
+        self._on_write(stored)
+        return stored
+
+    async def recheck(self, owner: OwnerT) -> None:
+        """Raise AdoptionRefused unless the owner lives, by a quorum read."""
+        metadata = owner.metadata
+        what = f"{self._owner_resource.kind} {metadata.namespace}/{metadata.name}"
+        fresh = await self._client.get(
+            self._owner_resource, metadata.namespace, metadata.name
+        )
+        if fresh.metadata.uid != metadata.uid:
+            msg = (
+                f"original {what} is gone: got uid {fresh.metadata.uid}, "
+                f"wanted {metadata.uid}"
+            )
+            raise AdoptionRefused(msg)
+        if is_deleting(fresh):
+            msg = f"{what} has just been deleted at {fresh.metadata.deletion_timestamp}"
+            raise AdoptionRefused(msg)
+
+
+class _Attempt(Generic[OwnerT, DependentT]):
+    """One pass over candidates; re-reads the owner at most once."""
+
+    def __init__(
+        self, claimer: Claimer[OwnerT, DependentT], owner: OwnerT, selector: Selector
+    ) -> None:
+        self._claimer = claimer
+        self._owner = owner
+        self._selector = selector
+        self._checked = False
+        self._refusal: Exception | None = None
+
+    async def claim(self, obj: DependentT) -> DependentT | None:
+        reference = controller_of(obj)
+        matches = self._selector.matches(labels_of(obj))
+        if reference is None:
+            return await self._adopt(obj) if matches else None
+        if reference.uid != self._owner.metadata.uid:
+            return None
+        if matches:
+            return obj
+        if not is_deleting(self._owner):
+            await self._claimer.release(self._owner, obj)
+        return None
+
+    async def _adopt(self, obj: DependentT) -> DependentT | None:
+        if is_deleting(self._owner) or is_deleting(obj):
+            return None
+        if obj.metadata.namespace != self._owner.metadata.namespace:
+            return None
+        await self._check_once()
+        return await self._claimer.adopt(self._owner, obj)
+
+    async def _check_once(self) -> None:
+        if not self._checked:
+            self._checked = True
+            try:
+                await self._claimer.recheck(self._owner)
+            except Exception as error:
+                self._refusal = error
+                raise
+        elif self._refusal is not None:
+            raise self._refusal
+

@@ -1,0 +1,102 @@
+"""Creating and deleting the pods of an owner, and telling its user.
+
+Reasons and messages are those of RealPodControl (controller_utils.go).
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from controller_manager.api.apps import PodTemplateSpec
+from controller_manager.api.core import Pod
+from controller_manager.api.meta import KubeObject, OwnerReference
+from controller_manager.api.resources import PODS, AnyResource
+from controller_manager.client.client import Client, DeleteOptions
+from controller_manager.client.errors import (
+    APIError,
+    NotFound,
+    TransportError,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import NORMAL, WARNING, EventRecorder
+
+
+
+def pod_from_template(
+    template: PodTemplateSpec, owner: KubeObject, reference: OwnerReference
+) -> bytes:
+    """Return the request body of a pod, encoded once for a whole burst.
+
+    The template's spec is copied as bytes, so no field of it can be lost.
+    """
+    metadata: dict[str, Any] = {
+        "generateName": f"{owner.metadata.name}-",
+        "namespace": owner.metadata.namespace,
+        "labels": template.metadata.labels or {},
+    }
+    if template.metadata.annotations:
+        metadata["annotations"] = template.metadata.annotations
+    if template.metadata.finalizers:
+        metadata["finalizers"] = template.metadata.finalizers
+    metadata["ownerReferences"] = [reference]
+    body: dict[str, Any | Raw] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": template.spec,
+    }
+    return msgspec.json.encode(body)
+
+
+class PodControl:
+    """Writes pods on behalf of an owner and records events on it."""
+
+    def __init__(
+        self, client: Client, recorder: EventRecorder, owner_resource: AnyResource
+    ) -> None:
+        """Take what to write with, and the kind of the owners."""
+        self._client = client
+        self._recorder = recorder
+        self._owner_resource = owner_resource
+
+    async def create(self, owner: KubeObject, body: bytes) -> Pod:
+        """Create a pod from an encoded body; raises what the client raises."""
+        try:
+            pod = await self._client.create_json(
+                PODS, owner.metadata.namespace, body
+            )
+        except (APIError, TransportError) as error:
+            if not is_namespace_terminating(error):
+                self._warn(owner, "FailedCreate", f"Error creating: {error}")
+            raise
+        self._recorder.event(
+            self._owner_resource,
+            owner,
+            NORMAL,
+            "SuccessfulCreate",
+            f"Created pod: {pod.metadata.name}",
+        )
+        return pod
+
+    async def delete(self, owner: KubeObject, pod: Pod) -> None:
+        """Delete this very pod; raises NotFound if it is gone already."""
+        name = pod.metadata.name
+        options = DeleteOptions(uid=pod.metadata.uid)
+        try:
+            await self._client.delete(PODS, owner.metadata.namespace, name, options)
+        except NotFound:
+            raise
+        except (APIError, TransportError) as error:
+            self._warn(owner, "FailedDelete", f"Error deleting: {error}")
+            raise
+        self._recorder.event(
+            self._owner_resource,
+            owner,
+            NORMAL,
+            "SuccessfulDelete",
+            f"Deleted pod: {name}",
+        )
+
+    def _warn(self, owner: KubeObject, reason: str, message: str) -> None:
+        self._recorder.event(self._owner_resource, owner, WARNING, reason, message)

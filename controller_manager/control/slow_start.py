@@ -1,0 +1,29 @@
+"""Trying one before trying many (slowStartBatch)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+async def slow_start(
+    count: int, action: Callable[[], Awaitable[None]]
+) -> tuple[int, Exception | None]:
+    """Run `action` `count` times in batches of 1, 2, 4, 8 …
+
+    A batch runs concurrently. After a batch with a failure no further one is
+    started: a quota that has run out is met once, not 500 times. Returns how
+    many runs were started, and the first failure if there was one.
+    """
+    started, batch = 0, 1
+    while started < count:
+        size = min(batch, count - started)
+        results = await asyncio.gather(
+            *(action() for _ in range(size)), return_exceptions=True
+        )
+        started += size
+        for result in results:
+            if isinstance(result, Exception):
+                return started, result
+            if result is not None:
+                raise result  # not ours to hold back: a cancellation
+        batch *= 2
+    return started, None

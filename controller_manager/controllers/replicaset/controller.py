@@ -1,0 +1,368 @@
+"""Handlers and sync of the replica set controller (replica_set.go)."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from controller_manager.api.apps import ReplicaSet, ReplicaSetStatus, desired_replicas
+from controller_manager.api.core import Pod
+from controller_manager.api.meta import is_deleting, key_of, labels_of
+from controller_manager.api.owners import controller_of, controller_reference
+from controller_manager.api.pods import is_active, is_terminating
+from controller_manager.api.resources import PODS, REPLICASETS
+from controller_manager.api.selectors import Selector, SelectorError, compile_selector
+from controller_manager.client.client import ListOptions
+from controller_manager.client.errors import (
+    APIError,
+    NotFound,
+    TransportError,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import WARNING
+from controller_manager.control.candidates import (
+    index_orphans,
+    index_selectors,
+    orphans_matching,
+    owners_selecting,
+)
+from controller_manager.control.claims import Claimer
+from controller_manager.control.consistency import WrittenVersions
+from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.pod_control import PodControl, pod_from_template
+from controller_manager.control.slow_start import slow_start
+from controller_manager.controllers.replicaset.ranking import (
+    age_ratios,
+    choose_pods_to_delete,
+)
+from controller_manager.controllers.replicaset.replicas import (
+    Create,
+    Delete,
+    plan_replicas,
+)
+from controller_manager.controllers.replicaset.status import (
+    calculate_status,
+    differs_in_substance,
+    next_availability_check,
+)
+from controller_manager.informers.informer import Handler
+from controller_manager.informers.store import (
+    CONTROLLER_UID_INDEX,
+    controller_uid_index,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
+from controller_manager.runtime.worker import Workers
+
+_STALE_RECHECK: Final = 1.0
+"""Seconds after which a stale cache is looked at again without an event."""
+
+
+def init_replicaset_controller(context: ControllerContext) -> Workers:
+    """Wire the controller to its informers (startReplicaSetController)."""
+    controller = ReplicaSetController(context)
+    count = context.config.replicaset.concurrent_syncs
+    return context.workers(controller.queue, controller.sync, count)
+
+
+class ReplicaSetController:
+    """Creates and deletes pods until there are as many as wanted."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context and watch replica sets and pods."""
+        self.queue = context.queue("replicaset")
+        self._client = context.client
+        self._clock = context.clock
+        self._logger = context.logger
+        self._recorder = context.recorder
+        self._metrics = context.replica_set_metrics
+        self._replica_sets = context.informers.informer(REPLICASETS)
+        self._pods = context.informers.informer(PODS)
+        self._expectations = Expectations(context.clock)
+        self._written = WrittenVersions()
+        self._pod_control = PodControl(context.client, context.recorder, REPLICASETS)
+        self._replica_sets.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
+        self._pods.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
+        index_selectors(self._replica_sets.store)
+        index_orphans(self._pods.store)
+        self._replica_sets.add_handler(
+            Handler(
+                on_add=self._enqueue,
+                on_update=lambda _, new: self._enqueue(new),
+                on_delete=self._replica_set_deleted,
+            )
+        )
+        self._pods.add_handler(
+            Handler(
+                on_add=self._pod_added,
+                on_update=self._pod_updated,
+                on_delete=self._pod_deleted,
+            )
+        )
+
+    # From changes to keys.
+
+    def _enqueue(self, replica_set: ReplicaSet) -> None:
+        self.queue.add(key_of(replica_set))
+
+    def _replica_set_deleted(self, replica_set: ReplicaSet) -> None:
+        # A namesake must not inherit what was expected of this one.
+        self._expectations.forget(key_of(replica_set))
+        self._enqueue(replica_set)
+
+    def _manager_of(self, pod: Pod) -> ReplicaSet | None:
+        reference = controller_of(pod)
+        if reference is None or reference.kind != REPLICASETS.kind:
+            return None
+        replica_set = self._replica_sets.store.get(
+            f"{pod.metadata.namespace}/{reference.name}"
+        )
+        if replica_set is None or replica_set.metadata.uid != reference.uid:
+            return None
+        return replica_set
+
+    def _pod_added(self, pod: Pod) -> None:
+        if is_deleting(pod):
+            # After a restart a pod may show up already on its way out.
+            self._pod_deleted(pod)
+        elif controller_of(pod) is None:
+            self._orphan_changed(pod)
+        elif (replica_set := self._manager_of(pod)) is not None:
+            self._expectations.creations_settled(key_of(replica_set))
+            self._enqueue(replica_set)
+
+    def _orphan_changed(self, pod: Pod) -> None:
+        for replica_set in owners_selecting(self._replica_sets.store, pod):
+            self._enqueue(replica_set)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        relabelled = old.metadata.labels != new.metadata.labels
+        if is_deleting(new):
+            # Terminating pods do not count, so replacements need not wait.
+            self._pod_deleted(new)
+            if relabelled:
+                self._pod_deleted(old)
+            return
+        handed_over = controller_of(old) != controller_of(new)
+        if handed_over and (former := self._manager_of(old)) is not None:
+            self._enqueue(former)
+        if controller_of(new) is None:
+            if relabelled or handed_over:
+                self._orphan_changed(new)
+        elif (replica_set := self._manager_of(new)) is not None:
+            self._enqueue(replica_set)
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        if (replica_set := self._manager_of(pod)) is not None:
+            key = key_of(replica_set)
+            self._expectations.deletion_settled(key, pod.metadata.uid)
+            self._enqueue(replica_set)
+
+    # From a key to writes.
+
+    async def sync(self, key: str) -> Outcome:
+        """Bring the replica set of `key` to its size and report on it."""
+        replica_set = self._replica_sets.store.get(key)
+        if replica_set is None:
+            self._expectations.forget(key)
+            self._written.forget(key)
+            return DONE
+        if (stale := self._written.behind(key)) is not None:
+            self._metrics.skipped(stale.resource.group, stale.resource.plural)
+            reason = f"the cache of {stale.resource.plural} is older than the last write"
+            return PutOff(_STALE_RECHECK, reason)
+        selector = self._usable_selector(replica_set)
+        if selector is None:
+            return DONE
+        expected = self._expectations.state(key)
+        if expected is State.DOUBTFUL:
+            return await self._look_at_server(key, replica_set)
+        owned = self._pods.store.by_index(
+            CONTROLLER_UID_INDEX, replica_set.metadata.uid
+        )
+        active = await self._claim(key, replica_set, selector, owned)
+        failure: Exception | None = None
+        acted = False
+        if expected is State.FULFILLED and not is_deleting(replica_set):
+            acted, failure = await self._manage(key, replica_set, active)
+        terminating = [
+            pod
+            for pod in owned
+            if is_terminating(pod) and selector.matches(labels_of(pod))
+        ]
+        now = self._clock.now()
+        status = calculate_status(replica_set, active, terminating, failure, now)
+        await self._report(key, replica_set, status, acted=acted and failure is None)
+        if failure is not None:
+            raise failure
+        min_ready_seconds = replica_set.spec.min_ready_seconds
+        return Done(next_availability_check(active, min_ready_seconds, now))
+
+    def _usable_selector(self, replica_set: ReplicaSet) -> Selector | None:
+        """Return the selector; warn, and return `None`, if it selects no pods."""
+        try:
+            selector = compile_selector(replica_set.spec.selector)
+        except SelectorError as error:
+            problem = str(error)
+        else:
+            template_labels = replica_set.spec.template.metadata.labels or {}
+            if selector.is_empty or selector.nothing:
+                problem = "a non-empty selector is required"
+            elif not selector.matches(template_labels):
+                problem = "the selector does not match the labels of the pod template"
+            else:
+                return selector
+        self._recorder.event(
+            REPLICASETS,
+            replica_set,
+            WARNING,
+            "InvalidSelector",
+            f"This replica set cannot be processed: {problem}",
+        )
+        return None
+
+    async def _look_at_server(self, key: str, replica_set: ReplicaSet) -> Outcome:
+        """Find the version that the cache must reach before acting again.
+
+        A write got no answer, or was not seen for five minutes. A quorum read
+        of pods, one is enough, tells how far the server is; whatever that
+        write did is part of it.
+        """
+        namespace = replica_set.metadata.namespace
+        page = await self._client.list_page(PODS, namespace, ListOptions(limit=1))
+        self._expectations.forget(key)
+        self._written.wrote(key, self._pods, page.resource_version)
+        self._logger.v(2).info(
+            "Waiting for the cache before acting again", version=page.resource_version
+        )
+        return PutOff(0.0, "expectations were in doubt")
+
+    async def _claim(
+        self,
+        key: str,
+        replica_set: ReplicaSet,
+        selector: Selector,
+        owned: Sequence[Pod],
+    ) -> list[Pod]:
+        orphans = orphans_matching(
+            self._pods.store, replica_set.metadata.namespace, selector
+        )
+        claimer = Claimer(
+            self._client, REPLICASETS, PODS, lambda pod: self._wrote_pod(key, pod)
+        )
+        active = [pod for pod in (*owned, *orphans) if is_active(pod)]
+        return await claimer.claim(replica_set, selector, active)
+
+    def _wrote_pod(self, key: str, pod: Pod) -> None:
+        self._written.wrote(key, self._pods, pod.metadata.resource_version)
+
+    async def _manage(
+        self, key: str, replica_set: ReplicaSet, active: Sequence[Pod]
+    ) -> tuple[bool, Exception | None]:
+        """Create or delete; tell whether that was tried and how it failed."""
+        match plan_replicas(active, desired_replicas(replica_set)):
+            case Create(count=count):
+                return True, await self._create(key, replica_set, count)
+            case Delete(count=count):
+                return True, await self._delete(key, replica_set, active, count)
+        return False, None
+
+    async def _create(
+        self, key: str, replica_set: ReplicaSet, count: int
+    ) -> Exception | None:
+        self._logger.v(2).info("Too few replicas", creating=count)
+        reference = controller_reference(
+            replica_set, REPLICASETS.api_version, REPLICASETS.kind
+        )
+        body = pod_from_template(replica_set.spec.template, replica_set, reference)
+
+        async def create_one() -> None:
+            try:
+                pod = await self._pod_control.create(replica_set, body)
+            except TransportError:
+                self._expectations.doubt(key)
+                raise
+            except APIError as error:
+                self._expectations.creations_settled(key)
+                if not is_namespace_terminating(error):
+                    raise
+            else:
+                self._wrote_pod(key, pod)
+
+        self._expectations.expect_creations(key, count)
+        started, failure = await slow_start(count, create_one)
+        # What was never tried will never be seen.
+        self._expectations.creations_settled(key, count - started)
+        return failure
+
+    async def _delete(
+        self, key: str, replica_set: ReplicaSet, active: Sequence[Pod], count: int
+    ) -> Exception | None:
+        now = self._clock.now()
+        related = self._related_pods(replica_set)
+        chosen = choose_pods_to_delete(active, related, count, now)
+        for ratio in age_ratios(active, chosen, now):
+            self._metrics.age_ratio.observe(ratio)
+        self._logger.v(2).info("Too many replicas", deleting=count)
+
+        async def delete_one(pod: Pod) -> None:
+            try:
+                await self._pod_control.delete(replica_set, pod)
+            except NotFound:
+                self._expectations.deletion_settled(key, pod.metadata.uid)
+            except (APIError, TransportError):
+                # Deleting the same pod twice does no harm: no doubt needed.
+                self._expectations.deletion_settled(key, pod.metadata.uid)
+                raise
+
+        self._expectations.expect_deletions(
+            key, {pod.metadata.uid for pod in chosen}
+        )
+        results = await asyncio.gather(
+            *(delete_one(pod) for pod in chosen), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, Exception):
+                return result
+        return None
+
+    def _related_pods(self, replica_set: ReplicaSet) -> list[Pod]:
+        """Return the pods of all replica sets that have the same owner."""
+        reference = controller_of(replica_set)
+        if reference is None:
+            return []
+        siblings = self._replica_sets.store.by_index(
+            CONTROLLER_UID_INDEX, reference.uid
+        )
+        return [
+            pod
+            for sibling in siblings
+            for pod in self._pods.store.by_index(
+                CONTROLLER_UID_INDEX, sibling.metadata.uid
+            )
+        ]
+
+    async def _report(
+        self,
+        key: str,
+        replica_set: ReplicaSet,
+        status: ReplicaSetStatus,
+        *,
+        acted: bool,
+    ) -> None:
+        """Write the status if it says something new.
+
+        Right after pods were created or deleted the status is out of date as
+        soon as it is written; the sync that sees them follows. So then only
+        what is wrong already is written, one write less for each scaling.
+        """
+        old = replica_set.status
+        if not differs_in_substance(old, status) and (
+            acted or old.observed_generation == status.observed_generation
+        ):
+            return
+        stored = await self._client.update(
+            REPLICASETS, msgspec.structs.replace(replica_set, status=status), "status"
+        )
+        self._written.wrote(key, self._replica_sets, stored.metadata.resource_version)

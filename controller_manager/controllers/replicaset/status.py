@@ -1,0 +1,99 @@
+"""What a replica set's status says (replica_set_utils.go)."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from controller_manager.api.apps import (
+    ReplicaSet,
+    ReplicaSetCondition,
+    ReplicaSetStatus,
+    desired_replicas,
+)
+from controller_manager.api.core import Pod
+from controller_manager.api.meta import labels_of
+from controller_manager.api.pods import available_at, is_available, is_ready
+from controller_manager.api.times import format_time
+
+REPLICA_FAILURE: Final = "ReplicaFailure"
+
+
+def calculate_status(
+    replica_set: ReplicaSet,
+    active: Sequence[Pod],
+    terminating: Sequence[Pod],
+    failure: Exception | None,
+    now: datetime,
+) -> ReplicaSetStatus:
+    """Return the status that the pods of a replica set make.
+
+    `failure` is what creating or deleting pods met with; it becomes the
+    condition ReplicaFailure, which stays as first reported until it is over.
+    """
+    template_labels = replica_set.spec.template.metadata.labels or {}
+    min_ready_seconds = replica_set.spec.min_ready_seconds
+    ready = [pod for pod in active if is_ready(pod)]
+    return ReplicaSetStatus(
+        replicas=len(active),
+        fully_labeled_replicas=sum(
+            1 for pod in active if template_labels.items() <= labels_of(pod).items()
+        ),
+        ready_replicas=len(ready),
+        available_replicas=sum(
+            1 for pod in ready if is_available(pod, min_ready_seconds, now)
+        ),
+        terminating_replicas=len(terminating),
+        observed_generation=replica_set.metadata.generation,
+        conditions=_conditions(replica_set, len(active), failure, now),
+    )
+
+
+def _conditions(
+    replica_set: ReplicaSet, active: int, failure: Exception | None, now: datetime
+) -> tuple[ReplicaSetCondition, ...] | None:
+    present = replica_set.status.conditions or ()
+    others = tuple(each for each in present if each.type != REPLICA_FAILURE)
+    if failure is None:
+        return others or None
+    if len(others) < len(present):
+        return present
+    difference = active - desired_replicas(replica_set)
+    reason = "FailedCreate" if difference < 0 else "FailedDelete" if difference else ""
+    condition = ReplicaSetCondition(
+        type=REPLICA_FAILURE,
+        status="True",
+        last_transition_time=format_time(now),
+        reason=reason,
+        message=str(failure),
+    )
+    return (*others, condition)
+
+
+def differs_in_substance(old: ReplicaSetStatus, new: ReplicaSetStatus) -> bool:
+    """Tell whether more than observedGeneration has changed."""
+    generation = old.observed_generation
+    # An absent count of terminating pods says the same as zero of them.
+    known = msgspec.structs.replace(
+        old,
+        terminating_replicas=old.terminating_replicas or 0,
+        conditions=old.conditions or None,
+    )
+    return msgspec.structs.replace(new, observed_generation=generation) != known
+
+
+def next_availability_check(
+    active: Iterable[Pod], min_ready_seconds: int, now: datetime
+) -> float | None:
+    """Return the seconds until the next ready pod becomes available.
+
+    `None` if none will by the passing of time alone.
+    """
+    if min_ready_seconds == 0:
+        return None
+    instants = (available_at(pod, min_ready_seconds) for pod in active)
+    pending = [instant for instant in instants if instant and instant > now]
+    if not pending:
+        return None
+    return max((min(pending) - now) / timedelta(seconds=1), 0.0)

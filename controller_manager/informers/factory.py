@@ -1,0 +1,74 @@
+"""All informers of the daemon, each resource watched once."""
+
+import asyncio
+import random
+from typing import Any, TypeVar, cast
+
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.resources import Resource
+from controller_manager.client.client import Client
+from controller_manager.informers.informer import SharedInformer
+from controller_manager.observability.logs import Logger
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+class InformerFactory:
+    """Hands out the one informer of a resource, and starts what was asked for."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        min_resync_period: float,
+        stream_lists: bool = True,
+        rng: random.Random,
+        logger: Logger,
+    ) -> None:
+        """Take the client; each informer resyncs after 1 to 2 minimum periods.
+
+        `stream_lists` asks watches for the initial list (gate WatchListClient).
+        """
+        self._stream_lists = stream_lists
+        self._client = client
+        self._min_resync_period = min_resync_period
+        self._rng = rng
+        self._logger = logger
+        self._informers: dict[str, SharedInformer[Any]] = {}
+        self._started: set[str] = set()
+
+    def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
+        """Return the informer of `resource`, the same for everyone."""
+        key = f"{resource.api_version}/{resource.plural}"
+        if key not in self._informers:
+            self._informers[key] = SharedInformer(
+                self._client,
+                resource,
+                stream_lists=self._stream_lists,
+                resync_period=self._min_resync_period * (1 + self._rng.random()),
+                rng=self._rng,
+                logger=self._logger,
+            )
+        return cast("SharedInformer[ObjectT]", self._informers[key])
+
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Run in `group` every informer that does not run yet; return the tasks."""
+        new = [key for key in self._informers if key not in self._started]
+        self._started.update(new)
+        return [
+            group.create_task(self._informers[key].run(), name=f"informer-{key}")
+            for key in new
+        ]
+
+    async def wait_for_sync(self) -> None:
+        """Wait until every informer that was asked for is synced."""
+        for informer in list(self._informers.values()):
+            await informer.wait_for_sync()
+
+    def unsynced(self) -> list[str]:
+        """Return which resources are not synced yet."""
+        return [
+            informer.resource.group_resource
+            for informer in self._informers.values()
+            if not informer.is_synced
+        ]

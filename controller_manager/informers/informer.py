@@ -1,0 +1,179 @@
+"""One watch, one cache, many handlers."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from controller_manager.api.meta import (
+    KubeObject,
+    key_of,
+    resource_version_number,
+)
+from controller_manager.api.resources import Resource
+from controller_manager.client.client import Client
+from controller_manager.informers.reflector import Reflector
+from controller_manager.informers.store import Store
+from controller_manager.observability.logs import Logger
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Handler(Generic[ObjectT]):
+    """What a controller does about changes: turn an object into keys.
+
+    Handlers run between two events, in the order in which they were added,
+    after the store has changed; they must not block. `on_update` also gets
+    periodic resyncs, as an update from an object to itself. `on_delete` gets
+    the last state that is known, also when the deletion itself was missed.
+    """
+
+    on_add: Callable[[ObjectT], None] = _ignore
+    on_update: Callable[[ObjectT, ObjectT], None] = _ignore
+    on_delete: Callable[[ObjectT], None] = _ignore
+
+
+class SharedInformer(Generic[ObjectT]):
+    """Keeps a store equal to the server's objects and tells handlers.
+
+    It is synced once the first complete list is in the store and its adds have
+    been handed to every handler.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it needs to work on its own
+        self,
+        client: Client,
+        resource: Resource[ObjectT],
+        *,
+        stream_lists: bool = True,
+        resync_period: float,
+        rng: random.Random,
+        logger: Logger,
+    ) -> None:
+        """Take what to watch; `resync_period` is in seconds, 0 for none."""
+        self.resource = resource
+        self.store: Store[ObjectT] = Store()
+        self._handlers: list[Handler[ObjectT]] = []
+        self._resync_period = resync_period
+        self._logger = logger
+        self._synced = asyncio.Event()
+        self._resource_version = ""
+        self._reflector = Reflector(
+            client,
+            resource,
+            self,
+            stream_lists=stream_lists,
+            rng=rng,
+            logger=logger,
+        )
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the first complete list has been handed out."""
+        return self._synced.is_set()
+
+    @property
+    def resource_version(self) -> str:
+        """The version up to which the store is complete, empty before that."""
+        return self._resource_version
+
+    def has_reached(self, resource_version: str) -> bool:
+        """Tell whether the store is at least as new as `resource_version`."""
+        seen = resource_version_number(self._resource_version)
+        return seen >= resource_version_number(resource_version)
+
+    async def wait_for_sync(self) -> None:
+        """Wait until `is_synced`."""
+        await self._synced.wait()
+
+    def add_handler(self, handler: Handler[ObjectT]) -> None:
+        """Tell `handler` of all objects, now and from now on."""
+        self._handlers.append(handler)
+        for obj in self.store:
+            self._call(handler.on_add, obj)
+
+    async def run(self) -> None:
+        """Watch and resync until cancelled."""
+        name = self.resource.group_resource
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reflector.run(), name=f"reflector-{name}")
+            if self._resync_period > 0:
+                group.create_task(self._resync(), name=f"resync-{name}")
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(self._resync_period)
+            self._logger.v(4).info(
+                "Resync", resource=self.resource.group_resource, objects=len(self.store)
+            )
+            for number, obj in enumerate(self.store):
+                self._tell_update(obj, obj)
+                if number % 100 == 99:  # noqa: PLR2004 - give others a turn
+                    await asyncio.sleep(0)
+
+    def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
+        """Make the store equal to a complete list (called by the reflector)."""
+        listed = {key_of(obj) for obj in objects}
+        for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
+            if key not in listed and (gone := self.store.remove(key)) is not None:
+                self._tell_delete(gone)
+        for obj in objects:
+            self._upsert(obj)
+        self._resource_version = resource_version
+        self._synced.set()
+
+    def changed(self, obj: ObjectT) -> None:
+        """Store an object that is new or changed (called by the reflector)."""
+        self._upsert(obj)
+
+    def deleted(self, obj: ObjectT) -> None:
+        """Drop an object that is gone (called by the reflector)."""
+        if self.store.remove(key_of(obj)) is not None:
+            self._tell_delete(obj)
+
+    def advanced(self, resource_version: str) -> None:
+        """Note how complete the store is (called by the reflector)."""
+        self._resource_version = resource_version
+
+    def _upsert(self, obj: ObjectT) -> None:
+        old = self.store.get(key_of(obj))
+        if old is None:
+            self.store.put(obj)
+            for handler in self._handlers:
+                self._call(handler.on_add, obj)
+        elif old.metadata.uid != obj.metadata.uid:
+            # Deleted and created again while nobody watched: two objects.
+            self.store.remove(key_of(old))
+            self._tell_delete(old)
+            self.store.put(obj)
+            for handler in self._handlers:
+                self._call(handler.on_add, obj)
+        elif old.metadata.resource_version != obj.metadata.resource_version:
+            self.store.put(obj)
+            self._tell_update(old, obj)
+
+    def _tell_update(self, old: ObjectT, new: ObjectT) -> None:
+        for handler in self._handlers:
+            self._call(handler.on_update, old, new)
+
+    def _tell_delete(self, obj: ObjectT) -> None:
+        for handler in self._handlers:
+            self._call(handler.on_delete, obj)
+
+    def _call(self, function: Callable[..., None], *objects: ObjectT) -> None:
+        try:
+            function(*objects)
+        except Exception as error:  # noqa: BLE001 - one handler must not stop a watch
+            self._logger.error(
+                "Event handler failed",
+                resource=self.resource.group_resource,
+                object=key_of(objects[-1]),
+                err=repr(error),
+                exc_info=error,
+            )

@@ -1,0 +1,278 @@
+"""Keeping a cache equal to the server's list, by watching it."""
+
+import asyncio
+import random
+from contextlib import aclosing
+from enum import Enum
+from typing import Final, Generic, Protocol, TypeVar
+
+from controller_manager.api.meta import (
+    KubeObject,
+    key_of,
+    resource_version_number,
+)
+from controller_manager.api.resources import Resource
+from controller_manager.client.client import Client, ListOptions, WatchOptions
+from controller_manager.client.errors import (
+    APIError,
+    BadRequest,
+    Gone,
+    Invalid,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.watch import (
+    Added,
+    Bookmark,
+    Deleted,
+    Modified,
+    WatchEvent,
+)
+from controller_manager.observability.logs import Logger
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+_SinkT = TypeVar("_SinkT", bound=KubeObject, contravariant=True)
+
+_MIN_WATCH_SECONDS: Final = 300
+"""A watch is asked to last 5 to 10 minutes, so that watches spread."""
+
+_BACKOFF_BASE: Final = 0.8
+_BACKOFF_CAP: Final = 30.0
+_BACKOFF_RESET: Final = 120.0
+"""Seconds of trouble-free watching after which backoff starts anew."""
+
+
+class Sink(Protocol[_SinkT]):
+    """Where a reflector puts what it sees (the shared informer)."""
+
+    def replaced(self, objects: list[_SinkT], resource_version: str) -> None:
+        """Take a complete list: what is not in it is gone."""
+
+    def changed(self, obj: _SinkT) -> None:
+        """Take a new or changed object."""
+
+    def deleted(self, obj: _SinkT) -> None:
+        """Take the last state of an object that is gone."""
+
+    def advanced(self, resource_version: str) -> None:
+        """Take note that everything up to this version has been delivered."""
+
+
+class State(Enum):
+    """Where a reflector is in its life."""
+
+    STREAM_INITIAL = "streaming the initial list"
+    LIST_INITIAL = "listing"
+    WATCH = "watching"
+
+
+class Reflector(Generic[ObjectT]):
+    """Lists, then watches, for ever.
+
+    The states: STREAM_INITIAL asks the watch itself for the initial list
+    (``sendInitialEvents``) and goes on watching on the same stream; a server
+    that does not know that sends it to LIST_INITIAL for good, which reads
+    pages. WATCH resumes from the last version seen: after a clean end nothing
+    is replayed.
+
+    Its promises: a version that has expired (410) leads to a new list; so does
+    garbage on the stream; a new list is never older than what was seen before,
+    an API server that lags is asked again; events of versions already seen are
+    dropped; silence for three minutes is a dead connection. Trouble is retried
+    for ever, backed off exponentially from 0.8 to 30 s with jitter.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[ObjectT],
+        sink: Sink[ObjectT],
+        *,
+        stream_lists: bool = True,
+        rng: random.Random,
+        logger: Logger,
+    ) -> None:
+        """Take what to watch and where to put it."""
+        self._client = client
+        self._resource = resource
+        self._sink = sink
+        self._rng = rng
+        self._logger = logger
+        self._can_stream = stream_lists
+        self._state = self._initial_state()
+        self._resource_version = ""
+        self._failures = 0
+
+    @property
+    def state(self) -> State:
+        """Where the reflector is."""
+        return self._state
+
+    async def run(self) -> None:
+        """Keep the sink up to date until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            started = loop.time()
+            try:
+                await self._step()
+                self._failures = 0
+                continue
+            except Gone as error:
+                self._relist("the version has expired", error)
+            except ProtocolError as error:
+                self._relist("the stream is not readable", error)
+            except (Invalid, BadRequest) as error:
+                self._initial_stream_refused(error)
+            except (APIError, TransportError) as error:
+                self._logger.warning(
+                    "Watch interrupted", resource=self._name, err=str(error)
+                )
+            if loop.time() - started > _BACKOFF_RESET:
+                self._failures = 0
+            await asyncio.sleep(self._backoff())
+
+    @property
+    def _name(self) -> str:
+        return self._resource.group_resource
+
+    def _relist(self, why: str, error: Exception) -> None:
+        self._logger.warning(
+            "Listing anew", resource=self._name, why=why, err=str(error)
+        )
+        self._state = self._initial_state()
+
+    def _initial_state(self) -> State:
+        return State.STREAM_INITIAL if self._can_stream else State.LIST_INITIAL
+
+    def _initial_stream_refused(self, error: APIError) -> None:
+        if self._state is State.STREAM_INITIAL:
+            self._logger.v(2).info(
+                "The server does not stream lists, reading pages",
+                resource=self._name,
+                err=str(error),
+            )
+            self._can_stream = False
+        else:
+            self._logger.error(
+                "Watch refused", resource=self._name, err=str(error)
+            )
+        self._state = self._initial_state()
+
+    def _backoff(self) -> float:
+        delay = min(_BACKOFF_BASE * 2.0 ** min(self._failures, 32), _BACKOFF_CAP)
+        self._failures += 1
+        return delay * (1 + self._rng.random())
+
+    async def _step(self) -> None:
+        match self._state:
+            case State.STREAM_INITIAL:
+                await self._stream_initial()
+            case State.LIST_INITIAL:
+                await self._list_initial()
+            case State.WATCH:
+                await self._watch()
+
+    def _watch_options(self, *, initial: bool) -> WatchOptions:
+        seconds = int(_MIN_WATCH_SECONDS * (1 + self._rng.random()))
+        return WatchOptions(
+            resource_version=self._resource_version,
+            timeout_seconds=seconds,
+            send_initial_events=initial,
+        )
+
+    async def _stream_initial(self) -> None:
+        """Collect the initial events, hand them over at once, go on watching."""
+        initial: dict[str, ObjectT] | None = {}
+        options = self._watch_options(initial=True)
+        stream = self._client.watch(self._resource, options=options)
+        async with aclosing(stream):
+            async for batch in stream:
+                for event in batch:
+                    if initial is None:
+                        self._deliver(event)
+                    elif isinstance(event, Bookmark) and event.ends_initial_events:
+                        self._complete(list(initial.values()), event.resource_version)
+                        initial = None
+                    else:
+                        _collect(initial, event)
+        if initial is not None:
+            msg = "the stream ended before its initial list was complete"
+            raise TransportError(msg)
+
+    async def _list_initial(self) -> None:
+        options = ListOptions(
+            resource_version=self._resource_version,
+            resource_version_match="NotOlderThan" if self._resource_version else "",
+        )
+        objects: list[ObjectT] = []
+        version = ""
+        async for page in self._client.list_all(self._resource, options=options):
+            objects += page.items
+            version = page.resource_version
+        self._complete(objects, version)
+
+    def _complete(self, objects: list[ObjectT], resource_version: str) -> None:
+        known = resource_version_number(self._resource_version)
+        if resource_version_number(resource_version) < known:
+            msg = (
+                f"the server's list is of version {resource_version}, older than "
+                f"{self._resource_version}, which was seen already"
+            )
+            raise TransportError(msg)
+        self._sink.replaced(objects, resource_version)
+        self._resource_version = resource_version
+        self._state = State.WATCH
+        self._failures = 0
+
+    async def _watch(self) -> None:
+        options = self._watch_options(initial=False)
+        stream = self._client.watch(self._resource, options=options)
+        loop = asyncio.get_running_loop()
+        started, seen = loop.time(), 0
+        async with aclosing(stream):
+            async for batch in stream:
+                seen += len(batch)
+                for event in batch:
+                    self._deliver(event)
+        if not seen and loop.time() - started < 1:
+            # A server that ends every watch at once must not be hammered.
+            msg = "the watch ended at once, with nothing"
+            raise TransportError(msg)
+
+    def _deliver(self, event: WatchEvent[ObjectT]) -> None:
+        if isinstance(event, Bookmark):
+            self._advance(event.resource_version)
+            return
+        version = event.object.metadata.resource_version
+        if resource_version_number(version) <= resource_version_number(
+            self._resource_version
+        ):
+            self._logger.v(4).info(
+                "Old event dropped", resource=self._name, version=version
+            )
+            return
+        match event:
+            case Added(object=obj) | Modified(object=obj):
+                self._sink.changed(obj)
+            case Deleted(object=obj):
+                self._sink.deleted(obj)
+        self._advance(version)
+
+    def _advance(self, resource_version: str) -> None:
+        if resource_version_number(resource_version) > resource_version_number(
+            self._resource_version
+        ):
+            self._resource_version = resource_version
+            self._sink.advanced(resource_version)
+
+
+def _collect(initial: dict[str, ObjectT], event: WatchEvent[ObjectT]) -> None:
+    match event:
+        case Added(object=obj) | Modified(object=obj):
+            initial[key_of(obj)] = obj
+        case Deleted(object=obj):
+            initial.pop(key_of(obj), None)
+        case Bookmark():
+            pass  # progress before the end of the initial list says nothing
+
+

@@ -1,0 +1,59 @@
+"""What a controller's init function receives."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controller_manager.client.client import Client
+from controller_manager.client.events import EventRecorder
+from controller_manager.clock import Clock
+from controller_manager.informers.factory import InformerFactory
+from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import (
+    QueueCollectors,
+    ReplicaSetCollectors,
+    SyncCollectors,
+)
+from controller_manager.options import Config
+from controller_manager.runtime.worker import Reconcile, Workers
+from controller_manager.workqueue.queue import WorkQueue
+from controller_manager.workqueue.ratelimiters import default_rate_limiter
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerContext:
+    """Everything that a controller may use, made for one controller by name."""
+
+    name: str
+    config: Config
+    client: Client
+    informers: InformerFactory
+    recorder: EventRecorder
+    clock: Clock
+    rng: random.Random
+    logger: Logger
+    replica_set_metrics: ReplicaSetCollectors
+    queue_metrics: QueueCollectors
+    sync_metrics: SyncCollectors
+
+    def queue(self, name: str) -> WorkQueue:
+        """Return a new queue with upstream's retry policy and metrics."""
+        limiter = default_rate_limiter(self.clock)
+        return WorkQueue(self.clock, limiter, self.queue_metrics.queue(name))
+
+    def workers(self, queue: WorkQueue, reconcile: Reconcile, count: int) -> Workers:
+        """Return `count` workers that take keys from `queue`."""
+        return Workers(
+            self.name,
+            queue,
+            reconcile,
+            count,
+            clock=self.clock,
+            rng=self.rng,
+            logger=self.logger,
+            metrics=self.sync_metrics.controller(self.name),
+        )
+
+
+InitFunction = Callable[[ControllerContext], Workers]
+"""Wires a controller to its informers and returns its workers, not yet running."""

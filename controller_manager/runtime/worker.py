@@ -1,0 +1,137 @@
+"""THE worker loop."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from controller_manager.client.errors import is_conflict, is_namespace_terminating
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+from controller_manager.runtime.outcome import Done, Outcome, PutOff
+from controller_manager.workqueue.queue import ShutDown, WorkQueue
+
+Reconcile = Callable[[str], Awaitable[Outcome]]
+
+
+class SyncMetrics(Protocol):
+    """Hooks that the loop calls, pre-created for every outcome."""
+
+    def observe(self, outcome: str, seconds: float) -> None:
+        """Observe one sync; `outcome` is success, requeue or error."""
+
+
+class Workers:
+    """N workers of one controller over one queue.
+
+    A worker takes a key, awaits `reconcile` and maps what comes of it to the
+    queue: `Done` forgets the key's failures (and adds it again after a while,
+    if asked), `PutOff` adds it again after a while, every exception adds it
+    rate-limited. A key is never given up: upstream drops a deployment after 15
+    failures, and it then stays stuck until it changes or the resync comes, 12
+    hours later.
+
+    Every log line written during a sync carries controller, key and a
+    reconcile id.
+    """
+
+    def __init__(  # noqa: PLR0913 - all of it is configuration
+        self,
+        name: str,
+        queue: WorkQueue,
+        reconcile: Reconcile,
+        count: int,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        logger: Logger,
+        metrics: SyncMetrics,
+    ) -> None:
+        """Take the controller's name, its queue, its reconcile and how many."""
+        self.name = name
+        self._count = count
+        self._queue = queue
+        self._reconcile = reconcile
+        self._clock = clock
+        self._rng = rng
+        self._logger = logger
+        self._metrics = metrics
+        self._alive = 0
+
+    @property
+    def queue(self) -> WorkQueue:
+        """The queue that the workers take keys from."""
+        return self._queue
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether all workers are running."""
+        return self._alive == self._count
+
+    async def run(self) -> None:
+        """Run the workers until the queue is shut down and drained."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._count):
+                group.create_task(self._work(), name=f"{self.name}-worker-{number}")
+
+    def stop(self) -> None:
+        """Accept no more keys; `run` ends once what waits is processed."""
+        self._queue.shut_down()
+
+    async def _work(self) -> None:
+        self._alive += 1
+        try:
+            while True:
+                try:
+                    key = await self._queue.get()
+                except ShutDown:
+                    return
+                try:
+                    await self._process(key)
+                finally:
+                    self._queue.done(key)
+        finally:
+            self._alive -= 1
+
+    async def _process(self, key: str) -> None:
+        reconcile_id = f"{self._rng.getrandbits(32):08x}"
+        started = self._clock.monotonic()
+        with structlog.contextvars.bound_contextvars(
+            controller=self.name, key=key, reconcile_id=reconcile_id
+        ):
+            try:
+                outcome = await self._reconcile(key)
+            except Exception as error:  # noqa: BLE001 - the loop outlives any sync
+                self._failed(key, error)
+                self._metrics.observe("error", self._clock.monotonic() - started)
+                return
+            self._succeeded(key, outcome, self._clock.monotonic() - started)
+
+    def _succeeded(self, key: str, outcome: Outcome, seconds: float) -> None:
+        match outcome:
+            case Done(requeue_after=after):
+                self._queue.forget(key)
+                if after is not None:
+                    self._queue.add_after(key, after)
+                self._metrics.observe("success", seconds)
+                self._logger.v(4).info("Finished syncing", duration=seconds)
+            case PutOff(seconds=delay, reason=reason):
+                self._queue.add_after(key, delay)
+                self._metrics.observe("requeue", seconds)
+                self._logger.v(4).info("Sync put off", reason=reason)
+
+    def _failed(self, key: str, error: Exception) -> None:
+        self._queue.add_rate_limited(key)
+        retries = self._queue.failures(key)
+        if is_conflict(error) or is_namespace_terminating(error):
+            # Expected under concurrency; the retry reads fresher state.
+            self._logger.v(2).info("Sync to be retried", err=str(error))
+        elif isinstance(error, OSError | TimeoutError) or hasattr(error, "reason"):
+            self._logger.error("Sync failed", err=str(error), retries=retries)
+        else:
+            # Not an answer of the API server: a defect, so show where it is.
+            self._logger.error(
+                "Sync failed", err=repr(error), retries=retries, exc_info=error
+            )

@@ -1,0 +1,9 @@
+"""Which build this is, and which upstream release its behaviour answers to."""
+
+from typing import Final
+
+VERSION: Final = "0.1.0"
+"""This package's own version."""
+
+KUBERNETES_VERSION: Final = "v1.36.2"
+"""The kube-controller-manager release whose visible behaviour is reproduced."""
