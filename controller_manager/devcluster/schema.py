@@ -1,0 +1,245 @@
+"""The types of the API's objects, taken from kubernetes_asyncio's models.
+
+They are what unknown fields and wrong types are told by, and what the OpenAPI
+documents describe. The models are imported when the first object is decoded.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal
+
+JSON = dict[str, Any]
+
+Shape = Literal["scalar", "object", "list", "map", "any"]
+
+_QUANTITIES: Final = frozenset(
+    (
+        "allocatable",
+        "allocatedResources",
+        "capacity",
+        "default",
+        "defaultRequest",
+        "divisor",
+        "hard",
+        "limits",
+        "max",
+        "maxLimitRequestRatio",
+        "min",
+        "overhead",
+        "requests",
+        "sizeLimit",
+        "used",
+    )
+)
+"""Fields whose values may be written as numbers though they are strings."""
+
+_INT64: Final = frozenset(
+    (
+        "activeDeadlineSeconds",
+        "deletionGracePeriodSeconds",
+        "expirationSeconds",
+        "fsGroup",
+        "generation",
+        "observedGeneration",
+        "remainingItemCount",
+        "runAsGroup",
+        "runAsUser",
+        "terminationGracePeriodSeconds",
+        "tolerationSeconds",
+    )
+)
+
+_INT_OR_STRING: Final = frozenset(
+    ("maxSurge", "maxUnavailable", "minAvailable", "port", "targetPort")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The type of a field: a scalar, another model, or many of one."""
+
+    shape: Shape
+    name: str
+    """Of a scalar ``int``, ``bool``, ``str``, ``float`` or ``datetime``; of an
+    object the model; of a list or map the element's."""
+
+    element: "Type | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a model."""
+
+    name: str
+    type: Type
+    description: str
+
+
+class TypeMismatch(ValueError):  # noqa: N818 - becomes an answer
+    """A value of the wrong type; the message is encoding/json's."""
+
+
+def _parse(text: str) -> Type:
+    if match := re.fullmatch(r"list\[(.*)\]", text):
+        return Type("list", "", _parse(match.group(1)))
+    if match := re.fullmatch(r"dict\(str, (.*)\)", text):
+        return Type("map", "", _parse(match.group(1)))
+    if text in ("int", "bool", "str", "float", "datetime"):
+        return Type("scalar", text)
+    if text in ("object", "file", "bytearray"):
+        return Type("any", text)
+    return Type("object", text)
+
+
+@cache
+def fields_of(model: str) -> Mapping[str, Field] | None:
+    """Return the fields of a model by their JSON names; `None` if unknown."""
+    from kubernetes_asyncio.client import models  # noqa: PLC0415 - 38 MB, on demand
+
+    cls = getattr(models, model, None)
+    if cls is None:
+        return None
+    found: dict[str, Field] = {}
+    for attribute, text in cls.openapi_types.items():
+        name = cls.attribute_map[attribute]
+        found[name] = Field(name, _parse(text), _description(cls, attribute))
+    return found
+
+
+def _description(cls: type, attribute: str) -> str:
+    """Return the text that the model gives for a field."""
+    documentation = getattr(getattr(cls, attribute, None), "__doc__", "") or ""
+    paragraphs = documentation.split("\n\n")
+    text = paragraphs[1] if len(paragraphs) > 2 else ""  # noqa: PLR2004
+    return " ".join(text.replace("# noqa: E501", "").split())
+
+
+def go_type(model: str) -> str:
+    """Return the name that the Go struct of a model has."""
+    return re.sub(r"^(CoreV1|V1)", "", model)
+
+
+def _go_scalar(name: str, type_: Type) -> str:
+    match type_.name:
+        case "int":
+            return "int64" if name in _INT64 else "int32"
+        case "str":
+            return "string"
+        case "float":
+            return "float64"
+        case "datetime":
+            return "string"
+        case other:
+            return other
+
+
+def _json_kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+class Checker:
+    """Brings a decoded object into the form that Go would store.
+
+    Unknown fields are dropped and named in `unknown`; nulls and empty lists
+    and maps disappear, as they do in Go; an empty struct stays. Raises
+    TypeMismatch for the first value of a wrong type.
+    """
+
+    def __init__(self) -> None:
+        """Start with no unknown fields."""
+        self.unknown: list[str] = []
+
+    def check(self, obj: JSON, model: str) -> JSON:
+        """Return `obj` in stored form."""
+        return self._object(obj, model, "")
+
+    def _object(self, obj: JSON, model: str, path: str) -> JSON:
+        fields = fields_of(model)
+        if fields is None:
+            return obj
+        result: JSON = {}
+        for name, value in obj.items():
+            where = f"{path}.{name}" if path else name
+            field = fields.get(name)
+            if field is None:
+                self.unknown.append(where)
+                continue
+            if value is None:
+                continue
+            checked = self._value(value, field.type, model, name, where)
+            if checked in ([], {}) and field.type.shape in ("list", "map"):
+                continue
+            result[name] = checked
+        return result
+
+    def _value(  # noqa: PLR0913 - where it is, for the message
+        self, value: Any, type_: Type, model: str, name: str, path: str  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        match type_.shape:
+            case "any":
+                return value
+            case "scalar":
+                return self._scalar(value, type_, model, name, path)
+            case "object":
+                if not isinstance(value, dict):
+                    raise _mismatch(value, model, path, go_type(type_.name))
+                return self._object(value, type_.name, path)
+        element = type_.element
+        assert element is not None  # noqa: S101 - lists and maps have one
+        if type_.shape == "list":
+            if not isinstance(value, list):
+                raise _mismatch(value, model, path, f"[]{_go_name(name, element)}")
+            return [
+                self._value(each, element, model, name, f"{path}[{number}]")
+                for number, each in enumerate(value)
+                if each is not None
+            ]
+        if not isinstance(value, dict):
+            raise _mismatch(value, model, path, f"map[string]{_go_name(name, element)}")
+        return {
+            key: self._value(each, element, model, name, path)
+            for key, each in value.items()
+        }
+
+    def _scalar(  # noqa: PLR0913
+        self, value: Any, type_: Type, model: str, name: str, path: str  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        match type_.name:
+            case "bool":
+                good = isinstance(value, bool)
+            case "int":
+                good = isinstance(value, int) and not isinstance(value, bool)
+            case "float":
+                good = isinstance(value, int | float) and not isinstance(value, bool)
+            case _:
+                good = isinstance(value, str)
+                is_number = isinstance(value, int | float) and not isinstance(
+                    value, bool
+                )
+                if not good and is_number and name in _QUANTITIES:
+                    return f"{value:g}" if isinstance(value, float) else str(value)
+                if not good and is_number and name in _INT_OR_STRING:
+                    return value
+        if not good:
+            raise _mismatch(value, model, path, _go_scalar(name, type_))
+        return value
+
+
+def _go_name(name: str, element: Type) -> str:
+    return _go_scalar(name, element) if element.shape == "scalar" else element.name
+
+
+def _mismatch(value: object, model: str, path: str, wanted: str) -> TypeMismatch:
+    plain = re.sub(r"\[\d+\]", "", path)
+    return TypeMismatch(
+        f"json: cannot unmarshal {_json_kind(value)} into Go struct field "
+        f"{go_type(model)}.{plain} of type {wanted}"
+    )

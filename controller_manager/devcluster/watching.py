@@ -1,0 +1,130 @@
+"""Answers that go on: watches."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.clock import Clock
+from controller_manager.devcluster.kinds import Kind
+from controller_manager.devcluster.selection import Selection
+from controller_manager.devcluster.storage import Change, Stored, Watcher
+
+JSON = dict[str, Any]
+
+BOOKMARK_INTERVAL: Final = 60.0
+"""Seconds between bookmarks, where they are allowed."""
+
+_EMPTY_POD: Final = {"spec": {"containers": None}, "status": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What to watch and how to show it; `timeout` is in seconds."""
+
+    kind: Kind
+    namespace: str
+    selection: Selection
+    timeout: float
+    bookmarks: bool
+    encode: Callable[[Stored], bytes]
+
+
+@dataclass(slots=True)
+class WatchResponse:
+    """A stream of events: the initial ones, then those of the watcher."""
+
+    request: WatchRequest
+    watcher: Watcher
+    initial: list[Stored]
+    ends_initial: bool
+    version: Callable[[], int]
+    clock: Clock
+    status: int = 200
+    headers: Mapping[str, str] = field(
+        default_factory=lambda: {"content-type": "application/json"}
+    )
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield events until the time is over; those that wait, together."""
+        try:
+            async for chunk in self._chunks():
+                yield chunk
+        finally:
+            self.watcher.close()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        start = self.clock.monotonic()
+        end, bookmark_at = start + self.request.timeout, start + BOOKMARK_INTERVAL
+        for stored in self.initial:
+            yield self._line("ADDED", stored)
+        if self.ends_initial:
+            yield self._bookmark(initial=True)
+        while True:
+            if chunk := b"".join(map(self._event, self.watcher.take())):
+                yield chunk
+            now = self.clock.monotonic()
+            if now >= end:
+                return
+            if self.request.bookmarks and now >= bookmark_at:
+                bookmark_at = now + BOOKMARK_INTERVAL
+                yield self._bookmark(initial=False)
+            try:
+                async with asyncio.timeout(min(end, bookmark_at) - now):
+                    await self.watcher.wait()
+            except TimeoutError:
+                continue
+
+    async def close(self) -> None:
+        """Stop watching."""
+        self.watcher.close()
+
+    def _event(self, change: Change) -> bytes:
+        """Return the line for a change as this watch sees it, maybe none.
+
+        An object that starts to be selected is added, one that stops to be is
+        deleted, in its last selected state but with the version of the change.
+        """
+        request = self.request
+        if request.namespace and change.key[0] != request.namespace:
+            return b""
+        is_now = change.type != "DELETED" and request.selection.matches(
+            change.after.obj
+        )
+        was = change.before is not None and request.selection.matches(change.before.obj)
+        if is_now:
+            return self._line("MODIFIED" if was else "ADDED", change.after)
+        if not was or change.before is None:
+            return b""
+        metadata = {
+            **change.before.obj["metadata"],
+            "resourceVersion": str(change.version),
+        }
+        last = Stored({**change.before.obj, "metadata": metadata}, change.version)
+        return self._line("DELETED", last)
+
+    def _line(self, event_type: str, stored: Stored) -> bytes:
+        return b'{"type":"%s","object":%s}\n' % (
+            event_type.encode(),
+            self.request.encode(stored),
+        )
+
+    def _bookmark(self, *, initial: bool) -> bytes:
+        kind = self.request.kind
+        metadata: JSON = {"resourceVersion": str(self.version())}
+        if initial:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        obj: JSON = {
+            "kind": kind.kind,
+            "apiVersion": kind.api_version,
+            "metadata": metadata,
+            **(_EMPTY_POD if kind.resource == "pods" else {}),
+        }
+        return b'{"type":"BOOKMARK","object":%s}\n' % msgspec.json.encode(obj)
+
+
+def error_event(status: JSON) -> bytes:
+    """Return the line that ends a watch with an error."""
+    return b'{"type":"ERROR","object":%s}\n' % msgspec.json.encode(status)
