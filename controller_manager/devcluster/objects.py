@@ -227,11 +227,12 @@ class Objects:
         )
         self._carry_over(old, metadata)
         new = self._reconcile(kind, old, new, subresource)
+        # Upstream checks metadata twice, in the registry and in the strategy.
         causes = [*metadata_causes, *metadata_causes]
+        apply_defaults(kind.kind, new)
         if subresource == "status":
             causes += validate_status(kind.kind, new)
         else:
-            apply_defaults(kind.kind, new)
             causes += validate(kind.kind, new) + validate_update(kind.kind, old, new)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)

@@ -42,15 +42,15 @@ class Logger:
         """Return this logger if `level` is enabled, else one that is silent."""
         return self if level <= self._verbosity else _SILENT
 
-    def info(self, message: str, **fields: Any) -> None:  # noqa: ANN401
+    def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log what happened."""
         self._inner.info(message, **fields)
 
-    def warning(self, message: str, **fields: Any) -> None:  # noqa: ANN401
+    def warning(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log what a person should know."""
         self._inner.warning(message, **fields)
 
-    def error(self, message: str, **fields: Any) -> None:  # noqa: ANN401
+    def error(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log what went wrong; give the cause as `err`."""
         self._inner.error(message, **fields)
 
@@ -59,13 +59,13 @@ class _Silent(Logger):
     def __init__(self) -> None:
         super().__init__(structlog.get_logger())
 
-    def info(self, message: str, **fields: Any) -> None:  # noqa: ANN401
+    def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         pass
 
-    def warning(self, message: str, **fields: Any) -> None:  # noqa: ANN401
+    def warning(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         pass
 
-    def error(self, message: str, **fields: Any) -> None:  # noqa: ANN401
+    def error(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         pass
 
 
@@ -121,7 +121,7 @@ def _render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
         f"{_quote(message)}"
     )
     fields = "".join(f" {name}={_quote(value)}" for name, value in event.items())
-    return f"{header}{fields}\n" + (f"{exception}\n" if exception else "")
+    return f"{header}{fields}" + (f"\n{exception}" if exception else "")
 
 
 def _quote(value: object) -> str:
@@ -145,4 +145,4 @@ def _render_json(_: WrappedLogger, __: str, event: EventDict) -> str:
         "v" if severity == "info" else "level": 0 if severity == "info" else severity,
         **event,
     }
-    return json.dumps(line, default=str) + "\n"
+    return json.dumps(line, default=str)

@@ -10,9 +10,9 @@ from controller_manager.controllers.deployment.scaling import (
     Plan,
     Resize,
     active,
+    lasting_available,
     max_unavailable,
     new_replica_set_size,
-    total_available,
     total_replicas,
 )
 
@@ -47,14 +47,14 @@ def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
     min_available = desired_replicas(rollout.deployment) - max_unavailable(
         rollout.deployment
     )
-    unavailable_new = desired_replicas(new) - new.status.available_replicas
+    unavailable_new = desired_replicas(new) - lasting_available(new)
     everything = total_replicas(old) + desired_replicas(new)
     budget = everything - min_available - unavailable_new
     if not old or budget <= 0:
         return ()
     sizes = {each.metadata.uid: desired_replicas(each) for each in old}
     _take_unhealthy(old, sizes, budget)
-    surplus = total_available((*old, new)) - min_available
+    surplus = sum(map(lasting_available, (*old, new))) - min_available
     _take_oldest(old, sizes, surplus)
     return tuple(
         Resize(each, sizes[each.metadata.uid])
@@ -68,8 +68,8 @@ def _take_unhealthy(
 ) -> None:
     """Take pods that are not available first; they cost no availability."""
     for each in old:
-        unhealthy = desired_replicas(each) - each.status.available_replicas
-        taken = max(0, min(budget, unhealthy))
+        unhealthy = desired_replicas(each) - lasting_available(each)
+        taken = min(budget, unhealthy)
         sizes[each.metadata.uid] -= taken
         budget -= taken
 

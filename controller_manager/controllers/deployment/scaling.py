@@ -94,6 +94,16 @@ def total_available(replica_sets: Iterable[ReplicaSet]) -> int:
     return sum(each.status.available_replicas for each in replica_sets)
 
 
+def lasting_available(replica_set: ReplicaSet) -> int:
+    """Return how many available pods will be left once it has its size.
+
+    Right after it was shrunk a replica set still reports pods that are about
+    to go. Upstream counts on them, and takes more away than it may
+    (kubernetes#22719).
+    """
+    return min(replica_set.status.available_replicas, desired_replicas(replica_set))
+
+
 def active(replica_sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
     """Return the replica sets that want pods."""
     return [each for each in replica_sets if desired_replicas(each) > 0]

@@ -1,0 +1,1 @@
+"""Recorded scenarios, played against any cluster."""
