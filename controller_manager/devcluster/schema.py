@@ -56,6 +56,23 @@ _INT_OR_STRING: Final = frozenset(
 )
 
 
+_NO_ZERO: Final = frozenset(
+    (
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "minReadySeconds",
+        "paused",
+        "readOnly",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "unschedulable",
+    )
+)
+"""Fields that Go leaves out when they are 0 or false: no pointers there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """The type of a field: a scalar, another model, or many of one."""
@@ -176,6 +193,10 @@ class Checker:
                 continue
             checked = self._value(value, field.type, model, name, where)
             if checked in ([], {}) and field.type.shape in ("list", "map"):
+                continue
+            if field.type.shape == "scalar" and (
+                checked == "" or (not checked and name in _NO_ZERO)
+            ):
                 continue
             result[name] = checked
         return result

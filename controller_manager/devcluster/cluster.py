@@ -1,0 +1,137 @@
+"""A development cluster: API server, nodes, kubeconfig."""
+
+import asyncio
+import base64
+import os
+import random
+import secrets
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import yaml
+
+from controller_manager.client.credentials import Credentials
+from controller_manager.clock import Clock
+from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.certificates import make_certificate
+from controller_manager.devcluster.http_face import HTTPFace
+from controller_manager.devcluster.nodes import Nodes
+
+NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+ADMIN: Final = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
+
+_NAME: Final = "devcluster"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a cluster is to be like; times are in seconds."""
+
+    port: int = 0
+    nodes: int = 3
+    pod_start_delay: float = 1.0
+    grace_scale: float = 1.0
+
+
+class DevCluster:
+    """Runs while it is entered (``async with``)."""
+
+    def __init__(self, options: ClusterOptions, clock: Clock) -> None:
+        """Take what it is to be like; nothing listens yet."""
+        self._options = options
+        self._clock = clock
+        self._token = secrets.token_urlsafe(32)
+        self._certificate = make_certificate()
+        self._stack = AsyncExitStack()
+        self.server = APIServer(
+            clock=clock, rng=random.Random(), users={self._token: ADMIN}  # noqa: S311
+        )
+        self._face = HTTPFace(
+            self.server, options.port, self._certificate.ssl_context()
+        )
+
+    async def __aenter__(self) -> Self:
+        """Listen, and start the nodes."""
+        for name in NAMESPACES:
+            namespaces = self.server.catalogue.find("", "v1", "namespaces")
+            assert namespaces is not None  # noqa: S101 - a row of the catalogue
+            self.server.objects.create(namespaces, "", {"metadata": {"name": name}})
+        nodes = Nodes(
+            self.server,
+            self._clock,
+            count=self._options.nodes,
+            start_delay=self._options.pod_start_delay,
+            grace_scale=self._options.grace_scale,
+        )
+        nodes.register()
+        await self._face.start()
+        self._stack.push_async_callback(self._face.close)
+        task = asyncio.create_task(nodes.run(), name="nodes")
+        self._stack.push_async_callback(_cancelled, task)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop the nodes and stop listening."""
+        await self._stack.aclose()
+
+    @property
+    def url(self) -> str:
+        """Where the API server is."""
+        return self._face.url
+
+    def credentials(self) -> Credentials:
+        """Return what an HTTP transport needs to be the administrator."""
+        return Credentials(
+            self.url,
+            clock=self._clock,
+            ca_data=self._certificate.certificate,
+            token=self._token,
+        )
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """Return a kubeconfig of the administrator."""
+        authority = base64.b64encode(self._certificate.certificate).decode()
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": _NAME,
+            "clusters": [
+                {
+                    "name": _NAME,
+                    "cluster": {
+                        "server": self.url,
+                        "certificate-authority-data": authority,
+                    },
+                }
+            ],
+            "users": [{"name": "admin", "user": {"token": self._token}}],
+            "contexts": [
+                {"name": _NAME, "context": {"cluster": _NAME, "user": "admin"}}
+            ],
+        }
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write the kubeconfig, readable by its owner only.
+
+        It appears at once and whole, so that whoever waits for the file can
+        use it. Raises OSError.
+        """
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yaml.safe_dump(self.kubeconfig(), file, sort_keys=False)
+        draft.replace(path)
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

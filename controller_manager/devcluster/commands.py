@@ -1,0 +1,129 @@
+"""What the subcommands ``devcluster`` and ``demo`` do."""
+
+import asyncio
+import random
+import signal
+from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from controller_manager.app import USER_AGENT, ControllerManager
+from controller_manager.client.http import HTTPTransport
+from controller_manager.clock import SystemClock
+from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.demo import Demo
+from controller_manager.observability.logs import Logger
+from controller_manager.options import (
+    ClientConfig,
+    Config,
+    GenericConfig,
+    ServingConfig,
+)
+
+_UNLIMITED: Final = 0.0
+
+
+def embedded_config(secure_port: int) -> Config:
+    """Return the config of controllers beside an API server of their own."""
+    return Config(
+        client=ClientConfig(qps=_UNLIMITED),
+        generic=GenericConfig(leader_elect=False),
+        serving=ServingConfig(secure_port),
+    )
+
+
+@asynccontextmanager
+async def _controllers(
+    cluster: DevCluster, config: Config, logger: Logger
+) -> AsyncIterator[ControllerManager]:
+    """Run the controllers against `cluster`, over HTTPS, until left."""
+    transport = HTTPTransport(cluster.credentials(), USER_AGENT)
+    manager = ControllerManager(
+        config,
+        transport,
+        clock=SystemClock(),
+        rng=random.Random(),  # noqa: S311 - jitter and names
+        logger=logger,
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop), name="controller-manager")
+    starting = asyncio.create_task(manager.started.wait())
+    try:
+        await asyncio.wait((running, starting), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        yield manager
+    finally:
+        starting.cancel()
+        stop.set()
+        try:
+            await running
+        finally:
+            await transport.close()
+
+
+async def run_devcluster(
+    options: ClusterOptions,
+    config: Config,
+    logger: Logger,
+    *,
+    kubeconfig: Path | None,
+    with_controllers: bool,
+) -> None:
+    """Run a cluster until interrupted."""
+    console = Console(stderr=True)
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(DevCluster(options, SystemClock()))
+        if with_controllers:
+            await stack.enter_async_context(_controllers(cluster, config, logger))
+        console.print(f"API server at {cluster.url}", highlight=False)
+        if kubeconfig is not None:
+            cluster.write_kubeconfig(kubeconfig)
+            stack.callback(kubeconfig.unlink, missing_ok=True)
+            console.print(
+                f"kubectl --kubeconfig {kubeconfig} get deployments", highlight=False
+            )
+        console.print("Running; Ctrl-C stops it.", highlight=False)
+        await _interrupted()
+        console.print("Stopping.", highlight=False)
+
+
+async def _interrupted() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
+
+
+async def run_demo(logger: Logger) -> None:
+    """Run a cluster, play the demo, tell what happened."""
+    console = Console()
+    options = ClusterOptions(pod_start_delay=0.6, grace_scale=0.05)
+    async with DevCluster(options, SystemClock()) as cluster:
+        console.print(
+            f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
+        )
+        async with _controllers(cluster, embedded_config(0), logger) as _:
+            transport = HTTPTransport(cluster.credentials(), USER_AGENT)
+            try:
+                account = await Demo(transport, SystemClock(), console).run()
+            finally:
+                await transport.close()
+    console.print("\n[bold]What happened[/bold]")
+    for title, seconds in account.steps:
+        console.print(f"  {seconds:5.1f}s  {title}", highlight=False)
+    total = sum(seconds for _, seconds in account.steps)
+    console.print(f"  {total:5.1f}s  altogether", highlight=False)
+    console.print(
+        "\nGo on with a cluster of your own:\n"
+        "  controller-manager devcluster --write-kubeconfig devcluster.yaml &\n"
+        "  kubectl --kubeconfig devcluster.yaml create deployment web "
+        "--image=nginx --replicas=3\n"
+        "  kubectl --kubeconfig devcluster.yaml get deployments --watch",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,265 @@
+"""A rollout to watch: manifests in, pods out, an update, a rollback, a scaling."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from controller_manager.api.apps import Deployment, desired_replicas
+from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.api.resources import DEPLOYMENTS, REPLICASETS
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.errors import error_from_response
+from controller_manager.client.transport import Request, Transport
+from controller_manager.clock import Clock
+from controller_manager.devcluster.manifests import Manifest, read_manifests
+
+JSON = dict[str, Any]
+
+NAMESPACE: Final = "shop"
+_REVISION: Final = "deployment.kubernetes.io/revision"
+_POLL: Final = 0.1
+_PATIENCE: Final = 40.0
+"""Seconds that a step may take before the demo gives up."""
+
+
+class DemoError(Exception):
+    """A step did not come to its end; the message says which."""
+
+
+def sample_manifests() -> list[Manifest]:
+    """Return the objects of config/samples, as installed with the package."""
+    samples: Traversable = files("controller_manager.devcluster") / "samples"
+    if not samples.is_dir():
+        # Not installed but run from a checkout, where they have their own place.
+        samples = Path(__file__).parents[2] / "config" / "samples"
+    found = [each for each in samples.iterdir() if each.name.endswith(".yaml")]
+    # Namespaces first, whatever file they are in.
+    manifests = read_manifests(sorted(found, key=lambda each: each.name))
+    return sorted(manifests, key=lambda each: each.kind.kind != "Namespace")
+
+
+@dataclass(slots=True)
+class Account:
+    """What happened, for the end."""
+
+    steps: list[tuple[str, float]] = field(default_factory=list)
+
+
+class Demo:
+    """Plays one rollout after the other and shows how they go."""
+
+    def __init__(
+        self, transport: Transport, clock: Clock, console: Console
+    ) -> None:
+        """Take a way to the cluster, and where to show things."""
+        self._transport = transport
+        self._client = Client(transport, clock)
+        self._clock = clock
+        self._console = console
+        self._account = Account()
+        self._shown: dict[str, str] = {}
+        self._began = clock.monotonic()
+
+    async def run(self) -> Account:
+        """Play all steps; raises DemoError if one does not come to its end."""
+        manifests = sample_manifests()
+        await self._step(
+            f"Apply {len(manifests)} objects from config/samples",
+            lambda: self._apply(manifests),
+            _all_complete,
+        )
+        await self._step(
+            "Update the image of web to nginx:1.29",
+            lambda: self._set_image("web", "nginx:1.29"),
+            _all_complete,
+        )
+        await self._step(
+            "Update web again, to an image that cannot be pulled",
+            lambda: self._set_image("web", "broken:1.30"),
+            _is_stuck,
+        )
+        await self._step(
+            "Roll web back", lambda: self._roll_back("web"), _all_complete
+        )
+        await self._step(
+            "Scale web from 6 to 10 and worker from 4 to 2",
+            self._scale_two,
+            _all_complete,
+        )
+        await self._step(
+            "Update cache, which must stop before it starts (Recreate)",
+            lambda: self._set_image("cache", "redis:8.2"),
+            _all_complete,
+        )
+        return self._account
+
+    async def _step(
+        self,
+        title: str,
+        action: Callable[[], Awaitable[None]],
+        is_done: Callable[[list[Deployment]], bool],
+    ) -> None:
+        self._console.print(f"\n[bold]{title}[/bold]")
+        started = self._clock.monotonic()
+        await action()
+        if self._console.is_terminal:
+            with Live(console=self._console, refresh_per_second=10) as live:
+                await self._follow(title, is_done, lambda each: live.update(_table(each)))
+        else:
+            await self._follow(title, is_done, self._print_changes)
+        self._account.steps.append((title, self._clock.monotonic() - started))
+
+    async def _follow(
+        self,
+        title: str,
+        is_done: Callable[[list[Deployment]], bool],
+        show: Callable[[list[Deployment]], None],
+    ) -> None:
+        deadline = self._clock.monotonic() + _PATIENCE
+        while True:
+            page = await self._client.list_page(DEPLOYMENTS, NAMESPACE)
+            show(page.items)
+            if is_done(page.items):
+                return
+            if self._clock.monotonic() > deadline:
+                msg = f"not finished within {_PATIENCE:g} s: {title}"
+                raise DemoError(msg)
+            await asyncio.sleep(_POLL)
+
+    def _print_changes(self, deployments: list[Deployment]) -> None:
+        for deployment in deployments:
+            line = _line(deployment)
+            if self._shown.get(key_of(deployment)) != line:
+                self._shown[key_of(deployment)] = line
+                elapsed = self._clock.monotonic() - self._began
+                self._say(f"{elapsed:6.1f}s  {line}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+    # What a user would do with kubectl
+
+    async def _apply(self, manifests: list[Manifest]) -> None:
+        for manifest in manifests:
+            request = Request(
+                "POST",
+                manifest.path,
+                query=(("fieldValidation", "Strict"),),
+                headers={"content-type": "application/json"},
+                body=msgspec.json.encode(manifest.obj),
+            )
+            answer = await self._transport.request(request)
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                error = error_from_response(answer.status, answer.body, None)
+                msg = f"manifest {manifest.where}: {error}"
+                raise DemoError(msg)
+            if not self._console.is_terminal:
+                self._say(f"         {manifest.kind.singular}/{manifest.name} created")
+
+    async def _set_image(self, name: str, image: str) -> None:
+        containers = [{"name": name, "image": image}]
+        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+        await self._client.patch(DEPLOYMENTS, NAMESPACE, name, patch)
+
+    async def _roll_back(self, name: str) -> None:
+        """Put back the template of the revision before, as rollout undo does."""
+        deployment = await self._client.get(DEPLOYMENTS, NAMESPACE, name)
+        current = int(annotations_of(deployment.metadata).get(_REVISION, "0"))
+        page = await self._client.list_page(REPLICASETS, NAMESPACE)
+        for replica_set in page.items:
+            metadata = replica_set.metadata
+            owners = metadata.owner_references or ()
+            revision = int(annotations_of(metadata).get(_REVISION, "0"))
+            if owners and owners[0].name == name and revision == current - 1:
+                obj = await self._client.get_json(REPLICASETS, NAMESPACE, metadata.name)
+                template = obj["spec"]["template"]
+                template["metadata"]["labels"].pop("pod-template-hash", None)
+                patch = [{"op": "replace", "path": "/spec/template", "value": template}]
+                await self._client.patch(
+                    DEPLOYMENTS, NAMESPACE, name, patch, PatchType.JSON
+                )
+                return
+        msg = f"deployment {name} has no revision {current - 1} to roll back to"
+        raise DemoError(msg)
+
+    async def _scale_two(self) -> None:
+        await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "web", 10)
+        await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "worker", 2)
+
+
+def _is_complete(deployment: Deployment) -> bool:
+    wanted, status = desired_replicas(deployment), deployment.status
+    return (
+        status.observed_generation >= deployment.metadata.generation
+        and status.updated_replicas == wanted
+        and status.replicas == wanted
+        and status.available_replicas == wanted
+        and not status.terminating_replicas
+    )
+
+
+def _all_complete(deployments: list[Deployment]) -> bool:
+    return bool(deployments) and all(map(_is_complete, deployments))
+
+
+def _is_stuck(deployments: list[Deployment]) -> bool:
+    """Tell whether web has new pods that do not start, beside all its old ones."""
+    web = next(each for each in deployments if each.metadata.name == "web")
+    return (
+        web.status.observed_generation >= web.metadata.generation
+        and web.status.updated_replicas > 0
+        and web.status.unavailable_replicas == web.status.updated_replicas
+    )
+
+
+def _image(deployment: Deployment) -> str:
+    spec: JSON = msgspec.json.decode(deployment.spec.template.spec)
+    return ", ".join(each["image"] for each in spec["containers"])
+
+
+def _condition(deployment: Deployment) -> str:
+    for each in deployment.status.conditions or ():
+        if each.type == "Progressing":
+            return each.reason
+    return "-"
+
+
+def _line(deployment: Deployment) -> str:
+    wanted, status = desired_replicas(deployment), deployment.status
+    return (
+        f"{deployment.metadata.name:<7} ready {status.ready_replicas}/{wanted}  "
+        f"up-to-date {status.updated_replicas}  available {status.available_replicas}  "
+        f"terminating {status.terminating_replicas or 0}  {_image(deployment)}  "
+        f"{_condition(deployment)}"
+    )
+
+
+def _table(deployments: list[Deployment]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("NAME", "READY", "UP-TO-DATE", "AVAILABLE", "IMAGE", "", "PROGRESS"):
+        table.add_column(title)
+    for each in deployments:
+        wanted, status = desired_replicas(each), each.status
+        style = "green" if _is_complete(each) else "yellow"
+        done = min(status.updated_replicas, status.available_replicas)
+        table.add_row(
+            f"[{style}]{each.metadata.name}[/]",
+            f"{status.ready_replicas}/{wanted}",
+            str(status.updated_replicas),
+            str(status.available_replicas),
+            _image(each),
+            ProgressBar(total=max(wanted, 1), completed=done, width=20),
+            _condition(each),
+        )
+    return table

@@ -1,0 +1,96 @@
+"""The API server's core, reachable over HTTPS."""
+
+import errno
+import ssl
+from contextlib import aclosing
+
+from aiohttp import web
+
+from controller_manager.client.inmemory import StreamingResponse
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.apiserver import APIServer
+
+_MAX_BODY = 16 * 1024 * 1024
+
+
+class ListenError(Exception):
+    """The port cannot be listened on; the message says why."""
+
+
+class HTTPFace:
+    """Listens on the loopback interface and hands requests to the core."""
+
+    def __init__(
+        self, server: APIServer, port: int, tls: ssl.SSLContext | None
+    ) -> None:
+        """Take the core, the port (0 for any), and TLS settings if any."""
+        self._server = server
+        self._port = port
+        self._tls = tls
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the server is reached."""
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        """Listen; raises ListenError if that is not possible."""
+        await self._runner.setup()
+        site = web.TCPSite(
+            self._runner, "127.0.0.1", self._port, ssl_context=self._tls
+        )
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            why = error.strerror or str(error)
+            if error.errno == errno.EADDRINUSE:
+                why = "the port is in use"
+            msg = f"cannot listen on 127.0.0.1:{self._port}: {why}; choose another --port"
+            raise ListenError(msg) from error
+        self._port = int(self._runner.addresses[0][1])
+        self._server.address = f"127.0.0.1:{self._port}"
+
+    async def close(self) -> None:
+        """Stop listening and cut all streams."""
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        answer = await self._server.handle(
+            Request(
+                request.method,
+                request.path,
+                query=tuple(request.query.items()),
+                headers={name.lower(): value for name, value in request.headers.items()},
+                body=await request.read() if request.can_read_body else None,
+            )
+        )
+        if isinstance(answer, Response):
+            return web.Response(
+                status=answer.status, headers=dict(answer.headers), body=answer.body
+            )
+        return await self._stream(request, answer)
+
+    async def _stream(
+        self, request: web.Request, answer: StreamingResponse
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(
+            status=answer.status, headers=dict(answer.headers)
+        )
+        await response.prepare(request)
+        try:
+            async with aclosing(answer.chunks()) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    await response.write(chunk)
+        except ConnectionError:
+            return response  # the client has gone
+        finally:
+            await answer.close()
+        await response.write_eof()
+        return response
