@@ -15,7 +15,7 @@ import msgspec
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
-from controller_manager.devcluster import discovery, reviews
+from controller_manager.devcluster import discovery, protobuf, reviews
 from controller_manager.devcluster.auth import (
     ANONYMOUS,
     Tokens,
@@ -402,7 +402,7 @@ class APIServer:
 
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
-        body = decode_json(request.body or b"{}")
+        body = _connect_body(request)
         name = target.name or body.get("metadata", {}).get("name", "")
         pods = self.catalogue.find("", "v1", "pods")
         match target.subresource or target.kind.plural:
@@ -602,6 +602,18 @@ def _check_list_options(query: Mapping[str, str]) -> None:
     if detail:
         cause = forbidden_field("resourceVersionMatch", detail)
         raise invalid_object("meta.k8s.io", "ListOptions", "", [cause])
+
+
+def _connect_body(request: Request) -> JSON:
+    if header(request.headers, "content-type") == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode_protobuf(request.body or b"")
+        except (protobuf.ProtobufError, UnicodeDecodeError) as error:
+            raise unsupported_media_type(f"protobuf: {error}") from None
+    body = decode_json(request.body or b"{}")
+    if not isinstance(body, dict):
+        raise bad_request("the body must be an object")
+    return body
 
 
 def _asks_for_dry_run(request: Request) -> bool:

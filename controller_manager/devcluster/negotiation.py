@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from controller_manager.devcluster import protobuf
 from controller_manager.devcluster.kinds import Kind
 from controller_manager.devcluster.schema import Checker, TypeMismatch
 from controller_manager.devcluster.statuses import (
@@ -24,7 +25,7 @@ JSON = dict[str, Any]
 _BODY_TYPES: Final = (
     "application/json",
     "application/yaml",
-    "application/vnd.kubernetes.protobuf",
+    protobuf.MEDIA_TYPE,
 )
 
 
@@ -76,14 +77,20 @@ def decode_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON
 def decode_object(body: bytes, content_type: str, kind: Kind) -> JSON:
     """Decode the object in a request; raises Refusal for anything else."""
     media_type = content_type.partition(";")[0].strip()
-    if media_type and media_type not in _BODY_TYPES[:2]:
+    if media_type and media_type not in _BODY_TYPES:
         message = (
             "the body of the request was in an unknown format - accepted media types "
             f"include: {', '.join(_BODY_TYPES)}"
         )
         raise unsupported_media_type(message)
+    value: Any
     if media_type == "application/yaml":
         value = _decode_yaml(body)
+    elif media_type == protobuf.MEDIA_TYPE:
+        try:
+            value = protobuf.decode_protobuf(body)
+        except (protobuf.ProtobufError, UnicodeDecodeError) as error:
+            raise unsupported_media_type(f"protobuf: {error}") from None
     else:
         try:
             value = msgspec.json.decode(body)

@@ -12,6 +12,10 @@ import msgspec
 
 from controller_manager.client.transport import Response
 from controller_manager.devcluster.kinds import Catalogue, Kind
+from controller_manager.devcluster.openapi_protobuf import (
+    MEDIA_TYPE,
+    encode_document,
+)
 from controller_manager.devcluster.patch import MERGED_PRIMITIVES, merge_key
 from controller_manager.devcluster.schema import Field, Type, fields_of, go_type
 from controller_manager.version import KUBERNETES_VERSION
@@ -19,6 +23,7 @@ from controller_manager.version import KUBERNETES_VERSION
 JSON = dict[str, Any]
 
 _HEADERS: Final = {"content-type": "application/json"}
+_TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
 _INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 _SCALARS: Final = {
     "int": {"type": "integer", "format": "int32"},
@@ -55,17 +60,18 @@ class OpenAPI:
         self._documents: dict[str, bytes] = {}
 
     def answer(self, path: list[str], accept: str) -> Response:
-        """Return the document at ``/openapi/...``, 404 or 406 if there is none."""
+        """Return the document at ``/openapi/...``, 404 if there is none."""
         name = "/".join(path)
-        if name == "v2" and "json" not in accept and accept not in ("", "*/*"):
-            # The protobuf form is not made; clients then take JSON or do without.
-            return Response(406, {"content-type": "text/plain"}, b"only JSON is served\n")
-        if name not in self._documents:
+        as_protobuf = name == "v2" and "protobuf" in accept
+        key = f"{name} {as_protobuf}"
+        if key not in self._documents:
             document = self._document(path)
             if document is None:
-                return Response(404, {"content-type": "text/plain"}, b"404\n")
-            self._documents[name] = msgspec.json.encode(document)
-        return Response(200, _HEADERS, self._documents[name])
+                return Response(404, _TEXT, b"404 page not found\n")
+            encode = encode_document if as_protobuf else msgspec.json.encode
+            self._documents[key] = encode(document)
+        headers = {"content-type": MEDIA_TYPE} if as_protobuf else _HEADERS
+        return Response(200, headers, self._documents[key])
 
     def _document(self, path: list[str]) -> JSON | None:
         match path:
