@@ -51,7 +51,7 @@ class ControllerManager:
     once their caches are synced the workers, one controller after the other.
     """
 
-    def __init__(  # noqa: PLR0913 - all of it is given, nothing is global
+    def __init__(
         self,
         config: Config,
         transport: Transport,
@@ -67,7 +67,7 @@ class ControllerManager:
         self._clock = clock
         self._rng = rng
         self._logger = logger
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry or CollectorRegistry()
         self._queue_metrics = QueueCollectors(self._registry)
         self._sync_metrics = SyncCollectors(self._registry)
@@ -152,8 +152,8 @@ class ControllerManager:
                 return
             if self._clock.monotonic() + _POLL > deadline:
                 msg = (
-                    f"failed to wait for apiserver being healthy within {patience:g} s: "
-                    f"{problem}"
+                    "failed to wait for apiserver being healthy within "
+                    f"{patience:g} s: {problem}"
                 )
                 raise StartError(msg)
             self._logger.v(2).info("API server not healthy yet", err=problem)

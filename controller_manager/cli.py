@@ -20,7 +20,7 @@ import click
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.client.credentials import ConfigError, load_credentials
 from controller_manager.clock import SystemClock
-from controller_manager.observability.logs import Logger, make_logger
+from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options import (
     FLAGS,
     FLAGS_BY_NAME,
@@ -298,11 +298,14 @@ def _mendable(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return group
 
 
-class _Duration(click.ParamType):
+class _Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None  # noqa: ANN401
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> float:
         if isinstance(value, float):
             return value
@@ -370,7 +373,7 @@ def _needs_extra(error: ImportError) -> NoReturn:
     help="Port of the controllers' /healthz and /metrics; 0 serves nothing.",
 )
 @click.option("-v", "--v", "verbosity", type=int, default=0, help="Log verbosity.")
-def devcluster_command(  # noqa: PLR0913 - one per flag
+def devcluster_command(
     write_kubeconfig: Path | None,
     port: int,
     nodes: int,
@@ -385,7 +388,7 @@ def devcluster_command(  # noqa: PLR0913 - one per flag
         from controller_manager.devcluster.cluster import (  # noqa: PLC0415 - an extra
             ClusterOptions,
         )
-        from controller_manager.devcluster.commands import (  # noqa: PLC0415
+        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
             embedded_config,
             run_devcluster,
         )
@@ -418,8 +421,6 @@ def demo_command(verbosity: int) -> None:
         )
     except ImportError as error:
         _needs_extra(error)
-    from controller_manager.observability.logs import silent_logger  # noqa: PLC0415
-
     logger = make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
     _run_cluster(run_demo(logger))
 
@@ -466,7 +467,6 @@ def main() -> None:
             error = Failure([error.format_message()])
         error.show()
         sys.exit(1)
-
 
 
 if __name__ == "__main__":

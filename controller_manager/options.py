@@ -407,7 +407,9 @@ def parse(
         warnings=warnings,
     )
     if config.client.qps > 0 and config.client.burst < 1:
-        values.problem("kube-api-burst", "must be at least 1 when --kube-api-qps is set")
+        values.problem(
+            "kube-api-burst", "must be at least 1 when --kube-api-qps is set"
+        )
     if config.generic.leader_elect:
         default = "" if values.is_set("leader-elect") else " (the default)"
         values.problem(

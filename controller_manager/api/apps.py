@@ -13,7 +13,7 @@ POD_TEMPLATE_HASH = "pod-template-hash"
 """The label that tells the pods of one template from those of the others."""
 
 
-class PodTemplateSpec(APIStruct):
+class PodTemplateSpec(APIStruct, frozen=True):
     """A pod template; its spec is carried as bytes, unread and complete."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -27,21 +27,21 @@ class PodTemplateSpec(APIStruct):
         force_setattr(self, "spec", self.spec.copy())
 
 
-class RollingUpdateDeployment(APIStruct):
+class RollingUpdateDeployment(APIStruct, frozen=True):
     """How far a rolling update may stray from the wanted size."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
 
 
-class DeploymentStrategy(APIStruct):
+class DeploymentStrategy(APIStruct, frozen=True):
     """How old pods are replaced by new ones."""
 
     type: str = ""
     rolling_update: RollingUpdateDeployment | None = None
 
 
-class DeploymentSpec(APIStruct):
+class DeploymentSpec(APIStruct, frozen=True):
     """All of a deployment's spec."""
 
     replicas: int | None = None
@@ -54,7 +54,7 @@ class DeploymentSpec(APIStruct):
     progress_deadline_seconds: int | None = None
 
 
-class DeploymentCondition(APIStruct):
+class DeploymentCondition(APIStruct, frozen=True):
     """One condition of a deployment."""
 
     type: str = ""
@@ -65,7 +65,7 @@ class DeploymentCondition(APIStruct):
     message: str = ""
 
 
-class DeploymentStatus(APIStruct):
+class DeploymentStatus(APIStruct, frozen=True):
     """All of a deployment's status."""
 
     observed_generation: int = 0
@@ -79,7 +79,7 @@ class DeploymentStatus(APIStruct):
     collision_count: int | None = None
 
 
-class Deployment(APIStruct):
+class Deployment(APIStruct, frozen=True):
     """A deployment, complete but for managedFields."""
 
     api_version: str = ""
@@ -89,7 +89,7 @@ class Deployment(APIStruct):
     status: DeploymentStatus = DeploymentStatus()
 
 
-class ReplicaSetSpec(APIStruct):
+class ReplicaSetSpec(APIStruct, frozen=True):
     """All of a replica set's spec."""
 
     replicas: int | None = None
@@ -98,7 +98,7 @@ class ReplicaSetSpec(APIStruct):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class ReplicaSetCondition(APIStruct):
+class ReplicaSetCondition(APIStruct, frozen=True):
     """One condition of a replica set."""
 
     type: str = ""
@@ -108,7 +108,7 @@ class ReplicaSetCondition(APIStruct):
     message: str = ""
 
 
-class ReplicaSetStatus(APIStruct):
+class ReplicaSetStatus(APIStruct, frozen=True):
     """All of a replica set's status."""
 
     replicas: int = 0
@@ -120,7 +120,7 @@ class ReplicaSetStatus(APIStruct):
     conditions: tuple[ReplicaSetCondition, ...] | None = None
 
 
-class ReplicaSet(APIStruct):
+class ReplicaSet(APIStruct, frozen=True):
     """A replica set, complete but for managedFields."""
 
     api_version: str = ""
@@ -130,20 +130,20 @@ class ReplicaSet(APIStruct):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
-class ScaleSpec(APIStruct):
+class ScaleSpec(APIStruct, frozen=True):
     """The size that is wanted."""
 
     replicas: int = 0
 
 
-class ScaleStatus(APIStruct):
+class ScaleStatus(APIStruct, frozen=True):
     """The size that is observed, and the pods it counts."""
 
     replicas: int = 0
     selector: str = ""
 
 
-class Scale(APIStruct):
+class Scale(APIStruct, frozen=True):
     """The scale subresource (autoscaling/v1)."""
 
     api_version: str = ""

@@ -7,7 +7,7 @@ from controller_manager.api.meta import APIStruct, ObjectMeta, OwnerReference
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-class PodAnnotations(APIStruct):
+class PodAnnotations(APIStruct, frozen=True):
     """The one annotation of a pod that any controller here reads.
 
     A projection: annotations are often the largest part of a pod's metadata,
@@ -17,7 +17,7 @@ class PodAnnotations(APIStruct):
     deletion_cost: str | None = field(default=None, name=POD_DELETION_COST)
 
 
-class PodMeta(APIStruct):
+class PodMeta(APIStruct, frozen=True):
     """The metadata of a pod that controllers read; pods are never PUT."""
 
     name: str = ""
@@ -31,21 +31,21 @@ class PodMeta(APIStruct):
     owner_references: tuple[OwnerReference, ...] | None = None
 
 
-class InitContainer(APIStruct):
+class InitContainer(APIStruct, frozen=True):
     """What is read of an init container; one that is restarted is a sidecar."""
 
     name: str = ""
     restart_policy: str | None = None
 
 
-class PodSpec(APIStruct):
+class PodSpec(APIStruct, frozen=True):
     """What is read of a pod's spec."""
 
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] | None = None
 
 
-class PodCondition(APIStruct):
+class PodCondition(APIStruct, frozen=True):
     """One condition of a pod."""
 
     type: str = ""
@@ -53,14 +53,14 @@ class PodCondition(APIStruct):
     last_transition_time: str | None = None
 
 
-class ContainerStatus(APIStruct):
+class ContainerStatus(APIStruct, frozen=True):
     """What is read of a container's status."""
 
     name: str = ""
     restart_count: int = 0
 
 
-class PodStatus(APIStruct):
+class PodStatus(APIStruct, frozen=True):
     """What is read of a pod's status."""
 
     phase: str = ""
@@ -69,7 +69,7 @@ class PodStatus(APIStruct):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
-class Pod(APIStruct):
+class Pod(APIStruct, frozen=True):
     """A pod, reduced to what controllers read: 4 kB held become 0.5."""
 
     metadata: PodMeta = PodMeta()
@@ -77,7 +77,7 @@ class Pod(APIStruct):
     status: PodStatus = PodStatus()
 
 
-class ObjectReference(APIStruct):
+class ObjectReference(APIStruct, frozen=True):
     """What an event is about."""
 
     kind: str = ""
@@ -89,14 +89,14 @@ class ObjectReference(APIStruct):
     field_path: str = ""
 
 
-class EventSource(APIStruct):
+class EventSource(APIStruct, frozen=True):
     """Who reports an event."""
 
     component: str = ""
     host: str = ""
 
 
-class Event(APIStruct):
+class Event(APIStruct, frozen=True):
     """A core/v1 event."""
 
     api_version: str = ""

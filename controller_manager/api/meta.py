@@ -24,7 +24,7 @@ class APIStruct(
     """
 
 
-class OwnerReference(APIStruct):
+class OwnerReference(APIStruct, frozen=True):
     """One owner of an object; the one with `controller` set manages it."""
 
     api_version: str = ""
@@ -35,7 +35,7 @@ class OwnerReference(APIStruct):
     block_owner_deletion: bool | None = None
 
 
-class ObjectMeta(APIStruct):
+class ObjectMeta(APIStruct, frozen=True):
     """All of ObjectMeta except managedFields.
 
     It is complete because a PUT replaces metadata as a whole: a field that is
@@ -59,7 +59,7 @@ class ObjectMeta(APIStruct):
     finalizers: tuple[str, ...] | None = None
 
 
-class ListMeta(APIStruct):
+class ListMeta(APIStruct, frozen=True):
     """Metadata of a list: where it was read, and where it goes on."""
 
     resource_version: str = ""
@@ -114,7 +114,7 @@ class KubeObject(Protocol):
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
-class PartialObject(APIStruct):
+class PartialObject(APIStruct, frozen=True):
     """An object of any kind of which only metadata is read."""
 
     api_version: str = ""
@@ -122,14 +122,14 @@ class PartialObject(APIStruct):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class ObjectList(APIStruct, Generic[ObjectT]):
+class ObjectList(APIStruct, Generic[ObjectT], frozen=True):
     """A page of objects of one type."""
 
     metadata: ListMeta = ListMeta()
     items: list[ObjectT] | None = None
 
 
-class StatusCause(APIStruct):
+class StatusCause(APIStruct, frozen=True):
     """One cause of a failure, with the field that it is about."""
 
     reason: str = ""
@@ -137,7 +137,7 @@ class StatusCause(APIStruct):
     field: str = ""
 
 
-class StatusDetails(APIStruct):
+class StatusDetails(APIStruct, frozen=True):
     """What a failure was about."""
 
     name: str = ""
@@ -148,7 +148,7 @@ class StatusDetails(APIStruct):
     retry_after_seconds: int = 0
 
 
-class Status(APIStruct):
+class Status(APIStruct, frozen=True):
     """The API server's answer when there is no object to return."""
 
     status: str = ""

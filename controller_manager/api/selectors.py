@@ -13,7 +13,7 @@ from typing import Final
 from controller_manager.api.meta import APIStruct
 
 
-class LabelSelectorRequirement(APIStruct):
+class LabelSelectorRequirement(APIStruct, frozen=True):
     """One expression of a selector."""
 
     key: str = ""
@@ -21,7 +21,7 @@ class LabelSelectorRequirement(APIStruct):
     values: tuple[str, ...] | None = None
 
 
-class LabelSelector(APIStruct):
+class LabelSelector(APIStruct, frozen=True):
     """The selector of a spec (metav1.LabelSelector)."""
 
     match_labels: dict[str, str] | None = None
@@ -288,9 +288,7 @@ def _parse_values(tokens: _Tokens) -> frozenset[str]:
 
 def _valid_key(key: str) -> bool:
     prefix, _, name = key.rpartition("/")
-    return bool(_NAME.fullmatch(name)) and (
-        not prefix or bool(_NAME.fullmatch(prefix))
-    )
+    return bool(_NAME.fullmatch(name)) and (not prefix or bool(_NAME.fullmatch(prefix)))
 
 
 def _check_value(value: str) -> None:

@@ -1,7 +1,7 @@
 """Typed verbs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -288,7 +288,7 @@ class Client:
         resource: Resource[ObjectT],
         namespace: str = "",
         options: WatchOptions | None = None,
-    ) -> AsyncIterator[list[WatchEvent[ObjectT]]]:
+    ) -> AsyncGenerator[list[WatchEvent[ObjectT]], None]:
         """Yield the events of a watch, those that came together in one batch.
 
         Ends when the server ends the stream. Close the generator
@@ -357,7 +357,7 @@ class Client:
         answer = await self._call(Request("PUT", path, headers=_JSON, body=body))
         return self._decode(resource.type, answer)
 
-    async def patch(  # noqa: PLR0913 - what and how to patch
+    async def patch(
         self,
         resource: Resource[ObjectT],
         namespace: str,
@@ -459,7 +459,9 @@ class Client:
         return msgspec.json.encode(typed)
 
     def _decode(self, object_type: type[DecodedT], answer: Response) -> DecodedT:
-        return self._decode_with(_decoder(object_type), answer)
+        # mypy takes no type object for Hashable (its issue 11469).
+        decoder: msgspec.json.Decoder[DecodedT] = _decoder(object_type)  # type: ignore[arg-type]
+        return self._decode_with(decoder, answer)
 
     def _decode_with(
         self, decoder: msgspec.json.Decoder[DecodedT], answer: Response
@@ -489,4 +491,3 @@ def _asks_for_retry(answer: Response) -> bool:
         or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     )
     return overloaded and "retry-after" in answer.headers
-

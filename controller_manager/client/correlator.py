@@ -157,4 +157,3 @@ class Correlator:
             bucket = TokenBucket(SPAM_QPS, SPAM_BURST, self._clock)
             self._buckets.put(key, bucket)
         return bucket.try_take()
-

@@ -314,18 +314,14 @@ def _named(
                 return body
             break
     else:
-        known = ", ".join(
-            str(entry.get("name")) for entry in config.get(section) or []
-        )
+        known = ", ".join(str(entry.get("name")) for entry in config.get(section) or [])
         msg = f"{where}: there is no {key} {name!r}; there is: {known or '(none)'}"
         raise ConfigError(msg)
     msg = f"{where}: {key} {name!r} has no {key!r} mapping"
     raise ConfigError(msg)
 
 
-def _data(
-    section: Mapping[str, Any], key: str, base: Path, where: str
-) -> bytes | None:
+def _data(section: Mapping[str, Any], key: str, base: Path, where: str) -> bytes | None:
     if encoded := section.get(f"{key}-data"):
         try:
             return base64.b64decode(str(encoded), validate=True)

@@ -13,12 +13,12 @@ from controller_manager.client.errors import (
 )
 
 
-class _APIResource(APIStruct):
+class _APIResource(APIStruct, frozen=True):
     name: str = ""
     verbs: tuple[str, ...] = ()
 
 
-class _APIResourceList(APIStruct):
+class _APIResourceList(APIStruct, frozen=True):
     resources: tuple[_APIResource, ...] | None = None
 
 
@@ -43,5 +43,3 @@ async def served_resources(client: Client, api_version: str) -> frozenset[str] |
         msg = f"the discovery document of {api_version} cannot be read: {error}"
         raise ProtocolError(msg) from error
     return frozenset(resource.name for resource in found.resources or ())
-
-

@@ -53,7 +53,7 @@ class EventBroadcaster:
     refuses one, that event is dropped and logged. A full queue drops, too.
     """
 
-    def __init__(  # noqa: PLR0913 - what it needs to work on its own
+    def __init__(
         self,
         client: Client,
         component: str,

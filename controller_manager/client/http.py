@@ -7,7 +7,7 @@ thread hops for ``trust_env`` and its model layer.
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import quote, urlsplit
 
 import aiohttp
@@ -74,7 +74,7 @@ class HTTPTransport:
         return _HTTPStream(answer, request, self._host)
 
     async def _send(
-        self, request: Request, timeout: aiohttp.ClientTimeout
+        self, request: Request, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         headers = {**request.headers, **await self._credentials.headers()}
         url = self._base + quote(request.path)
@@ -88,7 +88,7 @@ class HTTPTransport:
             URL(url, encoded=True),
             data=request.body,
             headers=headers,
-            timeout=timeout,
+            timeout=limits,
             proxy=self._credentials.proxy,
             server_hostname=self._credentials.tls_server_name,
             allow_redirects=False,
@@ -117,7 +117,7 @@ class _HTTPStream:
     def headers(self) -> Mapping[str, str]:
         return _lower(self._answer.headers)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         try:
             async for chunk in self._answer.content.iter_any():
                 yield chunk

@@ -1,7 +1,7 @@
 """A transport that calls a server in the same process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,7 +20,7 @@ class StreamingResponse(Protocol):
     def headers(self) -> Mapping[str, str]:
         """Headers by lower-case name."""
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield pieces of the body."""
 
     async def close(self) -> None:
@@ -92,7 +92,7 @@ class _WholeBody:
         self.headers = response.headers
         self._body = response.body
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         yield self._body
 
     async def close(self) -> None:
@@ -112,7 +112,7 @@ class _Live:
     def headers(self) -> Mapping[str, str]:
         return self._answer.headers
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         iterator = self._answer.chunks()
         while True:
             try:

@@ -5,7 +5,7 @@ production it is HTTP (`client.http`); in tests and simulations a function
 call (`client.inmemory`). Everything above speaks this protocol only.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -48,7 +48,7 @@ class Stream(Protocol):
     def headers(self) -> Mapping[str, str]:
         """Headers by lower-case name."""
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield pieces of the body as they come.
 
         Raises RequestTimeout after too long a silence, TransportError when the

@@ -160,4 +160,3 @@ class _Attempt(Generic[OwnerT, DependentT]):
                 raise
         elif self._refusal is not None:
             raise self._refusal
-

@@ -22,7 +22,6 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 
 
-
 def pod_from_template(
     template: PodTemplateSpec, owner: KubeObject, reference: OwnerReference
 ) -> bytes:
@@ -63,9 +62,7 @@ class PodControl:
     async def create(self, owner: KubeObject, body: bytes) -> Pod:
         """Create a pod from an encoded body; raises what the client raises."""
         try:
-            pod = await self._client.create_json(
-                PODS, owner.metadata.namespace, body
-            )
+            pod = await self._client.create_json(PODS, owner.metadata.namespace, body)
         except (APIError, TransportError) as error:
             if not is_namespace_terminating(error):
                 self._warn(owner, "FailedCreate", f"Error creating: {error}")

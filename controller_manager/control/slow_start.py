@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 async def slow_start(
     count: int, action: Callable[[], Awaitable[None]]
 ) -> tuple[int, Exception | None]:
-    """Run `action` `count` times in batches of 1, 2, 4, 8 …
+    """Run `action` `count` times, in batches of 1, 2, 4, 8 and so on.
 
     A batch runs concurrently. After a batch with a failure no further one is
     started: a quota that has run out is met once, not 500 times. Returns how

@@ -14,9 +14,7 @@ JSON = dict[str, Any]
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-def admit_to_namespace(
-    storage: Storage, kind: Kind, namespace: str, name: str
-) -> None:
+def admit_to_namespace(storage: Storage, kind: Kind, namespace: str, name: str) -> None:
     """Refuse new objects in a namespace that is missing or being deleted."""
     stored = storage.collection("namespaces").get(("", namespace))
     if stored is None:

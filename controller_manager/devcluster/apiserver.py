@@ -193,12 +193,12 @@ class APIServer:
         self, group: str, version: str, rest: list[str], query: dict[str, str]
     ) -> Target:
         namespace = ""
-        of_namespace = len(rest) == 3 and rest[2] in _SUBRESOURCES_OF_NAMESPACES  # noqa: PLR2004
-        if rest[0] == "namespaces" and len(rest) > 2 and not of_namespace:  # noqa: PLR2004
+        of_namespace = len(rest) == 3 and rest[2] in _SUBRESOURCES_OF_NAMESPACES
+        if rest[0] == "namespaces" and len(rest) > 2 and not of_namespace:
             namespace, rest = rest[1], rest[2:]
         plural, name, subresource = [*rest, "", "", ""][:3]
         kind = self.catalogue.find(group, version, plural)
-        if kind is None or len(rest) > 3:  # noqa: PLR2004
+        if kind is None or len(rest) > 3:
             raise no_such_resource()
         if kind.namespaced and not namespace and name:
             raise no_such_resource()
@@ -217,7 +217,9 @@ class APIServer:
                 return _json(200, _partial(stored.obj))
             case Form.TABLE:
                 version = str(stored.obj["metadata"]["resourceVersion"])
-                return _json(200, self._table(target, [stored], {"resourceVersion": version}))
+                return _json(
+                    200, self._table(target, [stored], {"resourceVersion": version})
+                )
         return Response(200, _JSON_HEADERS, stored.encoded)
 
     def _table(self, target: Target, items: list[Stored], metadata: JSON) -> JSON:
@@ -225,8 +227,13 @@ class APIServer:
         now = self._clock.now()
         rows = []
         for stored in items:
-            embedded = {"Metadata": _partial, "Object": dict}.get(include)
-            shown = embedded(stored.obj) if embedded is not None else None
+            match include:
+                case "None":
+                    shown = None
+                case "Object":
+                    shown = stored.obj
+                case _:
+                    shown = _partial(stored.obj)
             rows.append(row(target.kind.kind, stored.obj, now, shown))
         return {
             "kind": "Table",
@@ -531,9 +538,7 @@ class APIServer:
             )
         page = [stored for _, stored in items]
         metadata = {"resourceVersion": str(self.storage.version)}
-        return Response(
-            200, _JSON_HEADERS, _encode_list(target.kind, page, metadata)
-        )
+        return Response(200, _JSON_HEADERS, _encode_list(target.kind, page, metadata))
 
 
 def _json(status: int, body: JSON) -> Response:
@@ -641,7 +646,7 @@ def _check_patch_type(content_type: str) -> None:
         raise unsupported_media_type("415: Unsupported Media Type", {})
 
 
-def _patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:  # noqa: ANN401
+def _patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
     try:
         match content_type:
             case "application/json-patch+json":
@@ -657,4 +662,3 @@ def _patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:  # n
         message = f"a patch must leave a {kind.kind} behind"
         raise bad_request(message)
     return result
-

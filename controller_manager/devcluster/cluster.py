@@ -22,7 +22,9 @@ from controller_manager.devcluster.http_face import HTTPFace
 from controller_manager.devcluster.nodes import Nodes
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
-ADMIN: Final = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
+ADMIN: Final = User(
+    "kubernetes-admin", groups=("system:masters", "system:authenticated")
+)
 
 _NAME: Final = "devcluster"
 
@@ -48,7 +50,9 @@ class DevCluster:
         self._certificate = make_certificate()
         self._stack = AsyncExitStack()
         self.server = APIServer(
-            clock=clock, rng=random.Random(), users={self._token: ADMIN}  # noqa: S311
+            clock=clock,
+            rng=random.SystemRandom(),
+            users={self._token: ADMIN},
         )
         self._face = HTTPFace(
             self.server, options.port, self._certificate.ssl_context()

@@ -59,9 +59,7 @@ class Account:
 class Demo:
     """Plays one rollout after the other and shows how they go."""
 
-    def __init__(
-        self, transport: Transport, clock: Clock, console: Console
-    ) -> None:
+    def __init__(self, transport: Transport, clock: Clock, console: Console) -> None:
         """Take a way to the cluster, and where to show things."""
         self._transport = transport
         self._client = Client(transport, clock)
@@ -89,9 +87,7 @@ class Demo:
             lambda: self._set_image("web", "broken:1.30"),
             _is_stuck,
         )
-        await self._step(
-            "Roll web back", lambda: self._roll_back("web"), _all_complete
-        )
+        await self._step("Roll web back", lambda: self._roll_back("web"), _all_complete)
         await self._step(
             "Scale web from 6 to 10 and worker from 4 to 2",
             self._scale_two,
@@ -115,7 +111,9 @@ class Demo:
         await action()
         if self._console.is_terminal:
             with Live(console=self._console, refresh_per_second=10) as live:
-                await self._follow(title, is_done, lambda each: live.update(_table(each)))
+                await self._follow(
+                    title, is_done, lambda each: live.update(_table(each))
+                )
         else:
             await self._follow(title, is_done, self._print_changes)
         self._account.steps.append((title, self._clock.monotonic() - started))

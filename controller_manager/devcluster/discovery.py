@@ -27,6 +27,7 @@ VERSION: Final[JSON] = {
     "platform": "linux/amd64",
 }
 
+
 def api_versions(address: str) -> JSON:
     """Return the answer to ``/api``."""
     return {
@@ -37,12 +38,14 @@ def api_versions(address: str) -> JSON:
         ],
     }
 
+
 def api_groups(catalogue: Catalogue) -> JSON:
     """Return the answer to ``/apis``."""
     groups = [
         _group(name, version) for name, version in catalogue.group_versions() if name
     ]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
 
 def api_group(catalogue: Catalogue, name: str) -> JSON | None:
     """Return the answer to ``/apis/GROUP``."""
@@ -51,9 +54,11 @@ def api_group(catalogue: Catalogue, name: str) -> JSON | None:
             return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, version)}
     return None
 
+
 def _group(name: str, version: str) -> JSON:
     entry = {"groupVersion": f"{name}/{version}", "version": version}
     return {"name": name, "versions": [entry], "preferredVersion": entry}
+
 
 def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None:
     """Return the answer to ``/apis/GROUP/VERSION``."""
@@ -71,6 +76,7 @@ def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None
     answer["groupVersion"] = f"{group}/{version}" if group else version
     answer["resources"] = resources
     return answer
+
 
 def _entries(kind: Kind) -> list[JSON]:
     entry: JSON = {
@@ -100,6 +106,7 @@ def _entries(kind: Kind) -> list[JSON]:
         entry["verbs"] = list(sub.verbs)
         entries.append(entry)
     return entries
+
 
 def _storage_version_hash(kind: Kind) -> str:
 

@@ -42,9 +42,7 @@ class HTTPFace:
     async def start(self) -> None:
         """Listen; raises ListenError if that is not possible."""
         await self._runner.setup()
-        site = web.TCPSite(
-            self._runner, "127.0.0.1", self._port, ssl_context=self._tls
-        )
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
         try:
             await site.start()
         except OSError as error:
@@ -52,7 +50,9 @@ class HTTPFace:
             why = error.strerror or str(error)
             if error.errno == errno.EADDRINUSE:
                 why = "the port is in use"
-            msg = f"cannot listen on 127.0.0.1:{self._port}: {why}; choose another --port"
+            msg = (
+                f"cannot listen on 127.0.0.1:{self._port}: {why}; choose another --port"
+            )
             raise ListenError(msg) from error
         self._port = int(self._runner.addresses[0][1])
         self._server.address = f"127.0.0.1:{self._port}"
@@ -67,7 +67,9 @@ class HTTPFace:
                 request.method,
                 request.path,
                 query=tuple(request.query.items()),
-                headers={name.lower(): value for name, value in request.headers.items()},
+                headers={
+                    name.lower(): value for name, value in request.headers.items()
+                },
                 body=await request.read() if request.can_read_body else None,
             )
         )
@@ -85,7 +87,7 @@ class HTTPFace:
         )
         await response.prepare(request)
         try:
-            async with aclosing(answer.chunks()) as chunks:  # type: ignore[type-var]
+            async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
                     await response.write(chunk)
         except ConnectionError:

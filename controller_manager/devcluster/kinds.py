@@ -128,7 +128,7 @@ def _proxy(kind: str) -> Subresource:
     return Subresource("proxy", kind, ("create", "delete", "get", "patch", "update"))
 
 
-def _core(kind: str, plural: str, **more: Any) -> Kind:  # noqa: ANN401 - fields of Kind
+def _core(kind: str, plural: str, **more: Any) -> Kind:
     short = more.pop("short", "")
     return Kind(
         "",

@@ -66,7 +66,7 @@ def _documents(file: Traversable | Path) -> Iterator[tuple[str, Any]]:
         raise ManifestError(msg) from error
 
 
-def _manifest(where: str, document: Any, catalogue: Catalogue) -> Manifest:  # noqa: ANN401
+def _manifest(where: str, document: Any, catalogue: Catalogue) -> Manifest:
     if not isinstance(document, dict):
         msg = f"manifest {where}: not an object"
         raise ManifestError(msg)

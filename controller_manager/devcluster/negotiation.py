@@ -42,9 +42,8 @@ def wanted_form(accept: str) -> Form:
 
     Raises Refusal 406 if only others are accepted.
     """
-    if not accept or "*/*" in accept:
-        if "as=Table" not in accept:
-            return Form.FULL
+    if "as=Table" not in accept and (not accept or "*/*" in accept):
+        return Form.FULL
     for entry in accept.split(","):
         media_type, *parameters = (part.strip() for part in entry.split(";"))
         if media_type not in ("application/json", "application/yaml", "*/*"):
@@ -66,7 +65,7 @@ def wanted_form(accept: str) -> Form:
     raise Refusal(406, "NotAcceptable", message, {})
 
 
-def decode_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON
+def decode_json(body: bytes) -> Any:
     """Decode a body that must be JSON; raises Refusal 400."""
     try:
         return msgspec.json.decode(body)
@@ -114,7 +113,7 @@ def _unrecognized(body: bytes, kind: Kind) -> str:
     )
 
 
-def _decode_yaml(body: bytes) -> Any:  # noqa: ANN401
+def _decode_yaml(body: bytes) -> Any:
     try:
         return yaml.safe_load(body)
     except yaml.YAMLError as error:
@@ -184,7 +183,9 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
 def strict_error(kind: Kind, version: str, unknown: list[str]) -> Refusal:
     """Return the refusal of fields that do not exist."""
     fields = ", ".join(f'unknown field "{name}"' for name in unknown)
-    return bad_request(_cannot_handle(kind, version, f"strict decoding error: {fields}"))
+    return bad_request(
+        _cannot_handle(kind, version, f"strict decoding error: {fields}")
+    )
 
 
 def _cannot_handle(kind: Kind, version: str, why: str) -> str:

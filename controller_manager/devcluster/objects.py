@@ -124,9 +124,7 @@ class Objects:
         self._place(kind, namespace, metadata)
         self._name(metadata)
         if kind.namespaced:
-            admit_to_namespace(
-                self.storage, kind, namespace, metadata.get("name", "")
-            )
+            admit_to_namespace(self.storage, kind, namespace, metadata.get("name", ""))
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
@@ -202,7 +200,7 @@ class Objects:
 
     # Updating
 
-    def update(  # noqa: PLR0913 - what, where, with what, how
+    def update(
         self,
         kind: Kind,
         namespace: str,
@@ -348,7 +346,9 @@ class Objects:
         key = (namespace, name)
         if kind.resource == "pods" or not gone:
             unchanged = marked == stored.obj
-            result = stored if unchanged else self._put(kind, key, marked, dry_run=False)
+            result = (
+                stored if unchanged else self._put(kind, key, marked, dry_run=False)
+            )
         else:
             result = stored
         if gone:
@@ -527,7 +527,7 @@ def _is_released(kind: Kind, obj: JSON) -> bool:
         return False
     if kind.resource == "namespaces":
         return not obj.get("spec", {}).get("finalizers")
-    return metadata.get("deletionGracePeriodSeconds", 0) == 0
+    return bool(metadata.get("deletionGracePeriodSeconds", 0) == 0)
 
 
 def _grace_period(kind: Kind, obj: JSON, options: Deletion) -> int:
@@ -554,4 +554,3 @@ def _scale_selector(kind: Kind, spec: JSON) -> str:
     if kind.kind == "ReplicationController":
         selector = {"matchLabels": selector}
     return format_selector(msgspec.convert(selector, LabelSelector))
-

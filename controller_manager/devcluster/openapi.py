@@ -90,7 +90,9 @@ class OpenAPI:
         for group, version in self._catalogue.group_versions():
             name = f"apis/{group}/{version}" if group else f"api/{version}"
             digest = hashlib.sha256(f"{name}{KUBERNETES_VERSION}".encode()).hexdigest()
-            index[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest[:32]}"}
+            index[name] = {
+                "serverRelativeURL": f"/openapi/v3/{name}?hash={digest[:32]}"
+            }
         return index
 
     def _v3(self, group: str, version: str) -> JSON | None:
@@ -158,9 +160,7 @@ def _add_kind(schemas: JSON, kind: Kind, prefix: str, *, wrap: bool) -> None:
         _add_list(schemas, kind, name, prefix, wrap=wrap)
 
 
-def _add_list(
-    schemas: JSON, kind: Kind, item: str, prefix: str, *, wrap: bool
-) -> None:
+def _add_list(schemas: JSON, kind: Kind, item: str, prefix: str, *, wrap: bool) -> None:
     meta = _add_model(schemas, "V1ListMeta", "", prefix, wrap=wrap)
     schemas[f"{item}List"] = {
         "description": f"{kind.kind}List is a list of {kind.kind}.",
@@ -198,9 +198,7 @@ def _add_model(
     return name
 
 
-def _shape(
-    schemas: JSON, type_: Type, group: str, prefix: str, *, wrap: bool
-) -> JSON:
+def _shape(schemas: JSON, type_: Type, group: str, prefix: str, *, wrap: bool) -> JSON:
     match type_.shape:
         case "scalar":
             return dict(_SCALARS[type_.name])
@@ -208,7 +206,9 @@ def _shape(
             name = _add_model(schemas, type_.name, group, prefix, wrap=wrap)
             return {"$ref": prefix + name}
         case "any":
-            return {"x-kubernetes-int-or-string": True} if type_.name == "object" else {}
+            return (
+                {"x-kubernetes-int-or-string": True} if type_.name == "object" else {}
+            )
     element = type_.element
     assert element is not None  # noqa: S101 - lists and maps have one
     inner = _shape(schemas, element, group, prefix, wrap=wrap)

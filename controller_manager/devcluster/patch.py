@@ -52,7 +52,7 @@ def merge_key(field: str, parent: str) -> str:
 # RFC 7386
 
 
-def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - any JSON
+def merge_patch(target: Any, patch: Any) -> Any:
     """Return `target` changed by a JSON merge patch."""
     if not isinstance(patch, dict):
         return patch
@@ -68,7 +68,7 @@ def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - any JSON
 # RFC 6902
 
 
-def json_patch(target: JSON, operations: Any) -> Any:  # noqa: ANN401 - from the wire
+def json_patch(target: JSON, operations: Any) -> Any:
     """Return `target` changed by a JSON patch; raises PatchError."""
     if not isinstance(operations, list):
         msg = "a JSON patch is a list of operations"
@@ -79,7 +79,7 @@ def json_patch(target: JSON, operations: Any) -> Any:  # noqa: ANN401 - from the
     return document[""]
 
 
-def _apply(document: JSON, operation: Any) -> None:  # noqa: ANN401
+def _apply(document: JSON, operation: Any) -> None:
     try:
         name, path = operation["op"], operation["path"]
         match name:
@@ -122,16 +122,16 @@ def _parent(document: JSON, path: str) -> tuple[Any, str]:
     return parent, tokens[-1]
 
 
-def _get(document: JSON, path: str) -> Any:  # noqa: ANN401
+def _get(document: JSON, path: str) -> Any:
     parent, token = _parent(document, path)
     return parent[int(token)] if isinstance(parent, list) else parent[token]
 
 
-def _add(document: JSON, path: str, value: Any) -> None:  # noqa: ANN401
+def _add(document: JSON, path: str, value: Any) -> None:
     parent, token = _parent(document, path)
     if not isinstance(parent, list):
         parent[token] = value
-    elif token == "-":
+    elif token == "-":  # noqa: S105 - a step of a path
         parent.append(value)
     else:
         index = int(token)
@@ -140,7 +140,7 @@ def _add(document: JSON, path: str, value: Any) -> None:  # noqa: ANN401
         parent.insert(index, value)
 
 
-def _remove(document: JSON, path: str) -> Any:  # noqa: ANN401
+def _remove(document: JSON, path: str) -> Any:
     parent, token = _parent(document, path)
     if isinstance(parent, list):
         return parent.pop(int(token))
@@ -150,7 +150,7 @@ def _remove(document: JSON, path: str) -> Any:  # noqa: ANN401
 # Strategic merge
 
 
-def strategic_merge_patch(target: JSON, patch: Any) -> JSON:  # noqa: ANN401
+def strategic_merge_patch(target: JSON, patch: Any) -> JSON:
     """Return `target` changed by a strategic merge patch; raises PatchError."""
     if not isinstance(patch, dict):
         msg = "a strategic merge patch is an object"
@@ -187,7 +187,11 @@ def _merge_object(target: JSON, patch: JSON, field: str) -> JSON | None:
 
 
 def _merge_field(
-    result: JSON, key: str, value: Any, parent: str, order: Any  # noqa: ANN401
+    result: JSON,
+    key: str,
+    value: Any,
+    parent: str,
+    order: Any,
 ) -> None:
     current = result.get(key)
     if value is None:
@@ -206,7 +210,11 @@ def _merge_field(
 
 
 def _merge_list(
-    current: list[Any], patch: list[Any], field: str, parent: str, order: Any  # noqa: ANN401
+    current: list[Any],
+    patch: list[Any],
+    field: str,
+    parent: str,
+    order: Any,
 ) -> list[Any]:
     if field in MERGED_PRIMITIVES:
         added = [each for each in patch if each not in current]
@@ -220,7 +228,11 @@ def _merge_list(
 
 
 def _merge_by_key(
-    current: list[Any], patch: list[Any], field: str, key: str, order: Any  # noqa: ANN401
+    current: list[Any],
+    patch: list[Any],
+    field: str,
+    key: str,
+    order: Any,
 ) -> list[Any]:
     items = {each.get(key): each for each in current}
     touched: list[Any] = []
@@ -265,7 +277,7 @@ def _ordered_by(
 def _in_order(
     current: list[Any],
     added: list[Any],
-    order: Any,  # noqa: ANN401
+    order: Any,
     identity: Callable[[Any], Any],
 ) -> list[Any]:
     if order is None:
@@ -299,7 +311,7 @@ def _interleave(
     return [*result, *left, *right]
 
 
-def _without_directives(value: Any) -> Any:  # noqa: ANN401
+def _without_directives(value: Any) -> Any:
     if isinstance(value, dict):
         return {
             key: _without_directives(inner)

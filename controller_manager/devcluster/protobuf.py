@@ -54,21 +54,21 @@ def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 def _varint(data: bytes, position: int) -> tuple[int, int]:
     result = shift = 0
     while True:
-        if position >= len(data) or shift > 63:  # noqa: PLR2004
+        if position >= len(data) or shift > 63:
             msg = "unexpected end of message"
             raise ProtobufError(msg)
         byte = data[position]
         position += 1
         result |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:  # noqa: PLR2004
+        if byte < 0x80:
             return result, position
 
 
 def write_varint(value: int) -> bytes:
     """Return a number as a varint."""
     out = bytearray()
-    while value > 0x7F:  # noqa: PLR2004
+    while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
@@ -333,7 +333,7 @@ def _as_bytes(value: int | bytes) -> bytes:
     return value
 
 
-def _message(name: str, data: bytes) -> Any:  # noqa: ANN401 - some become scalars
+def _message(name: str, data: bytes) -> Any:
     table = _MESSAGES.get(name)
     if table is None:
         msg = f"{name} can be sent as JSON only"
@@ -372,7 +372,7 @@ def _set(obj: JSON, field: str, value: int | bytes) -> None:
         obj[name] = _scalar(kind, value)
 
 
-def _scalar(kind: str, value: int | bytes) -> Any:  # noqa: ANN401
+def _scalar(kind: str, value: int | bytes) -> Any:
     match kind:
         case "int" if isinstance(value, int):
             return value - (1 << 64) if value >> 63 else value

@@ -129,7 +129,7 @@ def _description(cls: type, attribute: str) -> str:
     """Return the text that the model gives for a field."""
     documentation = getattr(getattr(cls, attribute, None), "__doc__", "") or ""
     paragraphs = documentation.split("\n\n")
-    text = paragraphs[1] if len(paragraphs) > 2 else ""  # noqa: PLR2004
+    text = paragraphs[1] if len(paragraphs) > 2 else ""
     return " ".join(text.replace("# noqa: E501", "").split())
 
 
@@ -201,9 +201,14 @@ class Checker:
             result[name] = checked
         return result
 
-    def _value(  # noqa: PLR0913 - where it is, for the message
-        self, value: Any, type_: Type, model: str, name: str, path: str  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+    def _value(
+        self,
+        value: Any,
+        type_: Type,
+        model: str,
+        name: str,
+        path: str,
+    ) -> Any:
         match type_.shape:
             case "any":
                 return value
@@ -230,9 +235,14 @@ class Checker:
             for key, each in value.items()
         }
 
-    def _scalar(  # noqa: PLR0913
-        self, value: Any, type_: Type, model: str, name: str, path: str  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+    def _scalar(
+        self,
+        value: Any,
+        type_: Type,
+        model: str,
+        name: str,
+        path: str,
+    ) -> Any:
         match type_.name:
             case "bool":
                 good = isinstance(value, bool)

@@ -118,7 +118,9 @@ def forbidden(
     if causes:
         details["causes"] = list(causes)
     resource = qualified(group, plural)
-    return Refusal(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details)
+    return Refusal(
+        403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details
+    )
 
 
 def not_found(group: str, plural: str, name: str) -> Refusal:

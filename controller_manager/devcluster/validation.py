@@ -71,7 +71,7 @@ _IMMUTABLE: Final = "field is immutable"
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
 
-def shown(value: Any) -> str:  # noqa: ANN401 - any JSON
+def shown(value: Any) -> str:
     """Return a value as messages show it."""
     return msgspec.json.encode(value).decode()
 
@@ -84,9 +84,7 @@ def validate_metadata(kind: str, metadata: JSON) -> list[Cause]:
     causes: list[Cause] = []
     name, generated = metadata.get("name", ""), metadata.get("generateName", "")
     if not name and not generated:
-        causes.append(
-            required("metadata.name", "name or generateName is required")
-        )
+        causes.append(required("metadata.name", "name or generateName is required"))
     elif name:
         causes += _name(kind, name)
     causes += _labels(metadata.get("labels", {}), "metadata.labels")
@@ -130,8 +128,13 @@ def _annotations(annotations: JSON, field: str) -> list[Cause]:
     ]
     size = sum(len(key) + len(value) for key, value in annotations.items())
     if size > 256 * 1024:
-        causes.append(Cause("FieldValueTooLong", field, "Too long: may not be more "
-                            "than 262144 bytes"))
+        causes.append(
+            Cause(
+                "FieldValueTooLong",
+                field,
+                "Too long: may not be more than 262144 bytes",
+            )
+        )
     return causes
 
 
@@ -162,7 +165,7 @@ def _owners(references: list[JSON]) -> list[Cause]:
             controllers.append(f"{reference.get('kind')}/{reference.get('name')}")
     if len(controllers) > 1:
         detail = (
-            "Only one reference can have Controller set to true. Found \"true\" in "
+            'Only one reference can have Controller set to true. Found "true" in '
             f"references for {controllers[0]} and {controllers[1]}"
         )
         causes.append(invalid(field, shown(references), detail))
@@ -353,18 +356,14 @@ def _rolling_update(rolling: JSON, field: str) -> list[Cause]:
     unavailable = rolling.get("maxUnavailable", 0)
     if unavailable in (0, "0%") and rolling.get("maxSurge", 0) in (0, "0%"):
         detail = "may not be 0 when `maxSurge` is 0"
-        causes.append(
-            invalid(f"{field}.maxUnavailable", shown(unavailable), detail)
-        )
-    if _percent(unavailable) > 100:  # noqa: PLR2004
+        causes.append(invalid(f"{field}.maxUnavailable", shown(unavailable), detail))
+    if _percent(unavailable) > 100:
         detail = "must not be greater than 100%"
-        causes.append(
-            invalid(f"{field}.maxUnavailable", shown(unavailable), detail)
-        )
+        causes.append(invalid(f"{field}.maxUnavailable", shown(unavailable), detail))
     return causes
 
 
-def _int_or_percent(value: Any, field: str) -> list[Cause]:  # noqa: ANN401
+def _int_or_percent(value: Any, field: str) -> list[Cause]:
     if isinstance(value, int):
         return [invalid(field, shown(value), _NOT_NEGATIVE)] if value < 0 else []
     if not re.fullmatch(r"[0-9]+%", str(value)):
@@ -376,7 +375,7 @@ def _int_or_percent(value: Any, field: str) -> list[Cause]:  # noqa: ANN401
     return []
 
 
-def _percent(value: Any) -> int:  # noqa: ANN401
+def _percent(value: Any) -> int:
     if isinstance(value, str) and value.removesuffix("%").isdecimal():
         return int(value.removesuffix("%"))
     return 0

@@ -1,7 +1,7 @@
 """Answers that go on: watches."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ class WatchResponse:
         default_factory=lambda: {"content-type": "application/json"}
     )
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield events until the time is over; those that wait, together."""
         try:
             async for chunk in self._chunks():
@@ -55,7 +55,7 @@ class WatchResponse:
         finally:
             self.watcher.close()
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
+    async def _chunks(self) -> AsyncGenerator[bytes, None]:
         start = self.clock.monotonic()
         end, bookmark_at = start + self.request.timeout, start + BOOKMARK_INTERVAL
         for stored in self.initial:

@@ -46,7 +46,7 @@ class SharedInformer(Generic[ObjectT]):
     been handed to every handler.
     """
 
-    def __init__(  # noqa: PLR0913 - what it needs to work on its own
+    def __init__(
         self,
         client: Client,
         resource: Resource[ObjectT],
@@ -169,7 +169,7 @@ class SharedInformer(Generic[ObjectT]):
     def _call(self, function: Callable[..., None], *objects: ObjectT) -> None:
         try:
             function(*objects)
-        except Exception as error:  # noqa: BLE001 - one handler must not stop a watch
+        except Exception as error:
             self._logger.error(
                 "Event handler failed",
                 resource=self.resource.group_resource,

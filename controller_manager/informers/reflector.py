@@ -31,7 +31,6 @@ from controller_manager.client.watch import (
 from controller_manager.observability.logs import Logger
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
-_SinkT = TypeVar("_SinkT", bound=KubeObject, contravariant=True)
 
 _MIN_WATCH_SECONDS: Final = 300
 """A watch is asked to last 5 to 10 minutes, so that watches spread."""
@@ -42,16 +41,16 @@ _BACKOFF_RESET: Final = 120.0
 """Seconds of trouble-free watching after which backoff starts anew."""
 
 
-class Sink(Protocol[_SinkT]):
+class Sink(Protocol[ObjectT]):
     """Where a reflector puts what it sees (the shared informer)."""
 
-    def replaced(self, objects: list[_SinkT], resource_version: str) -> None:
+    def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
         """Take a complete list: what is not in it is gone."""
 
-    def changed(self, obj: _SinkT) -> None:
+    def changed(self, obj: ObjectT) -> None:
         """Take a new or changed object."""
 
-    def deleted(self, obj: _SinkT) -> None:
+    def deleted(self, obj: ObjectT) -> None:
         """Take the last state of an object that is gone."""
 
     def advanced(self, resource_version: str) -> None:
@@ -153,9 +152,7 @@ class Reflector(Generic[ObjectT]):
             )
             self._can_stream = False
         else:
-            self._logger.error(
-                "Watch refused", resource=self._name, err=str(error)
-            )
+            self._logger.error("Watch refused", resource=self._name, err=str(error))
         self._state = self._initial_state()
 
     def _backoff(self) -> float:
@@ -274,5 +271,3 @@ def _collect(initial: dict[str, ObjectT], event: WatchEvent[ObjectT]) -> None:
             initial.pop(key_of(obj), None)
         case Bookmark():
             pass  # progress before the end of the initial list says nothing
-
-

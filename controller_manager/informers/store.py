@@ -108,5 +108,3 @@ class Store(Generic[ObjectT]):
                 entries.pop(key, None)
                 if not entries:
                     del index[value]
-
-

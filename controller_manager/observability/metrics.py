@@ -7,6 +7,7 @@ that two daemons may live in one process.
 from collections.abc import Iterable
 from itertools import accumulate
 from operator import mul
+from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -259,7 +260,7 @@ class _NetworkCollector(Collector):
 def _network_bytes() -> tuple[float, float]:
     received = sent = 0.0
     try:
-        with open("/proc/self/net/dev", encoding="ascii") as table:
+        with Path("/proc/self/net/dev").open(encoding="ascii") as table:
             for line in table.readlines()[2:]:
                 columns = line.partition(":")[2].split()
                 received += float(columns[0])
@@ -298,6 +299,6 @@ def register_process(registry: CollectorRegistry) -> None:
         ],
         registry=registry,
     )
-    info.labels("", "python", VERSION, "", KUBERNETES_VERSION, "", major, minor, "").set(
-        1
-    )
+    info.labels(
+        "", "python", VERSION, "", KUBERNETES_VERSION, "", major, minor, ""
+    ).set(1)

@@ -37,7 +37,7 @@ class Workers:
     reconcile id.
     """
 
-    def __init__(  # noqa: PLR0913 - all of it is configuration
+    def __init__(
         self,
         name: str,
         queue: WorkQueue,

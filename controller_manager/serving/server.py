@@ -82,9 +82,7 @@ class Server:
             for name, problem in results.items()
         ]
         lines.append(f"healthz check {'failed' if failed else 'passed'}")
-        return web.Response(
-            status=500 if failed else 200, text="\n".join(lines) + "\n"
-        )
+        return web.Response(status=500 if failed else 200, text="\n".join(lines) + "\n")
 
     async def _metrics(self, _: web.Request) -> web.Response:
         self._before_scrape()

@@ -43,11 +43,15 @@ class Player:
         await self._call(
             "POST",
             "/api/v1/namespaces",
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}},
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": self._namespace},
+            },
         )
         try:
             for step in steps:
-                (action, argument), = step.items()
+                ((action, argument),) = step.items()
                 if action == "check":
                     state = await self._checkpoint()
                     checkpoints.append({"check": argument, "state": state})
@@ -95,7 +99,9 @@ class Player:
         if "status" in obj:
             name = created["metadata"]["name"]
             path = self._path(obj["kind"], name, "status")
-            await self._call("PATCH", path, {"status": obj["status"]}, PATCH_TYPES["merge"])
+            await self._call(
+                "PATCH", path, {"status": obj["status"]}, PATCH_TYPES["merge"]
+            )
 
     async def _patch(self, step: JSON) -> None:
         path = self._path(step["kind"], step["name"], step.get("subresource", ""))
@@ -136,7 +142,7 @@ class Player:
 
     async def _ready(self, step: JSON) -> None:
         # The recording waits for the pods that a step names to be there.
-        await self._until(lambda pods: bool(pods), step)
+        await self._until(bool, step)
         for pod in await self._chosen(step):
             await self._make_ready(pod)
 
@@ -233,4 +239,3 @@ def _holds(obj: JSON, step: JSON) -> bool:
         return True
     conditions = obj.get("status", {}).get("conditions", [])
     return any(wanted.items() <= each.items() for each in conditions)
-

@@ -203,7 +203,9 @@ class DeploymentController:
             self._written.forget(key)
             return DONE
         if (stale := self._written.behind(key)) is not None:
-            reason = f"the cache of {stale.resource.plural} is older than the last write"
+            reason = (
+                f"the cache of {stale.resource.plural} is older than the last write"
+            )
             return PutOff(_STALE_RECHECK, reason)
         selector = await self._usable_selector(key, deployment)
         if selector is None:
@@ -301,9 +303,7 @@ class DeploymentController:
 
     # Revisions.
 
-    async def _sync_revision(
-        self, key: str, rollout: Rollout, draft: Draft
-    ) -> Rollout:
+    async def _sync_revision(self, key: str, rollout: Rollout, draft: Draft) -> Rollout:
         """Bring annotations and revision of the new replica set up to date.
 
         Does nothing if there is none yet (getNewReplicaSet).
@@ -388,9 +388,7 @@ class DeploymentController:
             found = Rollout(deployment, namesake, rollout.old)
             return await self._sync_revision(key, found, draft)
         collisions = (deployment.status.collision_count or 0) + 1
-        status = msgspec.structs.replace(
-            deployment.status, collision_count=collisions
-        )
+        status = msgspec.structs.replace(deployment.status, collision_count=collisions)
         await self._write_status(
             key, msgspec.structs.replace(deployment, status=status)
         )
@@ -418,9 +416,7 @@ class DeploymentController:
         draft.set(
             condition(PROGRESSING, "False", REPLICA_SET_CREATE_ERROR, message, now)
         )
-        status = msgspec.structs.replace(
-            deployment.status, conditions=draft.conditions
-        )
+        status = msgspec.structs.replace(deployment.status, conditions=draft.conditions)
         if is_same(deployment.status, status):
             return
         try:
@@ -436,7 +432,7 @@ class DeploymentController:
         if await self._apply(key, rollout, plan_scaling(rollout)):
             return DONE
         if rollout.deployment.spec.paused:
-            await self._clean_up(key, rollout)
+            await self._clean_up(rollout)
         return await self._report_sizes(key, rollout, draft)
 
     async def _rolling_update(
@@ -447,7 +443,7 @@ class DeploymentController:
         if existed and await self._apply(key, rollout, plan_rolling(rollout)):
             return DONE
         if existed and is_complete(rollout.deployment, rollout.deployment.status):
-            await self._clean_up(key, rollout)
+            await self._clean_up(rollout)
         return await self._report_progress(key, rollout, draft)
 
     async def _recreate(self, key: str, rollout: Rollout, draft: Draft) -> Outcome:
@@ -460,7 +456,7 @@ class DeploymentController:
         if existed and await self._apply(key, rollout, plan_growing(rollout)):
             return DONE
         if existed and is_complete(rollout.deployment, rollout.deployment.status):
-            await self._clean_up(key, rollout)
+            await self._clean_up(rollout)
         return await self._report_progress(key, rollout, draft)
 
     def _pods_of(self, replica_sets: Iterable[ReplicaSet]) -> list[Pod]:
@@ -518,9 +514,7 @@ class DeploymentController:
             written |= await self._resize(key, rollout.deployment, resize)
         return written
 
-    async def _resize(
-        self, key: str, deployment: Deployment, resize: Resize
-    ) -> bool:
+    async def _resize(self, key: str, deployment: Deployment, resize: Resize) -> bool:
         replica_set = resize.replica_set
         before, after = desired_replicas(replica_set), resize.replicas
         wanted = size_annotations(desired_replicas(deployment), max_total(deployment))
@@ -561,7 +555,7 @@ class DeploymentController:
         self._wrote(key, stored)
         return stored
 
-    async def _clean_up(self, key: str, rollout: Rollout) -> None:
+    async def _clean_up(self, rollout: Rollout) -> None:
         """Delete old replica sets beyond revisionHistoryLimit."""
         for replica_set in superfluous(rollout):
             metadata = replica_set.metadata
@@ -578,9 +572,7 @@ class DeploymentController:
             except NotFound:
                 continue
 
-    async def _report_sizes(
-        self, key: str, rollout: Rollout, draft: Draft
-    ) -> Outcome:
+    async def _report_sizes(self, key: str, rollout: Rollout, draft: Draft) -> Outcome:
         """Write the status without judging progress (syncDeploymentStatus)."""
         status = calculate_status(rollout, draft, self._clock.now())
         await self._write_if_new(key, draft.finished(status))
@@ -622,4 +614,3 @@ def _difference(
 ) -> dict[str, str]:
     """Return the entries of `wanted` that `current` lacks or has otherwise."""
     return {key: value for key, value in wanted.items() if current.get(key) != value}
-

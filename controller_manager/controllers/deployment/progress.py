@@ -1,4 +1,4 @@
-"""Is the rollout getting on? (progress.go)"""
+"""Whether the rollout is getting on (progress.go)."""
 
 from datetime import datetime, timedelta
 from typing import Final

@@ -132,7 +132,9 @@ def canonical_template(template: PodTemplateSpec) -> dict[str, Any]:
 
 def _canonical_meta(metadata: ObjectMeta) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(metadata)
-    labels = {k: v for k, v in (metadata.labels or {}).items() if k != POD_TEMPLATE_HASH}
+    labels = {
+        k: v for k, v in (metadata.labels or {}).items() if k != POD_TEMPLATE_HASH
+    }
     pruned: dict[str, Any] = _canonical({**fields, "labels": labels})
     return pruned
 
@@ -183,7 +185,9 @@ def max_revision(replica_sets: Iterable[ReplicaSet]) -> int:
 
 def last_revision(replica_sets: Iterable[ReplicaSet]) -> int:
     """Return the second highest revision: what to roll back to."""
-    revisions = sorted((revision_of(each.metadata) for each in replica_sets), reverse=True)
+    revisions = sorted(
+        (revision_of(each.metadata) for each in replica_sets), reverse=True
+    )
     return revisions[1] if len(revisions) > 1 else 0
 
 
@@ -269,7 +273,8 @@ def new_replica_set(
                 },
             ),
             template=msgspec.structs.replace(
-                template, metadata=msgspec.structs.replace(template.metadata, labels=labels)
+                template,
+                metadata=msgspec.structs.replace(template.metadata, labels=labels),
             ),
         ),
     )

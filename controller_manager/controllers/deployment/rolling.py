@@ -63,9 +63,7 @@ def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
     )
 
 
-def _take_unhealthy(
-    old: list[ReplicaSet], sizes: dict[str, int], budget: int
-) -> None:
+def _take_unhealthy(old: list[ReplicaSet], sizes: dict[str, int], budget: int) -> None:
     """Take pods that are not available first; they cost no availability."""
     for each in old:
         unhealthy = desired_replicas(each) - lasting_available(each)

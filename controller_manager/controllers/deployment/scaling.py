@@ -56,7 +56,9 @@ def _resolved(deployment: Deployment) -> tuple[int, int]:
     # apps/v1 defaults both to 25 %; absent means 0 to upstream's helper.
     surge = rolling.max_surge if rolling and rolling.max_surge is not None else 0
     unavailable = (
-        rolling.max_unavailable if rolling and rolling.max_unavailable is not None else 0
+        rolling.max_unavailable
+        if rolling and rolling.max_unavailable is not None
+        else 0
     )
     return fenceposts(surge, unavailable, desired_replicas(deployment))
 
@@ -199,9 +201,7 @@ def _proportional(rollout: Rollout) -> Plan:
         spread += share
     if sizes:
         sizes[0] = max(0, sizes[0] + change - spread)
-    return tuple(
-        Resize(each, size) for each, size in zip(sized, sizes, strict=True)
-    )
+    return tuple(Resize(each, size) for each, size in zip(sized, sizes, strict=True))
 
 
 def _share(each: ReplicaSet, deployment: Deployment, left: int, change: int) -> int:

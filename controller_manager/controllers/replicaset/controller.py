@@ -170,7 +170,9 @@ class ReplicaSetController:
             return DONE
         if (stale := self._written.behind(key)) is not None:
             self._metrics.skipped(stale.resource.group, stale.resource.plural)
-            reason = f"the cache of {stale.resource.plural} is older than the last write"
+            reason = (
+                f"the cache of {stale.resource.plural} is older than the last write"
+            )
             return PutOff(_STALE_RECHECK, reason)
         selector = self._usable_selector(replica_set)
         if selector is None:
@@ -316,9 +318,7 @@ class ReplicaSetController:
                 self._expectations.deletion_settled(key, pod.metadata.uid)
                 raise
 
-        self._expectations.expect_deletions(
-            key, {pod.metadata.uid for pod in chosen}
-        )
+        self._expectations.expect_deletions(key, {pod.metadata.uid for pod in chosen})
         results = await asyncio.gather(
             *(delete_one(pod) for pod in chosen), return_exceptions=True
         )

@@ -1,0 +1,147 @@
+"""Clusters and managers for tests, in memory and on virtual time."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from controller_manager.app import ControllerManager
+from controller_manager.client.client import Client
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.clock import Clock, LoopClock
+from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.nodes import Nodes
+from controller_manager.observability.logs import Logger, silent_logger
+from controller_manager.options import (
+    ClientConfig,
+    Config,
+    GenericConfig,
+    ServingConfig,
+)
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+TOKEN = "test"
+
+
+def make_config(**generic: object) -> Config:
+    """Return a config without limits, for one manager that serves nothing."""
+    return Config(
+        client=ClientConfig(qps=0),
+        generic=replace(GenericConfig(leader_elect=False), **generic),  # type: ignore[arg-type]
+        serving=ServingConfig(port=0),
+    )
+
+
+@dataclass
+class Write:
+    """One write that a manager sent."""
+
+    method: str
+    path: str
+    status: int
+    body: bytes
+
+
+@dataclass
+class RecordingTransport:
+    """Passes everything on and remembers the writes, events aside."""
+
+    inner: Transport
+    writes: list[Write] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    async def request(self, request: Request) -> Response:
+        answer = await self.inner.request(request)
+        if request.method != "GET" and "/events" not in request.path:
+            self.writes.append(
+                Write(request.method, request.path, answer.status, request.body or b"")
+            )
+        return answer
+
+    async def stream(self, request: Request) -> Stream:
+        return await self.inner.stream(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class Cluster:
+    """An API server in memory, with a namespace to work in."""
+
+    def __init__(self, seed: int = 1, history: int | None = None) -> None:
+        self.clock: Clock = LoopClock(EPOCH)
+        self.rng = random.Random(seed)
+        self.server = APIServer(
+            clock=self.clock,
+            rng=self.rng,
+            users={TOKEN: User("admin")},
+            history=history,
+        )
+        self.transport = InMemoryTransport(self.server, TOKEN)
+        self.client = Client(self.transport, self.clock)
+        self.add_namespace("default")
+
+    def add_namespace(self, name: str) -> None:
+        """Create a namespace."""
+        kind = self.server.catalogue.find("", "v1", "namespaces")
+        assert kind is not None
+        self.server.objects.create(kind, "", {"metadata": {"name": name}})
+
+    @asynccontextmanager
+    async def nodes(self, **options: float) -> AsyncGenerator[None, None]:
+        """Run nodes while entered."""
+        nodes = Nodes(self.server, self.clock, **options)  # type: ignore[arg-type]
+        nodes.register()
+        task = asyncio.create_task(nodes.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    @asynccontextmanager
+    async def manager(
+        self,
+        config: Config | None = None,
+        transport: Transport | None = None,
+        logger: Logger | None = None,
+    ) -> AsyncGenerator[RecordingTransport, None]:
+        """Run a manager while entered; yields what it writes."""
+        recording = RecordingTransport(transport or self.transport)
+        async with run_manager(
+            recording, self.clock, self.rng, config or make_config(), logger
+        ):
+            yield recording
+
+
+@asynccontextmanager
+async def run_manager(
+    transport: Transport,
+    clock: Clock,
+    rng: random.Random,
+    config: Config,
+    logger: Logger | None = None,
+) -> AsyncGenerator[ControllerManager, None]:
+    """Run a manager while entered, its caches synced."""
+    manager = ControllerManager(
+        config, transport, clock=clock, rng=rng, logger=logger or silent_logger()
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    started = asyncio.create_task(manager.started.wait())
+    await asyncio.wait((running, started), return_when=asyncio.FIRST_COMPLETED)
+    started.cancel()
+    if running.done():
+        running.result()
+    try:
+        yield manager
+    finally:
+        stop.set()
+        await running

@@ -1,0 +1,92 @@
+"""The recorded scenarios of kube-controller-manager 1.36.2 come out the same.
+
+By default they run in memory and on virtual time. ``--kubeconfig PATH`` plays
+them on a real cluster, over HTTP and in real time; no other manager may run
+the deployment and replica set controllers there.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller_manager.client.credentials import load_credentials
+from controller_manager.client.http import HTTPTransport
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.clock import SystemClock
+from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config, run_manager
+from tests.conformance.normalise import comparable
+from tests.conformance.player import Player
+
+JSON = dict[str, Any]
+
+SCENARIOS = sorted((Path(__file__).parent.parent / "data" / "scenarios").glob("*.json"))
+
+
+def _expected(scenario: JSON) -> list[JSON]:
+    return [
+        {
+            "check": each["check"],
+            "state": {
+                kind: entries
+                for kind, entries in comparable(each["state"]).items()
+                if entries
+            },
+        }
+        for each in scenario["checkpoints"]
+    ]
+
+
+def _allowed(scenario: JSON) -> int:
+    """Return the recorded writes plus 10 %, at least two."""
+    recorded = len(scenario["writes"])
+    return recorded + max(2, recorded // 10)
+
+
+@pytest.fixture(params=SCENARIOS, ids=lambda path: path.stem)
+def scenario(request: pytest.FixtureRequest) -> Iterator[JSON]:
+    """Return one recording."""
+    yield json.loads(request.param.read_text())
+
+
+@pytest.mark.looptime
+async def test_a_scenario_ends_as_recorded_in_memory(
+    scenario: JSON, request: pytest.FixtureRequest
+) -> None:
+    """Each checkpoint equals the recording, with no more writes than upstream."""
+    if request.config.getoption("--kubeconfig"):
+        pytest.skip("playing on a real cluster")
+    cluster = Cluster()
+    player = Player(
+        InMemoryTransport(cluster.server, TOKEN), scenario["name"], cluster.clock
+    )
+    async with cluster.manager() as recording:
+        checkpoints = await player.play(scenario["steps"])
+    assert checkpoints == _expected(scenario)
+    assert len(recording.writes) <= _allowed(scenario)
+
+
+async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
+    scenario: JSON, request: pytest.FixtureRequest
+) -> None:
+    """The same against the cluster of ``--kubeconfig``, over HTTP."""
+    kubeconfig = request.config.getoption("--kubeconfig")
+    if not kubeconfig:
+        pytest.skip("needs --kubeconfig")
+    clock = SystemClock()
+    transport = HTTPTransport(load_credentials(kubeconfig, "", clock), "conformance")
+    recording = RecordingTransport(transport)
+    try:
+        async with run_manager(recording, clock, random.Random(), make_config()):
+            player = Player(transport, scenario["name"], clock)
+            checkpoints = await player.play(scenario["steps"])
+    finally:
+        await transport.close()
+        await asyncio.sleep(0.05)
+    written = [each for each in recording.writes if f"/{scenario['name']}/" in each.path]
+    assert checkpoints == _expected(scenario)
+    assert len(written) <= _allowed(scenario)

@@ -1,0 +1,48 @@
+"""What all tests share."""
+
+import asyncio
+import gc
+from collections.abc import AsyncGenerator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from tests.clusters import Cluster
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the conformance suite be pointed at any cluster."""
+    parser.addoption(
+        "--kubeconfig",
+        help="play the conformance scenarios on this cluster, with the manager of "
+        "this build beside it",
+    )
+
+
+@pytest.fixture(autouse=True)
+def _thaw() -> Iterator[None]:
+    """Undo the manager's gc.freeze, so that tests do not pile up garbage."""
+    yield
+    gc.unfreeze()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _no_leaked_tasks(request: pytest.FixtureRequest) -> AsyncGenerator[None, None]:
+    """Fail a test that leaves a task behind."""
+    before = asyncio.all_tasks()
+    yield
+    for _ in range(3):
+        await asyncio.sleep(0)
+    own = asyncio.current_task()
+    leaked = [
+        task
+        for task in asyncio.all_tasks() - before
+        if not task.done() and task is not own
+    ]
+    assert not leaked, f"{request.node.name} leaves tasks behind: {leaked}"
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Return an API server in memory."""
+    return Cluster()
