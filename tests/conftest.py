@@ -19,6 +19,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Play scenarios either on the cluster of --kubeconfig or in memory."""
+    on_cluster = bool(config.getoption("--kubeconfig"))
+    wanted = [
+        item
+        for item in items
+        if (item.get_closest_marker("real_cluster") is not None) == on_cluster
+    ]
+    if len(wanted) < len(items):
+        config.hook.pytest_deselected(items=[i for i in items if i not in wanted])
+        items[:] = wanted
+
+
 @pytest.fixture(autouse=True)
 def _thaw() -> Iterator[None]:
     """Undo the manager's gc.freeze, so that tests do not pile up garbage."""
@@ -42,7 +57,7 @@ async def _no_leaked_tasks(request: pytest.FixtureRequest) -> AsyncGenerator[Non
     assert not leaked, f"{request.node.name} leaves tasks behind: {leaked}"
 
 
-@pytest.fixture
-def cluster() -> Cluster:
+@pytest_asyncio.fixture
+async def cluster() -> Cluster:
     """Return an API server in memory."""
     return Cluster()

@@ -54,12 +54,8 @@ def scenario(request: pytest.FixtureRequest) -> Iterator[JSON]:
 
 
 @pytest.mark.looptime
-async def test_a_scenario_ends_as_recorded_in_memory(
-    scenario: JSON, request: pytest.FixtureRequest
-) -> None:
+async def test_a_scenario_ends_as_recorded_in_memory(scenario: JSON) -> None:
     """Each checkpoint equals the recording, with no more writes than upstream."""
-    if request.config.getoption("--kubeconfig"):
-        pytest.skip("playing on a real cluster")
     cluster = Cluster()
     player = Player(
         InMemoryTransport(cluster.server, TOKEN), scenario["name"], cluster.clock
@@ -70,13 +66,12 @@ async def test_a_scenario_ends_as_recorded_in_memory(
     assert len(recording.writes) <= _allowed(scenario)
 
 
+@pytest.mark.real_cluster
 async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
     scenario: JSON, request: pytest.FixtureRequest
 ) -> None:
     """The same against the cluster of ``--kubeconfig``, over HTTP."""
     kubeconfig = request.config.getoption("--kubeconfig")
-    if not kubeconfig:
-        pytest.skip("needs --kubeconfig")
     clock = SystemClock()
     transport = HTTPTransport(load_credentials(kubeconfig, "", clock), "conformance")
     recording = RecordingTransport(transport)

@@ -1,0 +1,200 @@
+"""Objects decode from the wire and encode without loss."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.apps import Deployment, ReplicaSet
+from controller_manager.api.core import Pod
+from controller_manager.api.intstr import IntOrStringError, scaled_value
+from controller_manager.api.meta import (
+    ObjectMeta,
+    key_of,
+    resource_version_number,
+    split_key,
+)
+from controller_manager.api.owners import controller_of, controller_reference
+from controller_manager.api.pods import available_at, is_active, is_available, is_ready
+from controller_manager.api.times import format_micro_time, format_time, parse_time
+
+TEMPLATE_SPEC = {
+    "containers": [{"name": "c", "image": "app:v1", "aFieldOfTomorrow": {"x": [1, 2]}}],
+    "anotherFieldOfTomorrow": True,
+}
+
+REPLICA_SET: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {
+        "name": "web-1",
+        "namespace": "default",
+        "uid": "u",
+        "resourceVersion": "7",
+        "generation": 2,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {"app": "web"},
+        "annotations": {"a": "b"},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": "web",
+                "uid": "d",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+        "finalizers": ["example.com/hold"],
+    },
+    "spec": {
+        "replicas": 0,
+        "minReadySeconds": 3,
+        "selector": {
+            "matchLabels": {"app": "web"},
+            "matchExpressions": [{"key": "x", "operator": "Exists"}],
+        },
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": TEMPLATE_SPEC},
+    },
+    "status": {"replicas": 2, "terminatingReplicas": 0, "observedGeneration": 2},
+}
+
+
+def test_a_replica_set_survives_decoding_and_encoding() -> None:
+    """Also a zero that means something, and fields that do not exist yet."""
+    decoded = msgspec.json.decode(msgspec.json.encode(REPLICA_SET), type=ReplicaSet)
+    assert msgspec.json.decode(msgspec.json.encode(decoded)) == REPLICA_SET
+
+
+def test_nulls_are_taken_as_absent() -> None:
+    """Go writes null where it has no value."""
+    obj = {
+        "metadata": {"name": "x", "labels": None, "creationTimestamp": None},
+        "spec": {"template": {"metadata": {"creationTimestamp": None}, "spec": {}}},
+        "status": {"conditions": None},
+    }
+    decoded = msgspec.json.decode(msgspec.json.encode(obj), type=Deployment)
+    assert decoded.metadata == ObjectMeta(name="x")
+    assert decoded.status.conditions is None
+
+
+def test_a_template_does_not_keep_the_message_that_it_came_in() -> None:
+    """Its bytes are cut out, so a page of 500 objects can be freed."""
+    message = msgspec.json.encode(REPLICA_SET)
+    decoded = msgspec.json.decode(message, type=ReplicaSet)
+    assert bytes(decoded.spec.template.spec) == msgspec.json.encode(TEMPLATE_SPEC)
+    assert memoryview(decoded.spec.template.spec).obj is not message
+
+
+def test_an_object_in_the_cache_cannot_be_changed() -> None:
+    """Nobody needs to copy, nobody can spoil it for others."""
+    with pytest.raises(AttributeError):
+        ObjectMeta().name = "other"  # type: ignore[misc]
+
+
+def test_keys_join_and_split() -> None:
+    """Namespaced and cluster-scoped."""
+    assert key_of(Pod()) == ""
+    assert split_key("ns/name") == ("ns", "name")
+    assert split_key("name") == ("", "name")
+
+
+def test_versions_compare_as_numbers() -> None:
+    """9 is older than 10; what is no number is older than everything."""
+    assert resource_version_number("9") < resource_version_number("10")
+    assert resource_version_number("") == resource_version_number("x") == 0
+
+
+def test_the_controller_is_the_owner_that_says_so() -> None:
+    """Other owners do not count."""
+    owner = msgspec.json.decode(msgspec.json.encode(REPLICA_SET), type=ReplicaSet)
+    reference = controller_of(owner)
+    assert reference is not None
+    assert (reference.kind, reference.uid) == ("Deployment", "d")
+    made = controller_reference(owner, "apps/v1", "ReplicaSet")
+    assert msgspec.to_builtins(made) == {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web-1",
+        "uid": "u",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "total", "up", "down"),
+    [(3, 10, 3, 3), ("25%", 10, 3, 2), ("0%", 10, 0, 0), ("100%", 7, 7, 7), (0, 5, 0, 0)],
+)
+def test_a_percentage_is_rounded_as_asked(
+    value: int | str, total: int, up: int, down: int
+) -> None:
+    """Surge goes up, unavailability down."""
+    assert scaled_value(value, total, round_up=True) == up
+    assert scaled_value(value, total, round_up=False) == down
+
+
+def test_what_is_no_percentage_is_refused() -> None:
+    """The message shows the value."""
+    with pytest.raises(IntOrStringError, match="'a lot'"):
+        scaled_value("a lot", 1, round_up=True)
+
+
+def test_times_are_written_as_the_api_does() -> None:
+    """To the second, or to the microsecond."""
+    instant = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+    assert format_time(instant) == "2026-01-02T03:04:05Z"
+    assert format_micro_time(instant) == "2026-01-02T03:04:05.678901Z"
+    assert parse_time("2026-01-02T03:04:05.678901Z") == instant
+
+
+def pod(**status: Any) -> Pod:
+    return msgspec.convert({"status": status}, Pod)
+
+
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "lastTransitionTime": "2026-01-01T00:00:10Z",
+}
+
+
+def test_a_pod_is_available_once_it_has_been_ready_long_enough() -> None:
+    """Exactly at the end of minReadySeconds, not before."""
+    ready = pod(phase="Running", conditions=[READY])
+    at_20 = datetime(2026, 1, 1, 0, 0, 20, tzinfo=UTC)
+    assert is_ready(ready)
+    assert available_at(ready, 10) == at_20
+    assert is_available(ready, 10, at_20)
+    assert not is_available(ready, 11, at_20)
+    assert is_available(ready, 0, at_20)
+
+
+def test_a_pod_that_does_not_say_since_when_it_is_ready_is_never_available() -> None:
+    """Unless it need not have been ready for any time."""
+    unknown = pod(phase="Running", conditions=[{"type": "Ready", "status": "True"}])
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert is_available(unknown, 0, now)
+    assert not is_available(unknown, 1, now)
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleting", "active"),
+    [
+        ("Running", False, True),
+        ("Pending", False, True),
+        ("Running", True, False),
+        ("Failed", False, False),
+        ("Succeeded", False, False),
+    ],
+)
+def test_only_pods_that_neither_ended_nor_end_count(
+    phase: str, deleting: bool, active: bool
+) -> None:
+    """Failed, succeeded and terminating ones do not."""
+    metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {}
+    subject = msgspec.convert(
+        {"metadata": metadata, "status": {"phase": phase}}, Pod
+    )
+    assert is_active(subject) is active

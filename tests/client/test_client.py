@@ -1,0 +1,420 @@
+"""The typed verbs, against the development cluster in memory."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.apps import (
+    Deployment,
+    DeploymentSpec,
+    DeploymentStatus,
+    PodTemplateSpec,
+)
+from controller_manager.api.meta import ObjectMeta, raw_json
+from controller_manager.api.resources import DEPLOYMENTS, PODS
+from controller_manager.api.selectors import LabelSelector
+from controller_manager.client import errors
+from controller_manager.client.client import (
+    Client,
+    DeleteOptions,
+    ListOptions,
+    PatchType,
+    PropagationPolicy,
+    WatchOptions,
+)
+from controller_manager.client.discovery import served_resources
+from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
+from controller_manager.clock import LoopClock
+from tests.clusters import EPOCH, Cluster
+
+pytestmark = pytest.mark.looptime
+
+
+def deployment(name: str = "web", replicas: int = 2) -> Deployment:
+    labels = {"app": name}
+    return Deployment(
+        metadata=ObjectMeta(name=name, namespace="default", labels=labels),
+        spec=DeploymentSpec(
+            replicas=replicas,
+            selector=LabelSelector(match_labels=labels),
+            template=PodTemplateSpec(
+                metadata=ObjectMeta(labels=labels),
+                spec=raw_json({"containers": [{"name": "c", "image": "app:v1"}]}),
+            ),
+        ),
+    )
+
+
+async def test_an_object_goes_through_all_verbs(cluster: Cluster) -> None:
+    """Create, get, update, patch, scale, status, delete."""
+    client = cluster.client
+    created = await client.create(DEPLOYMENTS, deployment())
+    assert created.spec.revision_history_limit == 10
+    assert await client.get(DEPLOYMENTS, "default", "web") == created
+    bigger = msgspec.structs.replace(
+        created, spec=msgspec.structs.replace(created.spec, replicas=5)
+    )
+    updated = await client.update(DEPLOYMENTS, bigger)
+    assert (updated.spec.replicas, updated.metadata.generation) == (5, 2)
+    patched = await client.patch(
+        DEPLOYMENTS, "default", "web", {"spec": {"paused": True}}, PatchType.MERGE
+    )
+    assert patched.spec.paused
+    scale = await client.update_scale(DEPLOYMENTS, "default", "web", 7)
+    assert scale == await client.get_scale(DEPLOYMENTS, "default", "web")
+    assert scale.spec.replicas == 7
+    current = await client.get(DEPLOYMENTS, "default", "web")
+    reported = await client.update(
+        DEPLOYMENTS,
+        msgspec.structs.replace(current, status=DeploymentStatus(replicas=3)),
+        "status",
+    )
+    assert (reported.status.replicas, reported.spec.replicas) == (3, 7)
+    await client.delete(DEPLOYMENTS, "default", "web")
+    with pytest.raises(errors.NotFound):
+        await client.get(DEPLOYMENTS, "default", "web")
+
+
+async def test_json_verbs_carry_every_field(cluster: Cluster) -> None:
+    """What is read as JSON and written back keeps what types do not know."""
+    await cluster.client.create(DEPLOYMENTS, deployment())
+    obj = await cluster.client.get_json(DEPLOYMENTS, "default", "web")
+    obj["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    await cluster.client.update_json(DEPLOYMENTS, obj)
+    again = await cluster.client.get_json(DEPLOYMENTS, "default", "web")
+    assert again["spec"] == obj["spec"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "kind"),
+    [
+        ([{"op": "replace", "path": "/spec/replicas", "value": 4}], PatchType.JSON),
+        ({"spec": {"replicas": 4}}, PatchType.MERGE),
+        ({"spec": {"replicas": 4}}, PatchType.STRATEGIC),
+    ],
+)
+async def test_a_patch_comes_in_three_kinds(
+    cluster: Cluster, patch: Any, kind: PatchType
+) -> None:
+    """Each sets the same field."""
+    await cluster.client.create(DEPLOYMENTS, deployment())
+    patched = await cluster.client.patch(DEPLOYMENTS, "default", "web", patch, kind)
+    assert patched.spec.replicas == 4
+
+
+async def test_a_list_comes_in_pages(cluster: Cluster) -> None:
+    """All objects once, in order, at one version."""
+    for number in range(7):
+        await cluster.client.create(DEPLOYMENTS, deployment(f"d{number}"))
+    pages = [page async for page in cluster.client.list_all(DEPLOYMENTS, page_size=3)]
+    assert [[each.metadata.name for each in page.items] for page in pages] == [
+        ["d0", "d1", "d2"],
+        ["d3", "d4", "d5"],
+        ["d6"],
+    ]
+    assert len({page.resource_version for page in pages}) == 1
+
+
+async def test_a_list_whose_continuation_expires_is_finished_at_once(
+    cluster: Cluster,
+) -> None:
+    """As client-go's pager does."""
+    for number in range(4):
+        await cluster.client.create(DEPLOYMENTS, deployment(f"d{number}"))
+    names: list[list[str]] = []
+    async for page in cluster.client.list_all(DEPLOYMENTS, page_size=2):
+        names.append([each.metadata.name for each in page.items])
+        await cluster.client.create(DEPLOYMENTS, deployment(f"x{len(names)}"))
+        cluster.server.storage.collection("deployments.apps").compact()
+    assert names == [["d0", "d1"], ["d0", "d1", "d2", "d3", "x1"]]
+
+
+async def test_selectors_restrict_a_list(cluster: Cluster) -> None:
+    """By label and by field."""
+    for name in ("a", "b"):
+        await cluster.client.create(DEPLOYMENTS, deployment(name))
+    by_label = await cluster.client.list_page(
+        DEPLOYMENTS, options=ListOptions(label_selector="app=b")
+    )
+    by_field = await cluster.client.list_page(
+        DEPLOYMENTS, options=ListOptions(field_selector="metadata.name!=b")
+    )
+    names = [
+        [each.metadata.name for each in page.items] for page in (by_label, by_field)
+    ]
+    assert names == [["b"], ["a"]]
+
+
+async def test_a_watch_shows_what_happens(cluster: Cluster) -> None:
+    """Initial events, their end, and then changes."""
+    client = cluster.client
+    first = await client.create(DEPLOYMENTS, deployment())
+    seen: list[Any] = []
+    options = WatchOptions(send_initial_events=True, timeout_seconds=5)
+    async with aclosing(client.watch(DEPLOYMENTS, options=options)) as stream:
+        async for batch in stream:
+            seen += batch
+            if len(seen) == 2:
+                await client.update_scale(DEPLOYMENTS, "default", "web", 9)
+            elif len(seen) == 3:
+                await client.delete(DEPLOYMENTS, "default", "web")
+    assert seen[0] == Added(first)
+    assert isinstance(seen[1], Bookmark)
+    assert seen[1].ends_initial_events
+    assert isinstance(seen[2], Modified)
+    assert seen[2].object.spec.replicas == 9
+    assert isinstance(seen[3], Deleted)
+    assert len(seen) == 4
+
+
+async def test_a_deletion_takes_options_and_preconditions(cluster: Cluster) -> None:
+    """A wrong uid or version is a conflict; a policy becomes a finalizer."""
+    client = cluster.client
+    created = await client.create(DEPLOYMENTS, deployment())
+    for options in (DeleteOptions(uid="x"), DeleteOptions(resource_version="1")):
+        with pytest.raises(errors.Conflict):
+            await client.delete(DEPLOYMENTS, "default", "web", options)
+    right = DeleteOptions(
+        uid=created.metadata.uid,
+        resource_version=created.metadata.resource_version,
+        propagation_policy=PropagationPolicy.FOREGROUND,
+    )
+    await client.delete(DEPLOYMENTS, "default", "web", right)
+    left = await client.get(DEPLOYMENTS, "default", "web")
+    assert left.metadata.finalizers == ("foregroundDeletion",)
+
+
+async def test_a_dry_run_deletes_nothing(cluster: Cluster) -> None:
+    """The option reaches the server."""
+    await cluster.client.create(DEPLOYMENTS, deployment())
+    await cluster.client.delete(
+        DEPLOYMENTS, "default", "web", DeleteOptions(dry_run=True)
+    )
+    assert await cluster.client.get(DEPLOYMENTS, "default", "web")
+
+
+async def test_discovery_tells_what_is_served(cluster: Cluster) -> None:
+    """Plural names with subresources; nothing for a group that is not there."""
+    apps = await served_resources(cluster.client, "apps/v1")
+    assert apps is not None
+    assert {"deployments", "deployments/scale", "replicasets"} <= apps
+    assert await served_resources(cluster.client, "absent/v1") is None
+
+
+# What can go wrong
+
+
+class Scripted:
+    """A transport that answers from a script."""
+
+    host = "scripted"
+
+    def __init__(self, *answers: Response | Exception) -> None:
+        self.answers = deque(answers)
+        self.requests: list[Request] = []
+
+    async def request(self, request: Request) -> Response:
+        self.requests.append(request)
+        answer = self.answers.popleft()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def stream(self, request: Request) -> Stream:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+
+def status(code: int, reason: str, **more: Any) -> bytes:
+    body = {"kind": "Status", "code": code, "reason": reason, "message": "no", **more}
+    return json.dumps(body).encode()
+
+
+def scripted(*answers: Response | Exception) -> tuple[Client, Scripted]:
+    transport = Scripted(*answers)
+    return Client(transport, LoopClock(EPOCH)), transport
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "error"),
+    [
+        (400, "BadRequest", errors.BadRequest),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (409, "Conflict", errors.Conflict),
+        (409, "", errors.Conflict),
+        (410, "Expired", errors.Expired),
+        (410, "Gone", errors.Gone),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.InternalError),
+        (503, "", errors.ServiceUnavailable),
+        (504, "Timeout", errors.Timeout),
+        (504, "ServerTimeout", errors.ServerTimeout),
+    ],
+)
+async def test_a_refusal_is_raised_by_reason(
+    code: int, reason: str, error: type[errors.APIError]
+) -> None:
+    """And by code where there is no reason."""
+    client, _ = scripted(Response(code, {}, status(code, reason)))
+    with pytest.raises(error) as caught:
+        await client.get(PODS, "default", "a")
+    assert type(caught.value) is error
+    assert (caught.value.code, str(caught.value)) == (code, "no")
+
+
+async def test_the_answer_of_a_proxy_is_an_error_too() -> None:
+    """HTML instead of a Status: its beginning is the message."""
+    client, _ = scripted(Response(502, {}, b"<html>Bad gateway</html>"))
+    with pytest.raises(errors.APIError, match="Bad gateway"):
+        await client.get(PODS, "default", "a")
+
+
+async def test_an_answer_that_cannot_be_read_is_a_protocol_error() -> None:
+    """Not a crash somewhere in a controller."""
+    client, _ = scripted(Response(200, {}, b"{"))
+    with pytest.raises(errors.ProtocolError, match="cannot be read"):
+        await client.get(PODS, "default", "a")
+
+
+async def test_a_request_is_repeated_when_the_server_says_when() -> None:
+    """After the seconds of Retry-After, writes too: nothing was done."""
+    refusal = Response(429, {"retry-after": "3"}, status(429, "TooManyRequests"))
+    client, transport = scripted(refusal, refusal, Response(200, {}, b"{}"))
+    await client.delete(PODS, "default", "a")
+    assert asyncio.get_running_loop().time() == 6
+    assert len(transport.requests) == 3
+
+
+async def test_a_server_that_asks_for_ever_is_given_up() -> None:
+    """After ten repetitions."""
+    refusal = Response(503, {"retry-after": "1"}, status(503, ""))
+    client, transport = scripted(*[refusal] * 20)
+    with pytest.raises(errors.ServiceUnavailable) as caught:
+        await client.get(PODS, "default", "a")
+    assert caught.value.retry_after == 1
+    assert len(transport.requests) == 11
+
+
+async def test_a_read_without_an_answer_is_repeated_and_a_write_is_not() -> None:
+    """A write may have been carried out."""
+    client, transport = scripted(errors.TransportError("x"), Response(200, {}, b"{}"))
+    await client.get(PODS, "default", "a")
+    assert len(transport.requests) == 2
+    client, transport = scripted(errors.TransportError("x"), Response(200, {}, b"{}"))
+    with pytest.raises(errors.TransportError):
+        await client.delete(PODS, "default", "a")
+    assert len(transport.requests) == 1
+
+
+async def test_a_namespace_that_ends_is_told_from_other_refusals() -> None:
+    """By the cause in the details."""
+    details = {"causes": [{"reason": "NamespaceTerminating"}]}
+    ending = errors.error_from_response(
+        403, status(403, "Forbidden", details=details), None
+    )
+    quota = errors.error_from_response(403, status(403, "Forbidden"), None)
+    assert errors.is_namespace_terminating(ending)
+    assert not errors.is_namespace_terminating(quota)
+
+
+async def test_a_request_without_an_answer_ends_with_its_timeout(
+    cluster: Cluster,
+) -> None:
+    """In memory, as over HTTP."""
+
+    async def hang(_: Request) -> Response:
+        await asyncio.sleep(1000)
+        raise AssertionError
+
+    cluster.server.handle = hang  # type: ignore[method-assign]
+    with pytest.raises(errors.RequestTimeout, match="no answer within 30 s"):
+        await cluster.client.delete(PODS, "default", "a")
+    assert asyncio.get_running_loop().time() == 30
+
+
+async def test_the_rate_limit_spaces_requests() -> None:
+    """A burst of 2, then 10 a second; each wait is told to the metrics."""
+    limiter = RequestLimiter(10, 2, LoopClock(EPOCH))
+    waits = [round(await limiter.acquire(), 6) for _ in range(4)]
+    assert waits == [0, 0, 0.1, 0.1]
+    assert await RequestLimiter(0, 0, LoopClock(EPOCH)).acquire() == 0
+
+
+class Observed:
+    """Remembers what a client tells its metrics."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, int, int]] = []
+
+    def observe_request(
+        self, method: str, code: str, seconds: float, sent: int, received: int
+    ) -> None:
+        assert seconds >= 0
+        self.requests.append((method, code, sent, received))
+
+    def observe_rate_limit(self, method: str, seconds: float) -> None:
+        assert (method, seconds) == ("DELETE", 0.0)
+
+
+async def test_every_request_is_observed() -> None:
+    """With its code, or as an error, and with the sizes of both bodies."""
+    transport = Scripted(Response(200, {}, b"{}"), errors.TransportError("x"))
+    observed = Observed()
+    client = Client(transport, LoopClock(EPOCH), metrics=observed)
+    await client.delete(PODS, "default", "a")
+    with pytest.raises(errors.TransportError):
+        await client.delete(PODS, "default", "a")
+    size = len(DeleteOptions().encode())
+    assert observed.requests == [
+        ("DELETE", "200", size, 2),
+        ("DELETE", "<error>", size, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (b"garbage\n", "garbage on the watch stream"),
+        (b'{"type":"ODD","object":{}}\n', "an event of unknown type"),
+        (
+            b'{"type":"ADDED","object":{"metadata":3}}\n',
+            "an object on the watch stream cannot be read",
+        ),
+    ],
+)
+async def test_garbage_on_a_watch_is_a_protocol_error(
+    cluster: Cluster, lines: bytes, message: str
+) -> None:
+    """So that the reflector lists anew."""
+    answering(cluster, lambda: Response(200, {}, lines))
+    with pytest.raises(errors.ProtocolError, match=message):
+        _ = [batch async for batch in cluster.client.watch(PODS)]
+
+
+async def test_an_error_event_is_raised_as_what_it_says(cluster: Cluster) -> None:
+    """410 on the stream is the same as 410 instead of one."""
+    event = b'{"type":"ERROR","object":%s}\n' % status(410, "Expired")
+    answering(cluster, lambda: Response(200, {}, event))
+    with pytest.raises(errors.Expired):
+        _ = [batch async for batch in cluster.client.watch(PODS)]
+
+
+def answering(cluster: Cluster, answer: Callable[[], Response]) -> None:
+    async def handle(_: Request) -> Response:
+        return answer()
+
+    cluster.server.handle = handle  # type: ignore[method-assign]

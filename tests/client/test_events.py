@@ -1,0 +1,205 @@
+"""Events are correlated as client-go's are, and never hold anyone up."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+
+import pytest
+import pytest_asyncio
+
+from controller_manager.api.core import Event, EventSource, ObjectReference, Pod, PodMeta
+from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.resources import EVENTS, PODS
+from controller_manager.client.correlator import COMBINED, Correlator
+from controller_manager.client.errors import TransportError
+from controller_manager.client.events import NORMAL, WARNING, EventBroadcaster
+from controller_manager.client.transport import Request, Response
+from controller_manager.clock import LoopClock
+from controller_manager.observability.logs import silent_logger
+from tests.clusters import EPOCH, Cluster
+
+pytestmark = pytest.mark.looptime
+
+POD = Pod(metadata=PodMeta(name="a", namespace="default", uid="u", resource_version="5"))
+
+
+@pytest_asyncio.fixture
+async def recorder(cluster: Cluster) -> AsyncGenerator[EventBroadcaster, None]:
+    broadcaster = EventBroadcaster(
+        cluster.client,
+        "test-controller",
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+    )
+    task = asyncio.create_task(broadcaster.run())
+    yield broadcaster
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def stored(cluster: Cluster) -> list[Event]:
+    return (await cluster.client.list_page(EVENTS)).items
+
+
+async def test_an_event_says_who_did_what_to_whom(
+    cluster: Cluster, recorder: EventBroadcaster
+) -> None:
+    """All fields that kubectl and others read."""
+    recorder.event(PODS, POD, NORMAL, "Done", "It is done")
+    await recorder.flush()
+    (event,) = await stored(cluster)
+    metadata = event.metadata
+    assert event == Event(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace="default",
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+            creation_timestamp="2026-01-01T00:00:00Z",
+        ),
+        involved_object=ObjectReference(
+            kind="Pod",
+            namespace="default",
+            name="a",
+            uid="u",
+            api_version="v1",
+            resource_version="5",
+        ),
+        reason="Done",
+        message="It is done",
+        source=EventSource(component="test-controller"),
+        first_timestamp="2026-01-01T00:00:00Z",
+        last_timestamp="2026-01-01T00:00:00Z",
+        count=1,
+        type="Normal",
+        reporting_component="test-controller",
+    )
+    assert metadata.name.startswith("a.")
+
+
+async def test_the_same_event_is_counted_up(
+    cluster: Cluster, recorder: EventBroadcaster
+) -> None:
+    """One object, its count and last time patched."""
+    for _ in range(3):
+        recorder.event(PODS, POD, WARNING, "Bad", "again")
+        await asyncio.sleep(10)
+    (event,) = await stored(cluster)
+    assert (event.count, event.first_timestamp, event.last_timestamp) == (
+        3,
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T00:00:20Z",
+    )
+
+
+async def test_an_event_that_expired_is_written_anew(
+    cluster: Cluster, recorder: EventBroadcaster
+) -> None:
+    """A patch of what is no longer there becomes a create."""
+    recorder.event(PODS, POD, NORMAL, "Done", "x")
+    await recorder.flush()
+    (event,) = await stored(cluster)
+    await cluster.client.delete(EVENTS, "default", event.metadata.name)
+    recorder.event(PODS, POD, NORMAL, "Done", "x")
+    await recorder.flush()
+    (event,) = await stored(cluster)
+    assert event.count == 2
+
+
+async def test_an_api_server_that_is_away_holds_nobody_up(
+    cluster: Cluster, recorder: EventBroadcaster
+) -> None:
+    """Recording returns at once; the event is tried again every ten seconds."""
+    handle = cluster.server.handle
+    down = True
+
+    async def sometimes(request: Request) -> Response:
+        if down:
+            msg = "connection refused"
+            raise TransportError(msg)
+        answer = await handle(request)
+        assert isinstance(answer, Response)
+        return answer
+
+    cluster.server.handle = sometimes  # type: ignore[method-assign]
+    recorder.event(PODS, POD, NORMAL, "Done", "x")
+    await asyncio.sleep(35)
+    down = False
+    await recorder.flush()
+    assert [event.message for event in await stored(cluster)] == ["x"]
+
+
+async def test_a_refused_event_is_not_tried_again(
+    cluster: Cluster, recorder: EventBroadcaster
+) -> None:
+    """It is dropped, and those after it are written."""
+    elsewhere = Pod(metadata=PodMeta(name="b", namespace="absent"))
+    recorder.event(PODS, elsewhere, NORMAL, "Done", "lost")
+    recorder.event(PODS, POD, NORMAL, "Done", "kept")
+    await recorder.flush()
+    assert [event.message for event in await stored(cluster)] == ["kept"]
+    assert asyncio.get_running_loop().time() == 0
+
+
+async def test_a_flood_is_dropped_rather_than_kept() -> None:
+    """The queue holds 1,000; nobody writes here."""
+    broadcaster = EventBroadcaster(
+        Cluster().client,
+        "x",
+        clock=LoopClock(EPOCH),
+        rng=random.Random(1),
+        logger=silent_logger(),
+    )
+    for number in range(1500):
+        broadcaster.event(PODS, POD, NORMAL, "Done", str(number))
+    assert broadcaster._queue.qsize() == 1000
+
+
+# The correlator alone
+
+
+def event(message: str = "m", name: str = "a", reason: str = "R") -> Event:
+    return Event(
+        metadata=ObjectMeta(name=f"{name}.1", namespace="n"),
+        involved_object=ObjectReference(kind="Pod", namespace="n", name=name),
+        source=EventSource(component="c"),
+        reason=reason,
+        type="Normal",
+        message=message,
+        count=1,
+    )
+
+
+async def test_from_the_tenth_on_similar_events_share_one() -> None:
+    """Nine are written, then one that says so and is counted up."""
+    correlator = Correlator(LoopClock(EPOCH))
+    written = [correlator.correlate(event(f"m{n}")) for n in range(12)]
+    messages = [each.event.message for each in written if each]
+    assert messages == [f"m{n}" for n in range(9)] + [
+        f"{COMBINED}m{n}" for n in (9, 10, 11)
+    ]
+    assert [each.event.count for each in written if each][-3:] == [1, 2, 3]
+    assert [bool(each.patch) for each in written if each][-3:] == [False, True, True]
+
+
+async def test_events_are_no_longer_similar_after_ten_quiet_minutes() -> None:
+    """Counting distinct messages starts anew."""
+    correlator = Correlator(LoopClock(EPOCH))
+    for number in range(9):
+        correlator.correlate(event(f"m{number}"))
+    await asyncio.sleep(601)
+    correlated = correlator.correlate(event("later"))
+    assert correlated is not None
+    assert correlated.event.message == "later"
+
+
+async def test_a_spammer_gets_25_events_then_one_in_five_minutes() -> None:
+    """For each object apart."""
+    correlator = Correlator(LoopClock(EPOCH))
+    passed = [correlator.correlate(event()) is not None for _ in range(30)]
+    assert passed == [True] * 25 + [False] * 5
+    assert correlator.correlate(event(name="other")) is not None
+    await asyncio.sleep(301)
+    assert correlator.correlate(event()) is not None
+    assert correlator.correlate(event()) is None

@@ -1,0 +1,260 @@
+"""The queue keeps client-go's promises."""
+
+import asyncio
+import random
+
+import pytest
+
+from controller_manager.clock import LoopClock
+from controller_manager.workqueue.queue import ShutDown, WorkQueue
+from controller_manager.workqueue.ratelimiters import (
+    ExponentialBackoff,
+    MaxOf,
+    OverallBucket,
+    TokenBucket,
+    default_rate_limiter,
+)
+from tests.clusters import EPOCH
+
+pytestmark = pytest.mark.looptime
+
+
+class Metrics:
+    """Remembers what a queue says."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def added(self, depth: int) -> None:
+        self.calls.append(("added", depth))
+
+    def got(self, waited: float, depth: int) -> None:
+        self.calls.append(("got", round(waited, 6), depth))
+
+    def done(self, worked: float) -> None:
+        self.calls.append(("done", round(worked, 6)))
+
+    def retried(self) -> None:
+        self.calls.append(("retried",))
+
+    def running(self, unfinished: float, longest: float) -> None:
+        self.calls.append(("running", round(unfinished, 6), round(longest, 6)))
+
+
+@pytest.fixture
+def clock() -> LoopClock:
+    return LoopClock(EPOCH)
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def queue(clock: LoopClock, metrics: Metrics) -> WorkQueue:
+    return WorkQueue(clock, ExponentialBackoff(), metrics)
+
+
+async def test_keys_come_in_the_order_in_which_they_were_added(
+    queue: WorkQueue,
+) -> None:
+    """Fair."""
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    assert [await queue.get() for _ in range(3)] == ["a", "b", "c"]
+
+
+async def test_a_key_that_waits_is_not_added_twice(queue: WorkQueue) -> None:
+    """Stingy."""
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 1
+
+
+async def test_a_key_added_while_it_is_processed_comes_again_afterwards(
+    queue: WorkQueue,
+) -> None:
+    """It is never given to two workers at a time, and never lost."""
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done("a")
+    assert await queue.get() == "a"
+
+
+async def test_shutting_down_processes_what_waits_and_takes_nothing_new(
+    queue: WorkQueue,
+) -> None:
+    """Every consumer is told, those that wait already too."""
+    queue.add("a")
+    assert await queue.get() == "a"
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("b")
+    queue.shut_down()
+    queue.add("c")
+    queue.add_after("d", 1)
+    assert await waiting == "b"
+    queue.done("a")
+    queue.done("b")
+    with pytest.raises(ShutDown):
+        await queue.get()
+    await queue.drained()
+
+
+async def test_a_consumer_that_is_cancelled_passes_its_wake_up_on(
+    queue: WorkQueue,
+) -> None:
+    """No key is left lying while others wait for one."""
+    first = asyncio.create_task(queue.get())
+    second = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    first.cancel()
+    assert await second == "a"
+    await asyncio.gather(first, return_exceptions=True)
+
+
+async def test_the_earliest_of_several_deadlines_wins(queue: WorkQueue) -> None:
+    """Later ones are forgotten."""
+    loop = asyncio.get_running_loop()
+    queue.add_after("a", 10)
+    queue.add_after("a", 3)
+    queue.add_after("a", 7)
+    assert queue.delayed == 1
+    assert await queue.get() == "a"
+    assert loop.time() == 3
+    queue.done("a")
+    await asyncio.sleep(20)
+    assert len(queue) == 0
+
+
+async def test_an_immediate_add_does_not_cancel_a_delayed_one(
+    queue: WorkQueue,
+) -> None:
+    """The look at a known time still comes."""
+    queue.add_after("a", 5)
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    assert await queue.get() == "a"
+    assert asyncio.get_running_loop().time() == 5
+
+
+async def test_failures_double_the_delay_until_forgotten(queue: WorkQueue) -> None:
+    """5 ms, 10 ms, 20 ms; then from the start again."""
+    loop = asyncio.get_running_loop()
+    instants = []
+    for _ in range(3):
+        queue.add_rate_limited("a")
+        await queue.get()
+        instants.append(round(loop.time(), 6))
+        queue.done("a")
+    assert instants == [0.005, 0.015, 0.035]
+    assert queue.failures("a") == 3
+    queue.forget("a")
+    assert queue.failures("a") == 0
+
+
+async def test_the_metrics_hear_of_everything(
+    queue: WorkQueue, metrics: Metrics
+) -> None:
+    """Depth, waiting time, working time, retries, work in progress."""
+    queue.add("a")
+    await asyncio.sleep(2)
+    await queue.get()
+    await asyncio.sleep(3)
+    queue.report_running()
+    queue.done("a")
+    queue.add_after("a", 1)
+    assert metrics.calls == [
+        ("added", 1),
+        ("got", 2, 0),
+        ("running", 3, 3),
+        ("done", 3),
+        ("retried",),
+    ]
+    queue.shut_down()
+
+
+async def test_many_producers_and_consumers_lose_nothing(clock: LoopClock) -> None:
+    """Each add is followed by a processing; no key is processed twice at a time."""
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    queue = WorkQueue(clock, ExponentialBackoff())
+    version = dict.fromkeys("abcdef", 0)
+    processed: dict[str, int] = {}
+    busy: set[str] = set()
+
+    async def produce() -> None:
+        for _ in range(50):
+            key = rng.choice("abcdef")
+            version[key] += 1
+            if rng.random() < 0.3:
+                queue.add_after(key, rng.random())
+            else:
+                queue.add(key)
+            await asyncio.sleep(rng.random() / 10)
+
+    async def consume() -> None:
+        while True:
+            try:
+                key = await queue.get()
+            except ShutDown:
+                return
+            assert key not in busy, seed
+            busy.add(key)
+            seen = version[key]
+            await asyncio.sleep(rng.random() / 5)
+            processed[key] = seen
+            busy.discard(key)
+            queue.done(key)
+
+    consumers = [asyncio.create_task(consume()) for _ in range(3)]
+    await asyncio.gather(*(produce() for _ in range(3)))
+    await asyncio.sleep(5)
+    await queue.drained()
+    queue.shut_down()
+    await asyncio.gather(*consumers)
+    assert processed == {key: n for key, n in version.items() if n}, seed
+
+
+async def test_backoff_stays_below_two_minutes() -> None:
+    """However often a key fails; upstream waits up to 16 minutes."""
+    backoff = ExponentialBackoff()
+    delays = [backoff.when("a") for _ in range(2000)]
+    assert delays[:4] == [0.005, 0.01, 0.02, 0.04]
+    assert delays[14] == pytest.approx(81.92)
+    assert set(delays[15:]) == {120.0}
+
+
+async def test_the_overall_bucket_lets_a_burst_through_then_ten_a_second(
+    clock: LoopClock,
+) -> None:
+    """100 at once, the 101st after 0.1 s."""
+    bucket = OverallBucket(clock)
+    delays = [bucket.when("a") for _ in range(102)]
+    assert delays[:100] == [0.0] * 100
+    assert delays[100:] == pytest.approx([0.1, 0.2])
+    assert bucket.failures("a") == 0
+
+
+async def test_thousands_of_failing_keys_still_wait_two_minutes_at_most(
+    clock: LoopClock,
+) -> None:
+    """The bucket's debt does not add up to hours."""
+    limiter = default_rate_limiter(clock)
+    assert isinstance(limiter, MaxOf)
+    assert max(limiter.when(str(n)) for n in range(5000)) == 120.0
+
+
+async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
+    """A token comes back after its time, and never more than the burst."""
+    bucket = TokenBucket(qps=0.5, burst=2, clock=clock)
+    assert [bucket.try_take() for _ in range(3)] == [True, True, False]
+    await asyncio.sleep(2)
+    assert [bucket.try_take(), bucket.try_take()] == [True, False]
+    await asyncio.sleep(100)
+    assert [bucket.try_take() for _ in range(3)] == [True, True, False]
