@@ -17,6 +17,9 @@ JSON = dict[str, Any]
 BOOKMARK_INTERVAL: Final = 60.0
 """Seconds between bookmarks, where they are allowed."""
 
+_TICK: Final = 1e-3
+"""Seconds that a clock may be behind a deadline that a timer has reached."""
+
 _EMPTY_POD: Final = {"spec": {"containers": None}, "status": {}}
 
 
@@ -66,13 +69,14 @@ class WatchResponse:
             if chunk := b"".join(map(self._event, self.watcher.take())):
                 yield chunk
             now = self.clock.monotonic()
-            if now >= end:
+            if now + _TICK >= end:
                 return
-            if self.request.bookmarks and now >= bookmark_at:
+            if self.request.bookmarks and now + _TICK >= bookmark_at:
                 bookmark_at = now + BOOKMARK_INTERVAL
                 yield self._bookmark(initial=False)
+            until = min(end, bookmark_at) if self.request.bookmarks else end
             try:
-                async with asyncio.timeout(min(end, bookmark_at) - now):
+                async with asyncio.timeout(until - now):
                     await self.watcher.wait()
             except TimeoutError:
                 continue

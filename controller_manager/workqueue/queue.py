@@ -4,10 +4,15 @@ import asyncio
 import heapq
 import itertools
 from collections import deque
+from typing import Final
 
 from controller_manager.clock import Clock
 from controller_manager.workqueue.metrics import NoMetrics, QueueMetrics
 from controller_manager.workqueue.ratelimiters import RateLimiter
+
+
+_TICK: Final = 1e-5
+"""Seconds that a clock may be behind a deadline that a timer has reached."""
 
 
 class ShutDown(Exception):  # noqa: N818 - an event, not an error
@@ -155,7 +160,7 @@ class WorkQueue:
 
     def _expire(self) -> None:
         now = self._clock.monotonic()
-        while self._heap and self._heap[0][0] <= now:
+        while self._heap and self._heap[0][0] <= now + _TICK:
             deadline, _, key = heapq.heappop(self._heap)
             if self._waiting.get(key) == deadline:
                 del self._waiting[key]

@@ -1,0 +1,418 @@
+"""A shared informer stays equal to the server, whatever the watch does."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core import Pod
+from controller_manager.api.meta import key_of, labels_of
+from controller_manager.api.resources import PODS
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.errors import TransportError
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.informer import Handler, SharedInformer
+from controller_manager.informers.reflector import State
+from controller_manager.informers.store import (
+    CONTROLLER_UID_INDEX,
+    NAMESPACE_INDEX,
+    Store,
+    controller_uid_index,
+)
+from controller_manager.observability.logs import silent_logger
+from tests.clusters import TOKEN, Cluster
+
+pytestmark = pytest.mark.looptime
+
+
+class Faulty:
+    """A transport whose streams and answers a test can spoil."""
+
+    host = "faulty"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.inner = InMemoryTransport(cluster.server, TOKEN)
+        self.requests: list[Request] = []
+        self.refuse: Callable[[Request], Response | None] = lambda _: None
+        self.spoil: Callable[[bytes], bytes | None] = lambda chunk: chunk
+
+    async def request(self, request: Request) -> Response:
+        self.requests.append(request)
+        return self.refuse(request) or await self.inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        self.requests.append(request)
+        refusal = self.refuse(request)
+        if refusal is not None:
+            return Spoiled(await self.inner.stream(request), self, refusal)
+        return Spoiled(await self.inner.stream(request), self, None)
+
+    async def close(self) -> None:
+        pass
+
+
+class Spoiled:
+    def __init__(self, inner: Stream, faulty: Faulty, refusal: Response | None) -> None:
+        self.inner = inner
+        self.faulty = faulty
+        self.refusal = refusal
+        self.status = refusal.status if refusal else inner.status
+        self.headers = refusal.headers if refusal else inner.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        if self.refusal is not None:
+            yield self.refusal.body
+            return
+        async for chunk in self.inner.chunks():
+            spoilt = self.faulty.spoil(chunk)
+            if spoilt is None:
+                msg = "connection reset"
+                raise TransportError(msg)
+            yield spoilt
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class Seen:
+    """Remembers what a handler is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+
+    def handler(self) -> Handler[Pod]:
+        return Handler(
+            on_add=lambda pod: self.calls.append(("add", pod.metadata.name)),
+            on_update=lambda _, pod: self.calls.append(("update", pod.metadata.name)),
+            on_delete=lambda pod: self.calls.append(("delete", pod.metadata.name)),
+        )
+
+
+async def add_pod(cluster: Cluster, name: str, **labels: str) -> None:
+    body = {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "app:v1"}]},
+    }
+    await cluster.client.create_json(PODS, "default", msgspec.json.encode(body))
+
+
+async def relabel(cluster: Cluster, name: str, value: str) -> None:
+    patch = {"metadata": {"labels": {"x": value}}}
+    await cluster.client.patch(PODS, "default", name, patch, PatchType.MERGE)
+
+
+@asynccontextmanager
+async def informer(
+    cluster: Cluster, transport: Faulty | None = None, **options: Any
+) -> AsyncGenerator[SharedInformer[Pod], None]:
+    client = Client(transport or cluster.transport, cluster.clock)
+    subject = SharedInformer(
+        client,
+        PODS,
+        resync_period=options.pop("resync_period", 0),
+        rng=cluster.rng,
+        logger=silent_logger(),
+        **options,
+    )
+    task = asyncio.create_task(subject.run())
+    try:
+        yield subject
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def settle() -> None:
+    await asyncio.sleep(100)
+
+
+def names(subject: SharedInformer[Pod]) -> list[str]:
+    return sorted(pod.metadata.name for pod in subject.store)
+
+
+async def assert_equal_to_server(
+    subject: SharedInformer[Pod], cluster: Cluster
+) -> None:
+    page = await cluster.client.list_page(PODS)
+    assert {key_of(pod): pod for pod in subject.store} == {
+        key_of(pod): pod for pod in page.items
+    }
+
+
+@pytest.mark.parametrize("stream_lists", [True, False])
+async def test_handlers_hear_of_everything_once(
+    cluster: Cluster, stream_lists: bool
+) -> None:
+    """The initial list as adds, then each change; late handlers too."""
+    await add_pod(cluster, "a")
+    seen, late = Seen(), Seen()
+    async with informer(cluster, stream_lists=stream_lists) as subject:
+        subject.add_handler(seen.handler())
+        await subject.wait_for_sync()
+        await add_pod(cluster, "b")
+        await relabel(cluster, "a", "1")
+        await cluster.client.delete(PODS, "default", "b")
+        await settle()
+        subject.add_handler(late.handler())
+        await assert_equal_to_server(subject, cluster)
+    assert seen.calls == [
+        ("add", "a"),
+        ("add", "b"),
+        ("update", "a"),
+        ("update", "b"),  # its deletionTimestamp
+        ("delete", "b"),
+    ]
+    assert late.calls == [("add", "a")]
+
+
+async def test_one_watch_serves_all_handlers(cluster: Cluster) -> None:
+    """The informer asks the server once, however many listen."""
+    transport = Faulty(cluster)
+    async with informer(cluster, transport) as subject:
+        for _ in range(5):
+            subject.add_handler(Seen().handler())
+        await settle()
+    assert len(transport.requests) == 1
+
+
+async def test_a_broken_connection_is_resumed_without_replaying(
+    cluster: Cluster,
+) -> None:
+    """What happened meanwhile is told, what was known is not told again."""
+    transport, seen = Faulty(cluster), Seen()
+    await add_pod(cluster, "a")
+    async with informer(cluster, transport) as subject:
+        subject.add_handler(seen.handler())
+        await subject.wait_for_sync()
+        transport.spoil = lambda _: None
+        await add_pod(cluster, "b")
+        await asyncio.sleep(0.1)
+        transport.spoil = lambda chunk: chunk
+        await add_pod(cluster, "c")
+        await settle()
+        await assert_equal_to_server(subject, cluster)
+    assert seen.calls == [("add", "a"), ("add", "b"), ("add", "c")]
+    resumed = dict(transport.requests[-1].query)
+    assert "sendInitialEvents" not in resumed
+    assert int(resumed["resourceVersion"]) > 0
+
+
+async def test_an_expired_version_leads_to_a_new_list(cluster: Cluster) -> None:
+    """Deletions that nobody saw are told with the last known state."""
+    transport, seen = Faulty(cluster), Seen()
+    await add_pod(cluster, "a", keep="no")
+    await add_pod(cluster, "b")
+    gone: list[Pod] = []
+    async with informer(cluster, transport) as subject:
+        subject.add_handler(seen.handler())
+        subject.add_handler(Handler(on_delete=gone.append))
+        await subject.wait_for_sync()
+        transport.spoil = lambda _: None
+        await relabel(cluster, "b", "1")
+        await asyncio.sleep(0.1)
+        await cluster.client.delete(PODS, "default", "a")
+        cluster.server.storage.collection("pods").compact()
+        transport.spoil = lambda chunk: chunk
+        await settle()
+        await assert_equal_to_server(subject, cluster)
+    assert sorted(seen.calls[2:]) == [("delete", "a"), ("update", "b")]
+    assert [labels_of(pod) for pod in gone] == [{"keep": "no"}]
+
+
+async def test_garbage_on_the_stream_ends_in_a_new_list(cluster: Cluster) -> None:
+    """Not in a dead informer."""
+    transport = Faulty(cluster)
+    async with informer(cluster, transport) as subject:
+        await subject.wait_for_sync()
+        transport.spoil = lambda _: b'{"type":"ADDED","object":[1,2]}\n'
+        await add_pod(cluster, "a")
+        await asyncio.sleep(0.5)
+        transport.spoil = lambda chunk: chunk
+        await settle()
+        assert names(subject) == ["a"]
+        await assert_equal_to_server(subject, cluster)
+
+
+async def test_a_server_that_cannot_stream_lists_is_read_in_pages(
+    cluster: Cluster,
+) -> None:
+    """Once and for all, without a wait for the user."""
+
+    def refuse(request: Request) -> Response | None:
+        if dict(request.query).get("sendInitialEvents"):
+            return Response(422, {}, b'{"reason":"Invalid","code":422}')
+        return None
+
+    transport = Faulty(cluster)
+    transport.refuse = refuse
+    await add_pod(cluster, "a")
+    async with informer(cluster, transport) as subject:
+        await subject.wait_for_sync()
+        await add_pod(cluster, "b")
+        await settle()
+        assert names(subject) == ["a", "b"]
+        assert subject._reflector.state is State.WATCH
+
+
+async def test_an_older_list_is_not_believed(cluster: Cluster) -> None:
+    """A replica that lags must not move the cache back in time."""
+    await add_pod(cluster, "a")
+    transport, seen = Faulty(cluster), Seen()
+    old_page = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+    async with informer(cluster, transport, stream_lists=False) as subject:
+        subject.add_handler(seen.handler())
+        await subject.wait_for_sync()
+        version = subject.resource_version
+        transport.refuse = lambda request: (
+            Response(410, {}, b'{"reason":"Expired","code":410}')
+            if dict(request.query).get("watch")
+            else Response(200, {}, old_page)
+        )
+        transport.spoil = lambda _: None
+        await add_pod(cluster, "b")
+        await asyncio.sleep(20)
+        assert (names(subject), subject.resource_version) == (["a"], version)
+        transport.refuse = lambda _: None
+        transport.spoil = lambda chunk: chunk
+        await settle()
+        await assert_equal_to_server(subject, cluster)
+    assert seen.calls == [("add", "a"), ("add", "b")]
+
+
+async def test_events_that_were_seen_already_are_dropped(cluster: Cluster) -> None:
+    """A stream that repeats itself changes nothing."""
+    transport, seen = Faulty(cluster), Seen()
+    async with informer(cluster, transport) as subject:
+        subject.add_handler(seen.handler())
+        await subject.wait_for_sync()
+        transport.spoil = lambda chunk: chunk * 3
+        await add_pod(cluster, "a")
+        await relabel(cluster, "a", "1")
+        await settle()
+        await assert_equal_to_server(subject, cluster)
+    assert seen.calls == [("add", "a"), ("update", "a")]
+
+
+async def test_silence_is_taken_for_a_dead_connection(cluster: Cluster) -> None:
+    """After three minutes without even a bookmark the watch is resumed."""
+    transport = Faulty(cluster)
+    transport.spoil = lambda chunk: b"" if b"BOOKMARK" in chunk else chunk
+    loop = asyncio.get_running_loop()
+    async with informer(cluster, transport, stream_lists=False):
+        await asyncio.sleep(179)
+        assert len(transport.requests) == 2  # the list and the watch
+        handle = cluster.server.handle
+
+        async def hung(request: Request) -> Any:
+            await asyncio.sleep(10_000)
+            return await handle(request)
+
+        del loop
+        cluster.server.handle = hung  # type: ignore[method-assign]
+        await asyncio.sleep(500)
+    assert len(transport.requests) > 2
+
+
+async def test_a_resync_replays_the_cache_as_updates(cluster: Cluster) -> None:
+    """From an object to itself, after the period."""
+    await add_pod(cluster, "a")
+    seen = Seen()
+    async with informer(cluster, resync_period=1000) as subject:
+        subject.add_handler(seen.handler())
+        await asyncio.sleep(1001)
+    assert seen.calls == [("add", "a"), ("update", "a")]
+
+
+async def test_a_pod_that_was_replaced_unseen_is_two_pods(cluster: Cluster) -> None:
+    """Same name, other uid: a deletion and an addition."""
+    transport, seen = Faulty(cluster), Seen()
+    await add_pod(cluster, "a")
+    async with informer(cluster, transport) as subject:
+        subject.add_handler(seen.handler())
+        await subject.wait_for_sync()
+        transport.spoil = lambda _: None
+        await add_pod(cluster, "b")
+        await asyncio.sleep(0.1)
+        await cluster.client.delete(PODS, "default", "b")
+        await cluster.client.delete(PODS, "default", "a")
+        await add_pod(cluster, "a")
+        cluster.server.storage.collection("pods").compact()
+        transport.spoil = lambda chunk: chunk
+        await settle()
+    assert seen.calls == [("add", "a"), ("delete", "a"), ("add", "a")]
+
+
+async def test_a_handler_that_fails_does_not_stop_the_others(
+    cluster: Cluster,
+) -> None:
+    """Nor the watch."""
+    seen = Seen()
+
+    def fail(_: Pod) -> None:
+        raise ZeroDivisionError
+
+    async with informer(cluster) as subject:
+        subject.add_handler(Handler(on_add=fail))
+        subject.add_handler(seen.handler())
+        await add_pod(cluster, "a")
+        await add_pod(cluster, "b")
+        await settle()
+    assert sorted(seen.calls) == [("add", "a"), ("add", "b")]
+
+
+async def test_the_factory_has_one_informer_a_resource(cluster: Cluster) -> None:
+    """And says which are not synced yet."""
+    factory = InformerFactory(
+        cluster.client,
+        min_resync_period=100,
+        rng=cluster.rng,
+        logger=silent_logger(),
+    )
+    pods = factory.informer(PODS)
+    assert factory.informer(PODS) is pods
+    assert factory.unsynced() == ["pods"]
+    async with asyncio.TaskGroup() as group:
+        tasks = factory.start(group)
+        assert factory.start(group) == []
+        await factory.wait_for_sync()
+        assert factory.unsynced() == []
+        for task in tasks:
+            task.cancel()
+
+
+# The store alone
+
+
+def pod(name: str, version: int = 1, owner: str = "", namespace: str = "n") -> Pod:
+    owners = [{"kind": "ReplicaSet", "uid": owner, "controller": True}] if owner else []
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "resourceVersion": str(version),
+        "ownerReferences": owners,
+    }
+    return msgspec.convert({"metadata": metadata}, Pod)
+
+
+async def test_indexes_follow_the_objects() -> None:
+    """Through changes of what they are filed under, and removal."""
+    store: Store[Pod] = Store()
+    store.put(pod("a", owner="x"))
+    store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
+    store.put(pod("b", owner="x"))
+    assert [each.metadata.name for each in store.by_index(CONTROLLER_UID_INDEX, "x")] == [
+        "a",
+        "b",
+    ]
+    old = store.put(pod("a", version=2, owner="y"))
+    assert old == pod("a", owner="x")
+    assert store.by_index(CONTROLLER_UID_INDEX, "x") == [pod("b", owner="x")]
+    assert store.remove("n/b") == pod("b", owner="x")
+    assert store.by_index(CONTROLLER_UID_INDEX, "x") == []
+    assert store.by_index(NAMESPACE_INDEX, "n") == [pod("a", version=2, owner="y")]
+    assert (len(store), store.get("n/b"), store.remove("n/b")) == (1, None, None)

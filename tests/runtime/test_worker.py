@@ -1,0 +1,131 @@
+"""The one worker loop maps every outcome to the queue."""
+
+import asyncio
+import io
+import random
+
+import pytest
+
+from controller_manager.api.meta import Status
+from controller_manager.client.errors import Conflict
+from controller_manager.clock import LoopClock
+from controller_manager.observability.logs import make_logger
+from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
+from controller_manager.runtime.worker import Workers
+from controller_manager.workqueue.queue import WorkQueue
+from controller_manager.workqueue.ratelimiters import ExponentialBackoff
+from tests.clusters import EPOCH
+
+pytestmark = pytest.mark.looptime
+
+
+class Script:
+    """A reconcile that follows a script, and remembers when it was called."""
+
+    def __init__(self, *outcomes: Outcome | Exception) -> None:
+        self.outcomes = list(outcomes)
+        self.calls: list[tuple[float, str]] = []
+
+    async def __call__(self, key: str) -> Outcome:
+        self.calls.append((round(asyncio.get_running_loop().time(), 6), key))
+        outcome = self.outcomes.pop(0) if self.outcomes else DONE
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class Syncs:
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
+    def observe(self, outcome: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.outcomes.append(outcome)
+
+
+async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, str]:
+    """Process one key until nothing is left to do; return what was observed."""
+    clock, syncs, log = LoopClock(EPOCH), Syncs(), io.StringIO()
+    queue = WorkQueue(clock, ExponentialBackoff())
+    workers = Workers(
+        "test-controller",
+        queue,
+        script,
+        2,
+        clock=clock,
+        rng=random.Random(1),
+        logger=make_logger(verbosity=verbosity, stream=log),
+        metrics=syncs,
+    )
+    running = asyncio.create_task(workers.run())
+    while not workers.is_healthy:
+        await asyncio.sleep(0)
+    queue.add("a")
+    await asyncio.sleep(1000)
+    workers.stop()
+    await running
+    assert not workers.is_healthy
+    return syncs, queue, log.getvalue()
+
+
+async def test_a_key_that_is_done_is_left_alone() -> None:
+    """Until someone adds it again."""
+    script = Script(DONE)
+    syncs, _, _ = await play(script)
+    assert (script.calls, syncs.outcomes) == ([(0, "a")], ["success"])
+
+
+async def test_a_key_that_asks_for_it_comes_up_again() -> None:
+    """At the time it named."""
+    script = Script(Done(requeue_after=30))
+    await play(script)
+    assert script.calls == [(0, "a"), (30, "a")]
+
+
+async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None:
+    """5 ms, then 10 ms; after a success from the start."""
+    boom = OSError("boom")
+    script = Script(boom, boom, Done(requeue_after=1), boom)
+    syncs, queue, log = await play(script)
+    assert [instant for instant, _ in script.calls] == [0, 0.005, 0.015, 1.015, 1.02]
+    assert syncs.outcomes == ["error", "error", "success", "error", "success"]
+    assert queue.failures("a") == 0
+    assert log.count('"Sync failed" err="boom"') == 3
+    assert "Traceback" not in log
+
+
+async def test_a_key_is_never_given_up() -> None:
+    """Upstream drops a deployment after 15 failures."""
+    script = Script(*[OSError("boom")] * 20)
+    syncs, _, _ = await play(script)
+    assert syncs.outcomes == ["error"] * 20 + ["success"]
+
+
+async def test_putting_off_does_not_reset_a_backoff() -> None:
+    """Waiting for a cache is no success."""
+    boom = OSError("boom")
+    script = Script(boom, boom, PutOff(1, "stale"), boom)
+    syncs, _, _ = await play(script)
+    assert [instant for instant, _ in script.calls] == [0, 0.005, 0.015, 1.015, 1.035]
+    assert syncs.outcomes == ["error", "error", "requeue", "error", "success"]
+
+
+async def test_a_defect_is_logged_with_its_place() -> None:
+    """Key, controller and reconcile id are on the line; the loop goes on."""
+    script = Script(ZeroDivisionError("oops"))
+    _, _, log = await play(script)
+    first = log.splitlines()[0]
+    assert 'key="a"' in first
+    assert 'controller="test-controller"' in first
+    assert "reconcile_id=" in first
+    assert "Traceback" in log
+    assert len(script.calls) == 2
+
+
+async def test_a_conflict_is_no_news() -> None:
+    """It is retried, and logged at verbosity 2 only."""
+    conflict = Conflict(Status(message="changed", code=409))
+    _, _, quiet = await play(Script(conflict))
+    _, _, verbose = await play(Script(conflict), verbosity=2)
+    assert quiet == ""
+    assert "Sync to be retried" in verbose
