@@ -6,7 +6,9 @@ uvloop, and only it imports the development cluster, when that is asked for.
 """
 
 import asyncio
+import difflib
 import random
+import re
 import shutil
 import signal
 import sys
@@ -45,6 +47,8 @@ _ABOUT: Final = (
     "same objects behind."
 )
 _NARROW: Final = 24
+_PROBLEMS: Final = "controller_manager.problems"
+"""Where the parser leaves what it could not make sense of, for one report."""
 
 
 class Failure(click.ClickException):
@@ -69,19 +73,21 @@ class DaemonGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Normalise what pflag takes and click does not; find unknown flags."""
         own, rest = _split(args, self.commands)
-        problems = [problem for argument in own if (problem := _unknown(argument))]
-        if problems:
-            raise Failure(problems)
-        return super().parse_args(ctx, [*map(_normalised, own), *rest])
+        unknown = {each: problem for each in own if (problem := _unknown(each))}
+        ctx.meta[_PROBLEMS] = list(unknown.values())
+        known = [_normalised(each) for each in own if each not in unknown]
+        return super().parse_args(ctx, [*known, *rest])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the nearest subcommands when there is no such one."""
         if args[0] not in self.commands:
+            close = difflib.get_close_matches(args[0], self.commands, n=1)
             known = ", ".join(sorted(self.commands))
-            message = f'unknown command "{args[0]}" for "{NAME}"; there is: {known}'
-            raise Failure([message])
+            hint = f"did you mean {close[0]}?" if close else f"there is: {known}"
+            message = f'unknown command "{args[0]}" for "{NAME}"; {hint}'
+            raise Failure([*ctx.meta[_PROBLEMS], message])
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -128,18 +134,23 @@ def _split(args: list[str], commands: Mapping[str, Any]) -> tuple[list[str], lis
 
 
 def _unknown(argument: str) -> str | None:
-    if not argument.startswith("--") or argument == "--":
+    if not argument.startswith("-") or argument in ("-", "--"):
         return None
+    if not argument.startswith("--"):
+        known = argument[1] in ("v", "h") or re.fullmatch(r"-\d+", argument)
+        return (
+            None if known else f"unknown shorthand flag: {argument[1]!r} in {argument}"
+        )
     name = argument[2:].partition("=")[0].replace("_", "-")
-    if name in FLAGS_BY_NAME or name in ("help", "version"):
-        return None
-    return f"unknown flag: --{name}{suggest(name, FLAGS_BY_NAME)}"
+    names = (*FLAGS_BY_NAME, "help", "version")
+    return None if name in names else f"unknown flag: --{name}{suggest(name, names)}"
 
 
 def _normalised(argument: str) -> str:
     """Return a flag with dashes for underscores, and a value if it is a switch."""
     if not argument.startswith("--"):
-        return argument
+        # pflag takes -v=2 as well as -v2 and -v 2.
+        return re.sub(r"^-v=", "-v", argument)
     name, equals, value = argument[2:].partition("=")
     name = name.replace("_", "-")
     flag = FLAGS_BY_NAME.get(name)
@@ -213,6 +224,8 @@ def _daemon_options() -> list[click.Parameter]:
 
 def _daemon(**given: tuple[str, ...]) -> None:
     ctx = click.get_current_context()
+    if ctx.invoked_subcommand is not None and ctx.meta[_PROBLEMS]:
+        raise Failure(ctx.meta[_PROBLEMS])
     values = {name.replace("_", "-"): texts for name, texts in given.items() if texts}
     if ctx.invoked_subcommand is not None:
         if values:
@@ -223,22 +236,25 @@ def _daemon(**given: tuple[str, ...]) -> None:
             )
             raise Failure([message])
         return
-    config = _config(values)
+    config = _config(values, ctx.meta[_PROBLEMS])
     logger = make_logger(
         output=config.logging.format, verbosity=config.logging.verbosity
     )
     _run(_run_daemon(config, logger))
 
 
-def _config(values: Mapping[str, Sequence[str]]) -> Config:
+def _config(
+    values: Mapping[str, Sequence[str]], known_problems: Sequence[str]
+) -> Config:
     selection = [
         entry.strip()
         for text in values.get("controllers", ())
         for entry in text.split(",")
     ]
+    unknown = check_selection(entry for entry in selection if entry)
     problems = [
-        f"--controllers: {problem}"
-        for problem in check_selection(entry for entry in selection if entry)
+        *known_problems,
+        *(f"--controllers: {problem}" for problem in unknown),
     ]
     try:
         return parse(values, problems)

@@ -6,6 +6,7 @@ either a config or every problem, one line each.
 """
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -295,10 +296,13 @@ def _parse_integer(text: str, bits: int) -> int:
 
 def _parse_float(text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
         msg = f"not a number: {text!r}"
-        raise ValueError(msg) from None
+        raise ValueError(msg)
+    return number
 
 
 class _Values:

@@ -42,7 +42,9 @@ def _thaw() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def _no_leaked_tasks(request: pytest.FixtureRequest) -> AsyncGenerator[None, None]:
+async def _no_leaked_tasks(
+    request: pytest.FixtureRequest,
+) -> AsyncGenerator[None, None]:
     """Fail a test that leaves a task behind."""
     before = asyncio.all_tasks()
     yield

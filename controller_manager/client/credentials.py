@@ -47,7 +47,14 @@ class Credentials:
         proxy: str | None = None,
         tls_server_name: str | None = None,
     ) -> None:
-        """Take the server's URL; certificates and keys are PEM bytes."""
+        """Take the server's URL; certificates and keys are PEM bytes.
+
+        Raises ConfigError for a URL or token that cannot be used.
+        """
+        _check_server(server)
+        if not token.isprintable():
+            msg = "kubeconfig: the token contains characters that cannot be sent"
+            raise ConfigError(msg)
         self.server = server
         self.proxy = proxy
         self.tls_server_name = tls_server_name
@@ -106,18 +113,39 @@ class Credentials:
         self._token_read_at = now
 
 
+def _check_server(server: str) -> None:
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme in ("http", "https") and parts.hostname
+        _ = parts.port  # raises ValueError if it is out of range
+    except ValueError:
+        usable = False
+    if not usable:
+        msg = f"server {server!r} is not a usable http:// or https:// URL"
+        raise ConfigError(msg)
+
+
 class Plugin:
     """A user whose token comes from a program (exec) or an auth-provider."""
 
-    def __init__(self, config: Mapping[str, Any], context: str, base: Path) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], context: str, base: Path, *, is_exec: bool
+    ) -> None:
         """Take the merged kubeconfig, the context and the paths' base."""
+        self._is_exec = is_exec
         self._config = config
         self._context = context
         self._base = base
         self._loader: Any = None
+        self._lasting = ""
 
     async def authorization(self) -> str:
-        """Return the header's value; kubernetes_asyncio renews it by expiry."""
+        """Return the header's value; kubernetes_asyncio renews it by expiry.
+
+        Credentials that do not say when they expire are kept.
+        """
+        if self._lasting:
+            return self._lasting
         from kubernetes_asyncio.config.kube_config import (  # noqa: PLC0415 - 38 MB
             KubeConfigLoader,
         )
@@ -137,6 +165,8 @@ class Plugin:
         if not token:
             msg = "kubeconfig: the credential plugin returned no token"
             raise ConfigError(msg)
+        if not hasattr(self._loader, "exec_plugin_expiry") and self._is_exec:
+            self._lasting = str(token)
         return str(token)
 
 
@@ -176,10 +206,15 @@ def in_cluster(clock: Clock, directory: Path = SERVICE_ACCOUNT) -> Credentials:
         raise ConfigError(msg)
     if ":" in host:
         host = f"[{host}]"
+    try:
+        authority = (directory / "ca.crt").read_bytes()
+    except OSError as error:
+        msg = f"service account: {directory / 'ca.crt'}: {error.strerror}"
+        raise ConfigError(msg) from error
     return Credentials(
         f"https://{host}:{port}",
         clock=clock,
-        ca_data=(directory / "ca.crt").read_bytes(),
+        ca_data=authority,
         token_file=token_file,
     )
 
@@ -211,12 +246,9 @@ def from_kubeconfig(
     if not server:
         msg = f"{where}: cluster {chosen.get('cluster')!r} names no server"
         raise ConfigError(msg)
-    if urlsplit(server).scheme not in ("http", "https"):
-        msg = f"{where}: server {server!r} is not an http:// or https:// URL"
-        raise ConfigError(msg)
     plugin = None
     if "exec" in user or "auth-provider" in user:
-        plugin = Plugin(config, name, base)
+        plugin = Plugin(config, name, base, is_exec="exec" in user)
     token_file = user.get("tokenFile")
     basic = ""
     if "username" in user and "password" in user:
@@ -247,6 +279,9 @@ def _merge(paths: str) -> tuple[dict[str, Any], Path]:
         if number == 0:
             base = path.resolve().parent
         for key, value in document.items():
+            if key in _SECTIONS and not isinstance(value, list | None):
+                msg = f"kubeconfig {path}: {key} must be a list"
+                raise ConfigError(msg)
             if isinstance(value, list):
                 merged.setdefault(key, [])
                 known = {entry.get("name") for entry in merged[key]}
@@ -260,6 +295,7 @@ def _merge(paths: str) -> tuple[dict[str, Any], Path]:
     return merged, base
 
 
+_SECTIONS: Final = ("clusters", "contexts", "users")
 _PATHS: Final = (
     "certificate-authority",
     "client-certificate",

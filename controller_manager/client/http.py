@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 from yarl import URL
 
-from controller_manager.client.credentials import Credentials
+from controller_manager.client.credentials import ConfigError, Credentials
 from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.transport import Request, Response, Stream
 
@@ -76,7 +76,12 @@ class HTTPTransport:
     async def _send(
         self, request: Request, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        headers = {**request.headers, **await self._credentials.headers()}
+        try:
+            authorization = await self._credentials.headers()
+        except ConfigError as error:
+            # A plugin that fails now may work again: no reason to give up.
+            raise TransportError(str(error)) from error
+        headers = {**request.headers, **authorization}
         url = self._base + quote(request.path)
         if request.query:
             url += "?" + "&".join(

@@ -35,7 +35,12 @@ from controller_manager.devcluster.negotiation import (
     strict_error,
     wanted_form,
 )
-from controller_manager.devcluster.objects import MODIFIED, Deletion, Objects
+from controller_manager.devcluster.objects import (
+    MODIFIED,
+    Deletion,
+    Objects,
+    asks_for_dry_run,
+)
 from controller_manager.devcluster.openapi import OpenAPI
 from controller_manager.devcluster.patch import (
     PatchError,
@@ -66,6 +71,7 @@ from controller_manager.devcluster.watching import (
     WatchResponse,
     error_event,
 )
+from controller_manager.observability.logs import Logger, silent_logger
 
 JSON = dict[str, Any]
 
@@ -73,7 +79,7 @@ _JSON_HEADERS: Final = {"content-type": "application/json"}
 _TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
 _PROBES: Final = frozenset(("/healthz", "/livez", "/readyz"))
 _TRUE: Final = frozenset(("1", "true", "True"))
-_DEFAULT_WATCH: Final = 1800.0
+_DEFAULT_WATCH: Final = 1800
 _VERSION_PATIENCE: Final = 3.0
 """Seconds to wait for a resourceVersion that does not exist yet."""
 
@@ -93,8 +99,8 @@ class Target:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored."""
-        return self.query.get("dryRun") == "All"
+        """Whether nothing is to be stored; raises Refusal for another value."""
+        return asks_for_dry_run(self.query.get("dryRun"))
 
 
 class APIServer:
@@ -107,6 +113,7 @@ class APIServer:
         rng: random.Random,
         users: Mapping[str, User],
         history: int | None = None,
+        logger: Logger | None = None,
     ) -> None:
         """Take time, randomness, and the users by their bearer tokens.
 
@@ -118,10 +125,20 @@ class APIServer:
         self.objects = Objects(self.storage, clock, rng)
         self.address = "127.0.0.1:0"
         self._clock = clock
+        self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
-        """Answer one request."""
+        """Answer one request; what nobody thought of becomes a 500."""
+        try:
+            return await self._answer(request)
+        except Exception as error:
+            self._logger.error("Request failed", path=request.path, exc_info=error)
+            refusal = Refusal(500, "InternalError", f"Internal error occurred: {error}")
+            body = msgspec.json.encode(refusal.status())
+            return Response(refusal.code, _JSON_HEADERS, body)
+
+    async def _answer(self, request: Request) -> Response | StreamingResponse:
         try:
             user = self.tokens.authenticate(header(request.headers, "authorization"))
             if request.path in _PROBES:
@@ -170,7 +187,7 @@ class APIServer:
             raise no_such_resource()
         match request.method:
             case "GET" if target.subresource:
-                return self._get_subresource(target)
+                return self._get_subresource(target, request)
             case "GET" if target.name:
                 return self._get(target, request)
             case "GET":
@@ -243,13 +260,14 @@ class APIServer:
             "rows": rows,
         }
 
-    def _get_subresource(self, target: Target) -> Response:
+    def _get_subresource(self, target: Target, request: Request) -> Response:
         stored = self.objects.find(target.kind, target.namespace, target.name)
         match target.subresource:
             case "scale":
                 return _json(200, self.objects.scale_of(target.kind, stored))
             case "status":
-                return Response(200, _JSON_HEADERS, stored.encoded)
+                form = wanted_form(header(request.headers, "accept"))
+                return self._shown(target, stored, form)
         raise not_implemented(f"{target.kind.plural}/{target.subresource}")
 
     async def _list_or_watch(
@@ -266,7 +284,7 @@ class APIServer:
 
     async def _list(self, target: Target, selection: Selection, form: Form) -> Response:
         query = target.query
-        limit = int(query.get("limit") or 0)
+        limit = _whole_number(query, "limit", 0)
         start, version = "", self.storage.version
         exact: int | None = None
         if token := query.get("continue"):
@@ -353,7 +371,7 @@ class APIServer:
         except TooOldError as error:
             body = error_event(expired(str(error)).status())
             return Response(200, _JSON_HEADERS, body)
-        timeout = float(query.get("timeoutSeconds") or _DEFAULT_WATCH)
+        timeout = float(_whole_number(query, "timeoutSeconds", _DEFAULT_WATCH))
         return WatchResponse(
             WatchRequest(
                 kind=target.kind,
@@ -410,16 +428,23 @@ class APIServer:
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
         body = _connect_body(request)
-        name = target.name or body.get("metadata", {}).get("name", "")
+        name = target.name or (body.get("metadata") or {}).get("name", "")
         pods = self.catalogue.find("", "v1", "pods")
         match target.subresource or target.kind.plural:
             case "binding" | "bindings" if pods is not None:
-                node = body.get("target", {}).get("name", "")
+                node = (body.get("target") or {}).get("name", "")
                 self.objects.bind(pods, target.namespace, name, node)
                 return _json(201, success(201))
             case "eviction":
-                options = Deletion.parse(body.get("deleteOptions") or {}, {})
-                self.objects.delete(target.kind, target.namespace, name, options)
+                given = body.get("deleteOptions") or {}
+                options = Deletion.parse(given, {})
+                self.objects.delete(
+                    target.kind,
+                    target.namespace,
+                    name,
+                    options,
+                    dry_run=target.dry_run or options.dry_run,
+                )
                 return _json(201, success(201))
             case "token":
                 account = self.objects.find(target.kind, target.namespace, name)
@@ -476,25 +501,29 @@ class APIServer:
         )
         return _stored(200, result, unknown, target)
 
-    def _scaled(self, target: Target, scale: JSON) -> Response:
+    def _scaled(self, target: Target, scale: Any) -> Response:
         """Give the object the size that a Scale asks for."""
         kind, name = target.kind, target.name
         stored = self.objects.find(kind, target.namespace, name)
-        given = scale.get("metadata", {}).get("resourceVersion")
+        metadata = scale.get("metadata") if isinstance(scale, dict) else None
+        spec = scale.get("spec", {}) if isinstance(scale, dict) else None
+        if not isinstance(metadata, dict) or not isinstance(spec, dict):
+            raise bad_request("a Scale has metadata and a spec, both objects")
+        given = metadata.get("resourceVersion")
         current = stored.obj["metadata"]["resourceVersion"]
         if given and given != current:
             raise conflict(kind.group, kind.plural, name, MODIFIED)
-        replicas = scale.get("spec", {}).get("replicas", 0)
-        if not isinstance(replicas, int):
-            raise bad_request("spec.replicas must be a whole number")
+        replicas = spec.get("replicas", 0)
+        if type(replicas) is not int or abs(replicas) >= 2**31:
+            raise bad_request("spec.replicas must be a whole number of 32 bits")
         if causes := validate_scale(replicas):
             raise invalid_object("autoscaling", "Scale", name, causes)
-        spec = {**stored.obj["spec"], "replicas": replicas}
+        resized = {**stored.obj["spec"], "replicas": replicas}
         result = self.objects.update(
             kind,
             target.namespace,
             name,
-            {**stored.obj, "spec": spec},
+            {**stored.obj, "spec": resized},
             dry_run=target.dry_run,
         )
         return _json(200, self.objects.scale_of(kind, result))
@@ -512,7 +541,7 @@ class APIServer:
         if "delete" not in kind.verbs:
             raise method_not_allowed()
         options = self._deletion(target, request)
-        dry_run = target.dry_run or _asks_for_dry_run(request)
+        dry_run = target.dry_run or options.dry_run
         obj, gone = self.objects.delete(
             kind, target.namespace, target.name, options, dry_run=dry_run
         )
@@ -534,7 +563,11 @@ class APIServer:
         items = self._select(target, selection, None)
         for (namespace, name), _ in items:
             self.objects.delete(
-                target.kind, namespace, name, options, dry_run=target.dry_run
+                target.kind,
+                namespace,
+                name,
+                options,
+                dry_run=target.dry_run or options.dry_run,
             )
         page = [stored for _, stored in items]
         metadata = {"resourceVersion": str(self.storage.version)}
@@ -592,6 +625,13 @@ def _encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:
     return head[:-1] + b',"items":[' + items + b"]}"
 
 
+def _whole_number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name) or str(default)
+    if not text.isdecimal():
+        raise bad_request(f'{name}: Invalid value: "{text}": must be a whole number')
+    return int(text)
+
+
 def _check_list_options(query: Mapping[str, str]) -> None:
     match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion")
     watching = query.get("watch") in _TRUE
@@ -619,13 +659,6 @@ def _connect_body(request: Request) -> JSON:
     if not isinstance(body, dict):
         raise bad_request("the body must be an object")
     return body
-
-
-def _asks_for_dry_run(request: Request) -> bool:
-    if not request.body:
-        return False
-    body = decode_json(request.body)
-    return isinstance(body, dict) and body.get("dryRun") == ["All"]
 
 
 _PATCH_TYPES: Final = (

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import errno
 import os
 import random
 import secrets
@@ -20,6 +21,7 @@ from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.certificates import make_certificate
 from controller_manager.devcluster.http_face import HTTPFace
 from controller_manager.devcluster.nodes import Nodes
+from controller_manager.observability.logs import Logger
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 ADMIN: Final = User(
@@ -42,7 +44,9 @@ class ClusterOptions:
 class DevCluster:
     """Runs while it is entered (``async with``)."""
 
-    def __init__(self, options: ClusterOptions, clock: Clock) -> None:
+    def __init__(
+        self, options: ClusterOptions, clock: Clock, logger: Logger | None = None
+    ) -> None:
         """Take what it is to be like; nothing listens yet."""
         self._options = options
         self._clock = clock
@@ -53,6 +57,7 @@ class DevCluster:
             clock=clock,
             rng=random.SystemRandom(),
             users={self._token: ADMIN},
+            logger=logger,
         )
         self._face = HTTPFace(
             self.server, options.port, self._certificate.ssl_context()
@@ -129,6 +134,8 @@ class DevCluster:
         It appears at once and whole, so that whoever waits for the file can
         use it. Raises OSError.
         """
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "no such directory", str(path.parent))
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

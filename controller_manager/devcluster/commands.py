@@ -76,7 +76,9 @@ async def run_devcluster(
     """Run a cluster until interrupted."""
     console = Console(stderr=True)
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(DevCluster(options, SystemClock()))
+        cluster = await stack.enter_async_context(
+            DevCluster(options, SystemClock(), logger)
+        )
         if with_controllers:
             await stack.enter_async_context(_controllers(cluster, config, logger))
         console.print(f"API server at {cluster.url}", highlight=False)

@@ -29,6 +29,9 @@ _BODY_TYPES: Final = (
 )
 
 
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 class Form(Enum):
     """In which form objects are wanted."""
 
@@ -69,7 +72,7 @@ def decode_json(body: bytes) -> Any:
     """Decode a body that must be JSON; raises Refusal 400."""
     try:
         return msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         raise bad_request(go_json_error(body)) from None
 
 
@@ -93,7 +96,7 @@ def decode_object(body: bytes, content_type: str, kind: Kind) -> JSON:
     else:
         try:
             value = msgspec.json.decode(body)
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             raise bad_request(_unrecognized(body, kind)) from None
     if not isinstance(value, dict):
         message = (
@@ -148,6 +151,8 @@ def go_json_error(body: bytes) -> str:
         return f"invalid character '{character}' {ending}"
     except UnicodeDecodeError as error:
         return f"invalid character '\\x{body[error.start]:02x}' in string literal"
+    except RecursionError:
+        return "exceeded max depth"
     return "invalid JSON"
 
 

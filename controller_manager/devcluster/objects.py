@@ -6,6 +6,7 @@ stands afterwards or raises a Refusal, in which case nothing has changed.
 
 import copy
 import random
+import re
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,6 +36,7 @@ from controller_manager.devcluster.statuses import (
 )
 from controller_manager.devcluster.storage import Key, Storage, Stored
 from controller_manager.devcluster.validation import (
+    shown,
     validate,
     validate_metadata,
     validate_metadata_update,
@@ -71,13 +73,18 @@ class Deletion:
 
     grace_period: int | None = None
     policy: str = ""
+    dry_run: bool = False
     uid: str = ""
     resource_version: str = ""
 
     @classmethod
     def parse(cls, body: JSON, query: dict[str, str]) -> "Deletion":
         """Read DeleteOptions from body and query; raises Refusal."""
+        if not isinstance(body, dict):
+            raise bad_request("DeleteOptions must be an object")
         grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+        if grace is not None and not re.fullmatch(r"-?\d{1,9}", str(grace)):
+            raise bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}")
         policy = body.get("propagationPolicy", query.get("propagationPolicy", ""))
         if body.get("orphanDependents"):
             policy = "Orphan"
@@ -86,12 +93,25 @@ class Deletion:
             cause = not_supported("propagationPolicy", f'"{policy}"', supported)
             raise invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
         preconditions = body.get("preconditions") or {}
+        if not isinstance(preconditions, dict):
+            raise bad_request("preconditions must be an object")
         return cls(
             grace_period=int(grace) if grace is not None else None,
             policy=policy,
+            dry_run=asks_for_dry_run(body.get("dryRun")),
             uid=preconditions.get("uid", ""),
             resource_version=preconditions.get("resourceVersion", ""),
         )
+
+
+def asks_for_dry_run(value: str | list[str] | None) -> bool:
+    """Tell whether dryRun says All; raises Refusal for anything else."""
+    if value in (None, "", []):
+        return False
+    if value in ("All", ["All"]):
+        return True
+    cause = not_supported("dryRun", shown(value), ("All",))
+    raise invalid_object("meta.k8s.io", "Options", "", [cause])
 
 
 class Objects:
@@ -544,7 +564,8 @@ def _grace_period(kind: Kind, obj: JSON, options: Deletion) -> int:
     current = obj["metadata"].get("deletionGracePeriodSeconds")
     if current is not None:
         period = min(period, current)
-    return period if period >= 0 else 1
+    # A century is for ever, and still a date.
+    return min(period, 100 * 365 * 86400) if period >= 0 else 1
 
 
 def _scale_selector(kind: Kind, spec: JSON) -> str:

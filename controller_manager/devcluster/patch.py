@@ -101,7 +101,7 @@ def _apply(document: JSON, operation: Any) -> None:
             case _:
                 msg = f"unexpected kind: {name}"
                 raise PatchError(msg)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, PatchError):
             raise
         msg = f"operation cannot be applied: {operation}"
@@ -109,6 +109,9 @@ def _apply(document: JSON, operation: Any) -> None:
 
 
 def _tokens(path: str) -> list[str]:
+    if path and not path.startswith("/"):
+        msg = f"not a JSON pointer: {path!r}"
+        raise PatchError(msg)
     return [""] + [
         token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]
     ]
@@ -155,7 +158,11 @@ def strategic_merge_patch(target: JSON, patch: Any) -> JSON:
     if not isinstance(patch, dict):
         msg = "a strategic merge patch is an object"
         raise PatchError(msg)
-    merged = _merge_object(target, patch, "")
+    try:
+        merged = _merge_object(target, patch, "")
+    except (AttributeError, TypeError) as error:
+        msg = f"the patch does not fit the object: {error}"
+        raise PatchError(msg) from error
     return merged if merged is not None else {}
 
 
@@ -228,36 +235,29 @@ def _merge_list(
 
 
 def _merge_by_key(
-    current: list[Any],
-    patch: list[Any],
-    field: str,
-    key: str,
-    order: Any,
+    current: list[Any], patch: list[Any], field: str, key: str, order: Any
 ) -> list[Any]:
-    items = {each.get(key): each for each in current}
-    touched: list[Any] = []
+    """Merge item by item; of several with one key (TCP and UDP) the first counts."""
+    items = list(current)
+    patched: list[Any] = []
     for each in patch:
-        if key not in each:
+        if not isinstance(each, dict) or key not in each:
             msg = f"map: {each} does not contain declared merge key: {key}"
             raise PatchError(msg)
-        identity = each[key]
-        merged = _merge_object(items.get(identity, {}), each, field)
-        if merged is None:
-            items.pop(identity, None)
-        else:
-            items[identity] = merged
-            touched.append(identity)
-    patched = [items[identity] for identity in dict.fromkeys(touched)]
-    server_only = [
-        items[each.get(key)]
-        for each in current
-        if each.get(key) in items and each.get(key) not in touched
-    ]
+        known = next((item for item in items if item.get(key) == each[key]), None)
+        merged = _merge_object(known or {}, each, field)
+        if known is not None:
+            items.remove(known)
+        if merged is not None:
+            patched.append(merged)
     server_order = [each.get(key) for each in current]
     if order is not None:
+        if not all(isinstance(each, dict) for each in order):
+            msg = f"$setElementOrder/{field} is not a list of objects"
+            raise PatchError(msg)
         wanted = [each.get(key) for each in order]
-        return _ordered_by(server_only, patched, server_order, wanted, key)
-    return _interleave(server_only, patched, server_order, lambda each: each.get(key))
+        return _ordered_by(items, patched, server_order, wanted, key)
+    return _interleave(items, patched, server_order, lambda each: each.get(key))
 
 
 def _ordered_by(

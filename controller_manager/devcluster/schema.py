@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
+from controller_manager.api.times import parse_time
+
 JSON = dict[str, Any]
 
 Shape = Literal["scalar", "object", "list", "map", "any"]
@@ -247,9 +249,12 @@ class Checker:
             case "bool":
                 good = isinstance(value, bool)
             case "int":
-                good = isinstance(value, int) and not isinstance(value, bool)
+                bits = 63 if name in _INT64 else 31
+                good = type(value) is int and -(2**bits) <= value < 2**bits
             case "float":
                 good = isinstance(value, int | float) and not isinstance(value, bool)
+            case "datetime":
+                good = isinstance(value, str) and _is_time(value)
             case _:
                 good = isinstance(value, str)
                 is_number = isinstance(value, int | float) and not isinstance(
@@ -262,6 +267,13 @@ class Checker:
         if not good:
             raise _mismatch(value, model, path, _go_scalar(name, type_))
         return value
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return parse_time(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _go_name(name: str, element: Type) -> str:

@@ -4,13 +4,16 @@ One registry is made per daemon and handed around; there is no global one, so
 that two daemons may live in one process.
 """
 
+import math
 from collections.abc import Iterable
+from decimal import Decimal
 from itertools import accumulate
 from operator import mul
 from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -18,6 +21,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from controller_manager.version import KUBERNETES_VERSION, VERSION
 
@@ -25,6 +29,19 @@ from controller_manager.version import KUBERNETES_VERSION, VERSION
 _QUEUE_BUCKETS: Final = tuple(accumulate([1e-8] + [10.0] * 9, mul))
 _REST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
 _REST_BYTES: Final = (64, 256, 512, *(4**power * 1024 for power in range(8)))
+_ROTATION_AGE: Final = (
+    600,
+    1800,
+    3600,
+    14400,
+    86400,
+    604800,
+    2592000,
+    7776000,
+    15552000,
+    31104000,
+    124416000,
+)
 _SYNC_SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60)
 _AGE_RATIO: Final = (0.25, 0.5, 1, 2, 4, 8)
 
@@ -163,6 +180,44 @@ class ClientCollectors:
             registry=registry,
         )
 
+        self._register_transport(registry)
+
+    def _register_transport(self, registry: CollectorRegistry) -> None:
+        """Register what there is to say of connections and plugins.
+
+        One transport serves all clients; no client certificate rotates.
+        """
+        Histogram(
+            "rest_client_exec_plugin_certificate_rotation_age",
+            "Seconds that the last client certificate of an exec plugin was in use",
+            buckets=_ROTATION_AGE,
+            registry=registry,
+        )
+        Gauge(
+            "rest_client_exec_plugin_ttl_seconds",
+            "Seconds until the earliest client certificate of an exec plugin expires",
+            registry=registry,
+        ).set(math.inf)
+        Gauge(
+            "rest_client_transport_cache_entries",
+            "Number of transports in use",
+            registry=registry,
+        ).set(1)
+        Counter(
+            "rest_client_transport_cert_rotation_gc_calls_total",
+            "Number of transports whose certificate rotation was given up",
+            registry=registry,
+        )
+        created = Counter(
+            "rest_client_transport_create_calls_total",
+            "Number of transports asked for, by whether there was one already",
+            ["result"],
+            registry=registry,
+        )
+        created.labels("miss").inc()
+        for result in ("hit", "uncacheable"):
+            created.labels(result)
+
     def observe_request(
         self, method: str, code: str, seconds: float, sent: int, received: int
     ) -> None:
@@ -276,6 +331,48 @@ def _address_space_limit() -> float:
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     # Go prints the unlimited value of a 64-bit rlim_t.
     return float(soft) if soft != resource.RLIM_INFINITY else 2.0**64
+
+
+def expose(registry: CollectorRegistry) -> bytes:
+    """Return the registry in the text format, bounds written as Go writes them.
+
+    Prometheus tells series apart by the text of ``le``: a dashboard that asks
+    for ``le="1"`` does not find ``le="1.0"``.
+    """
+    return generate_latest(_GoBounds(registry))
+
+
+class _GoBounds(CollectorRegistry):
+    """A view of a registry with the bounds of histograms rewritten."""
+
+    def __init__(self, inner: CollectorRegistry) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in self._inner.collect():
+            if metric.type == "histogram":
+                metric.samples = [_with_go_bound(each) for each in metric.samples]
+            yield metric
+
+
+def _with_go_bound(sample: Sample) -> Sample:
+    bound = sample.labels.get("le")
+    if bound is None or bound == "+Inf":
+        return sample
+    return sample._replace(labels={**sample.labels, "le": go_float(float(bound))})
+
+
+def go_float(value: float) -> str:
+    """Return a number as Go's strconv does with format g: 1, 0.005, 1.6e+07."""
+    number = Decimal(repr(value)).normalize()
+    _, digits, exponent = number.as_tuple()
+    magnitude = len(digits) + int(exponent) - 1
+    if -5 < magnitude < 6 or value == 0:  # noqa: PLR2004 - Go's limits
+        return format(number, "f")
+    text = "".join(map(str, digits))
+    mantissa = text[0] + (f".{text[1:]}" if len(text) > 1 else "")
+    return f"{mantissa}e{magnitude:+03d}"
 
 
 def register_process(registry: CollectorRegistry) -> None:

@@ -6,7 +6,8 @@ from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
+
+from controller_manager.observability.metrics import expose
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -86,5 +87,5 @@ class Server:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         self._before_scrape()
-        body = generate_latest(self._registry)
+        body = expose(self._registry)
         return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})

@@ -10,7 +10,6 @@ from controller_manager.clock import Clock
 from controller_manager.workqueue.metrics import NoMetrics, QueueMetrics
 from controller_manager.workqueue.ratelimiters import RateLimiter
 
-
 _TICK: Final = 1e-5
 """Seconds that a clock may be behind a deadline that a timer has reached."""
 

@@ -125,7 +125,13 @@ def test_the_controller_is_the_owner_that_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("value", "total", "up", "down"),
-    [(3, 10, 3, 3), ("25%", 10, 3, 2), ("0%", 10, 0, 0), ("100%", 7, 7, 7), (0, 5, 0, 0)],
+    [
+        (3, 10, 3, 3),
+        ("25%", 10, 3, 2),
+        ("0%", 10, 0, 0),
+        ("100%", 7, 7, 7),
+        (0, 5, 0, 0),
+    ],
 )
 def test_a_percentage_is_rounded_as_asked(
     value: int | str, total: int, up: int, down: int
@@ -194,7 +200,5 @@ def test_only_pods_that_neither_ended_nor_end_count(
 ) -> None:
     """Failed, succeeded and terminating ones do not."""
     metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {}
-    subject = msgspec.convert(
-        {"metadata": metadata, "status": {"phase": phase}}, Pod
-    )
+    subject = msgspec.convert({"metadata": metadata, "status": {"phase": phase}}, Pod)
     assert is_active(subject) is active

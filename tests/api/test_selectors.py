@@ -62,9 +62,7 @@ def test_a_query_selects_by_every_operator(text: str, matches: bool) -> None:
         ("a=-b", "values must be valid label values, not '-b'"),
     ],
 )
-def test_a_malformed_query_is_refused_with_the_culprit(
-    text: str, message: str
-) -> None:
+def test_a_malformed_query_is_refused_with_the_culprit(text: str, message: str) -> None:
     """The message says what was found where."""
     with pytest.raises(SelectorError) as caught:
         parse_selector(text)

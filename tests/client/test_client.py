@@ -340,7 +340,7 @@ async def test_a_request_without_an_answer_ends_with_its_timeout(
         await asyncio.sleep(1000)
         raise AssertionError
 
-    cluster.server.handle = hang  # type: ignore[method-assign]
+    cluster.server.handle = hang  # type: ignore[method-assign,assignment]
     with pytest.raises(errors.RequestTimeout, match="no answer within 30 s"):
         await cluster.client.delete(PODS, "default", "a")
     assert asyncio.get_running_loop().time() == 30
@@ -417,4 +417,4 @@ def answering(cluster: Cluster, answer: Callable[[], Response]) -> None:
     async def handle(_: Request) -> Response:
         return answer()
 
-    cluster.server.handle = handle  # type: ignore[method-assign]
+    cluster.server.handle = handle  # type: ignore[method-assign,assignment]

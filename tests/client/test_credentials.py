@@ -1,5 +1,6 @@
 """Kubeconfigs are read, and a bad one is named in one line."""
 
+import asyncio
 import base64
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,6 @@ async def test_user_and_password_are_presented(tmp_path: Path) -> None:
 @pytest.mark.looptime
 async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
     """And a file that vanished leaves the last token in use."""
-    import asyncio
-
     (tmp_path / "token").write_text("first\n")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
@@ -75,7 +74,9 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
 def test_the_master_flag_overrides_the_server(tmp_path: Path) -> None:
     """With or without a scheme."""
     path = kubeconfig(tmp_path)
-    assert load_credentials(path, "10.0.0.1:8080", CLOCK).server == "http://10.0.0.1:8080"
+    assert (
+        load_credentials(path, "10.0.0.1:8080", CLOCK).server == "http://10.0.0.1:8080"
+    )
     assert load_credentials("", "https://h", CLOCK).server == "https://h"
 
 
@@ -105,7 +106,7 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
         ),
         (
             {"clusters": [{"name": "c", "cluster": {"server": "ftp://x"}}]},
-            "server 'ftp://x' is not an http:// or https:// URL",
+            "server 'ftp://x' is not a usable http:// or https:// URL",
         ),
         (
             {

@@ -7,7 +7,13 @@ from collections.abc import AsyncGenerator
 import pytest
 import pytest_asyncio
 
-from controller_manager.api.core import Event, EventSource, ObjectReference, Pod, PodMeta
+from controller_manager.api.core import (
+    Event,
+    EventSource,
+    ObjectReference,
+    Pod,
+    PodMeta,
+)
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.resources import EVENTS, PODS
 from controller_manager.client.correlator import COMBINED, Correlator
@@ -20,7 +26,9 @@ from tests.clusters import EPOCH, Cluster
 
 pytestmark = pytest.mark.looptime
 
-POD = Pod(metadata=PodMeta(name="a", namespace="default", uid="u", resource_version="5"))
+POD = Pod(
+    metadata=PodMeta(name="a", namespace="default", uid="u", resource_version="5")
+)
 
 
 @pytest_asyncio.fixture
@@ -122,7 +130,7 @@ async def test_an_api_server_that_is_away_holds_nobody_up(
         assert isinstance(answer, Response)
         return answer
 
-    cluster.server.handle = sometimes  # type: ignore[method-assign]
+    cluster.server.handle = sometimes  # type: ignore[method-assign,assignment]
     recorder.event(PODS, POD, NORMAL, "Done", "x")
     await asyncio.sleep(35)
     down = False

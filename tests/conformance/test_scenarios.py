@@ -8,7 +8,6 @@ the deployment and replica set controllers there.
 import asyncio
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +47,10 @@ def _allowed(scenario: JSON) -> int:
 
 
 @pytest.fixture(params=SCENARIOS, ids=lambda path: path.stem)
-def scenario(request: pytest.FixtureRequest) -> Iterator[JSON]:
+def scenario(request: pytest.FixtureRequest) -> JSON:
     """Return one recording."""
-    yield json.loads(request.param.read_text())
+    recording: JSON = json.loads(request.param.read_text())
+    return recording
 
 
 @pytest.mark.looptime
@@ -82,6 +82,8 @@ async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
     finally:
         await transport.close()
         await asyncio.sleep(0.05)
-    written = [each for each in recording.writes if f"/{scenario['name']}/" in each.path]
+    written = [
+        each for each in recording.writes if f"/{scenario['name']}/" in each.path
+    ]
     assert checkpoints == _expected(scenario)
     assert len(written) <= _allowed(scenario)

@@ -192,9 +192,9 @@ async def test_candidates_are_those_that_a_scan_would_find() -> None:
             and not compile_selector(each.spec.selector).is_empty
             and compile_selector(each.spec.selector).matches(labelled)
         ]
-        assert found(list(owners_selecting(owners, pod))) == found(
-            list(selecting)
-        ), seed
+        assert found(list(owners_selecting(owners, pod))) == found(list(selecting)), (
+            seed
+        )
 
 
 async def test_an_owner_without_a_usable_selector_selects_nothing() -> None:

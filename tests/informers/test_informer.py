@@ -313,7 +313,7 @@ async def test_silence_is_taken_for_a_dead_connection(cluster: Cluster) -> None:
             return await handle(request)
 
         del loop
-        cluster.server.handle = hung  # type: ignore[method-assign]
+        cluster.server.handle = hung  # type: ignore[method-assign,assignment]
         await asyncio.sleep(500)
     assert len(transport.requests) > 2
 
@@ -405,7 +405,9 @@ async def test_indexes_follow_the_objects() -> None:
     store.put(pod("a", owner="x"))
     store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
     store.put(pod("b", owner="x"))
-    assert [each.metadata.name for each in store.by_index(CONTROLLER_UID_INDEX, "x")] == [
+    assert [
+        each.metadata.name for each in store.by_index(CONTROLLER_UID_INDEX, "x")
+    ] == [
         "a",
         "b",
     ]

@@ -58,8 +58,8 @@ async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, st
         metrics=syncs,
     )
     running = asyncio.create_task(workers.run())
-    while not workers.is_healthy:
-        await asyncio.sleep(0)
+    await asyncio.sleep(0.1)
+    assert workers.is_healthy
     queue.add("a")
     await asyncio.sleep(1000)
     workers.stop()
@@ -72,14 +72,14 @@ async def test_a_key_that_is_done_is_left_alone() -> None:
     """Until someone adds it again."""
     script = Script(DONE)
     syncs, _, _ = await play(script)
-    assert (script.calls, syncs.outcomes) == ([(0, "a")], ["success"])
+    assert (script.calls, syncs.outcomes) == ([(0.1, "a")], ["success"])
 
 
 async def test_a_key_that_asks_for_it_comes_up_again() -> None:
     """At the time it named."""
     script = Script(Done(requeue_after=30))
     await play(script)
-    assert script.calls == [(0, "a"), (30, "a")]
+    assert script.calls == [(0.1, "a"), (30.1, "a")]
 
 
 async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None:
@@ -87,7 +87,13 @@ async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None
     boom = OSError("boom")
     script = Script(boom, boom, Done(requeue_after=1), boom)
     syncs, queue, log = await play(script)
-    assert [instant for instant, _ in script.calls] == [0, 0.005, 0.015, 1.015, 1.02]
+    assert [round(each - 0.1, 6) for each, _ in script.calls] == [
+        0,
+        0.005,
+        0.015,
+        1.015,
+        1.02,
+    ]
     assert syncs.outcomes == ["error", "error", "success", "error", "success"]
     assert queue.failures("a") == 0
     assert log.count('"Sync failed" err="boom"') == 3
@@ -106,7 +112,13 @@ async def test_putting_off_does_not_reset_a_backoff() -> None:
     boom = OSError("boom")
     script = Script(boom, boom, PutOff(1, "stale"), boom)
     syncs, _, _ = await play(script)
-    assert [instant for instant, _ in script.calls] == [0, 0.005, 0.015, 1.015, 1.035]
+    assert [round(each - 0.1, 6) for each, _ in script.calls] == [
+        0,
+        0.005,
+        0.015,
+        1.015,
+        1.035,
+    ]
     assert syncs.outcomes == ["error", "error", "requeue", "error", "success"]
 
 
