@@ -130,7 +130,7 @@ async def test_an_api_server_that_is_away_holds_nobody_up(
         assert isinstance(answer, Response)
         return answer
 
-    cluster.server.handle = sometimes  # type: ignore[method-assign,assignment]
+    cluster.server.handle = sometimes  # type: ignore[method-assign]
     recorder.event(PODS, POD, NORMAL, "Done", "x")
     await asyncio.sleep(35)
     down = False

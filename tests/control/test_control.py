@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -150,7 +151,7 @@ def owner(name: str, selector: LabelSelector | None) -> ReplicaSet:
     return msgspec.structs.replace(empty, metadata=metadata, spec=spec)
 
 
-def found(objects: list[KubeObject]) -> list[str]:
+def found(objects: Sequence[KubeObject]) -> list[str]:
     return sorted(each.metadata.name for each in objects)
 
 
@@ -180,9 +181,7 @@ async def test_candidates_are_those_that_a_scan_would_find() -> None:
     for each in owners:
         compiled = compile_selector(each.spec.selector)
         expected = [p for p in pods if compiled.matches(p.metadata.labels or {})]
-        assert found(list(orphans_matching(pods, "n", compiled))) == found(
-            list(expected)
-        ), seed
+        assert found(orphans_matching(pods, "n", compiled)) == found(expected), seed
     for pod in pods:
         labelled = pod.metadata.labels or {}
         selecting = [
@@ -192,9 +191,7 @@ async def test_candidates_are_those_that_a_scan_would_find() -> None:
             and not compile_selector(each.spec.selector).is_empty
             and compile_selector(each.spec.selector).matches(labelled)
         ]
-        assert found(list(owners_selecting(owners, pod))) == found(list(selecting)), (
-            seed
-        )
+        assert found(owners_selecting(owners, pod)) == found(list(selecting)), seed
 
 
 async def test_an_owner_without_a_usable_selector_selects_nothing() -> None:

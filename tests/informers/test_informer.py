@@ -313,7 +313,7 @@ async def test_silence_is_taken_for_a_dead_connection(cluster: Cluster) -> None:
             return await handle(request)
 
         del loop
-        cluster.server.handle = hung  # type: ignore[method-assign,assignment]
+        cluster.server.handle = hung  # type: ignore[method-assign]
         await asyncio.sleep(500)
     assert len(transport.requests) > 2
 

@@ -59,12 +59,13 @@ async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, st
     )
     running = asyncio.create_task(workers.run())
     await asyncio.sleep(0.1)
-    assert workers.is_healthy
+    healthy = workers.is_healthy
+    assert healthy
     queue.add("a")
     await asyncio.sleep(1000)
     workers.stop()
     await running
-    assert not workers.is_healthy
+    assert workers.is_healthy is False
     return syncs, queue, log.getvalue()
 
 
