@@ -9,7 +9,6 @@ import pytest
 
 from controller_manager.api.apps import ReplicaSet
 from controller_manager.api.core import Pod
-from controller_manager.api.meta import KubeObject
 from controller_manager.api.resources import PODS
 from controller_manager.api.selectors import (
     LabelSelector,
@@ -151,7 +150,7 @@ def owner(name: str, selector: LabelSelector | None) -> ReplicaSet:
     return msgspec.structs.replace(empty, metadata=metadata, spec=spec)
 
 
-def found(objects: Sequence[KubeObject]) -> list[str]:
+def found(objects: Sequence[Pod | ReplicaSet]) -> list[str]:
     return sorted(each.metadata.name for each in objects)
 
 
@@ -181,7 +180,9 @@ async def test_candidates_are_those_that_a_scan_would_find() -> None:
     for each in owners:
         compiled = compile_selector(each.spec.selector)
         expected = [p for p in pods if compiled.matches(p.metadata.labels or {})]
-        assert found(orphans_matching(pods, "n", compiled)) == found(expected), seed
+        assert found(list(orphans_matching(pods, "n", compiled))) == found(expected), (
+            seed
+        )
     for pod in pods:
         labelled = pod.metadata.labels or {}
         selecting = [

@@ -1,0 +1,217 @@
+"""What the replica set controller decides, as values."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller_manager.api.apps import ReplicaSetCondition, ReplicaSetStatus
+from controller_manager.api.core import Pod
+from controller_manager.controllers.replicaset.ranking import (
+    age_ratios,
+    choose_pods_to_delete,
+    deletion_cost,
+)
+from controller_manager.controllers.replicaset.replicas import (
+    Create,
+    Delete,
+    plan_replicas,
+)
+from controller_manager.controllers.replicaset.status import (
+    calculate_status,
+    differs_in_substance,
+    next_availability_check,
+)
+from tests.controllers.builders import pod, replica_set
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("active", "wanted", "plan"),
+    [
+        (3, 3, None),
+        (1, 3, Create(2)),
+        (3, 1, Delete(2)),
+        (0, 10_000, Create(500)),
+        (10_000, 0, Delete(500)),
+    ],
+)
+def test_the_difference_is_made_up_a_burst_at_a_time(
+    active: int, wanted: int, plan: object
+) -> None:
+    """500 pods a sync at most."""
+    assert plan_replicas([pod()] * active, wanted) == plan
+
+
+def first_to_go(*pods: Pod, related: tuple[Pod, ...] = ()) -> str:
+    """Return who goes first, in whatever order they are given."""
+    (chosen,) = choose_pods_to_delete(pods, related, 1, NOW)
+    (same,) = choose_pods_to_delete(pods[::-1], related, 1, NOW)
+    assert chosen == same
+    return chosen.metadata.name
+
+
+def test_the_criteria_count_in_upstreams_order() -> None:
+    """Each beats all that come after it."""
+    assert first_to_go(pod("a", node=""), pod("b", phase="Pending")) == "a"
+    assert first_to_go(pod("a", phase="Pending"), pod("b", ready=False)) == "a"
+    assert first_to_go(pod("a", phase="Pending"), pod("b", phase="Unknown")) == "a"
+    assert first_to_go(pod("a", ready=False), pod("b", cost="-5")) == "a"
+    assert first_to_go(pod("a", cost="-5"), pod("b", restarts=9)) == "a"
+    young = pod("a", ready_since="2026-01-01T11:59:00Z")
+    assert first_to_go(young, pod("b", restarts=9)) == "a"
+    recent = pod("b", created="2026-01-01T11:59:00Z")
+    assert first_to_go(pod("a", restarts=9), recent) == "a"
+    assert first_to_go(recent, pod("a")) == "b"
+
+
+def test_a_pod_that_shares_its_node_with_siblings_goes_first() -> None:
+    """Siblings of all replica sets of the same owner count."""
+    crowded, alone = pod("a", node="n1"), pod("b", node="n2")
+    related = (crowded, alone, pod("c", node="n1"))
+    assert first_to_go(crowded, alone, related=related) == "a"
+
+
+def test_among_pods_of_similar_age_the_uid_decides() -> None:
+    """So that not always the youngest failure domain is hit."""
+    older = pod("a", uid="1", ready_since="2026-01-01T10:00:00Z")
+    younger = pod("b", uid="2", ready_since="2026-01-01T10:30:00Z")
+    assert first_to_go(older, younger) == "a"
+    much_younger = pod("c", uid="3", ready_since="2026-01-01T11:59:00Z")
+    assert first_to_go(older, much_younger) == "c"
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [("5", 5), ("-7", -7), ("0", 0), ("+5", 0), ("05", 0), ("x", 0), (str(2**31), 0)],
+)
+def test_a_malformed_cost_counts_as_none(text: str, cost: int) -> None:
+    """As upstream takes it."""
+    assert deletion_cost(pod(cost=text)) == cost
+
+
+pods = st.builds(
+    pod,
+    name=st.text("abc", min_size=4, max_size=8),
+    node=st.sampled_from(["", "n1", "n2"]),
+    phase=st.sampled_from(["Pending", "Running", "Unknown"]),
+    ready=st.booleans(),
+    cost=st.sampled_from([None, "1", "-1"]),
+    restarts=st.integers(0, 2),
+    ready_since=st.sampled_from(["2026-01-01T11:00:00Z", "2026-01-01T11:59:59Z"]),
+    created=st.sampled_from(["2026-01-01T10:00:00Z", "2026-01-01T11:59:00Z"]),
+)
+many = st.lists(pods, min_size=1, max_size=8, unique_by=lambda each: each.metadata.uid)
+
+
+@given(candidates=many, count=st.integers(0, 9))
+def test_no_ready_pod_goes_while_an_unready_one_stays(
+    candidates: list[Pod], count: int
+) -> None:
+    """Among pods that run on a node and cost the same."""
+    alike = [
+        msgspec.structs.replace(
+            each,
+            spec=msgspec.structs.replace(each.spec, node_name="n"),
+            status=msgspec.structs.replace(each.status, phase="Running"),
+        )
+        for each in candidates
+    ]
+    chosen = choose_pods_to_delete(alike, (), count, NOW)
+    assert len(chosen) == min(count, len(alike))
+    stays = [each for each in alike if each not in chosen]
+
+    def ready(each: Pod) -> bool:
+        return (each.status.conditions or ())[0].status == "True"
+
+    assert not (any(map(ready, chosen)) and not all(map(ready, stays)))
+
+
+@given(candidates=many)
+def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> None:
+    """It is total: nobody's place hangs on the order of the cache."""
+    half = len(candidates) // 2
+    forwards = choose_pods_to_delete(candidates, (), half, NOW)
+    backwards = choose_pods_to_delete(candidates[::-1], (), half, NOW)
+
+    def rank(each: Pod) -> tuple[object, ...]:
+        return (each.spec, each.status, each.metadata.annotations)
+
+    assert sorted(map(str, map(rank, forwards))) == sorted(
+        map(str, map(rank, backwards))
+    )
+
+
+def test_the_age_ratio_compares_with_the_youngest_ready_pod() -> None:
+    """Unready ones are neither chosen nor compared with."""
+    old = pod("a", created="2026-01-01T08:00:00Z")
+    young = pod("b", created="2026-01-01T11:00:00Z")
+    unready = pod("c", ready=False, created="2026-01-01T11:59:00Z")
+    everyone = [old, young, unready]
+    assert age_ratios(everyone, everyone, NOW) == [4.0, 1.0]
+    assert age_ratios([unready], [unready], NOW) == []
+
+
+def test_a_status_counts_what_the_pods_are() -> None:
+    """All, fully labelled, ready, available and terminating ones."""
+    subject = replica_set("r", 3)
+    spec = msgspec.structs.replace(subject.spec, min_ready_seconds=10)
+    subject = msgspec.structs.replace(subject, spec=spec)
+    labelled = msgspec.structs.replace(
+        pod("a"),
+        metadata=msgspec.structs.replace(pod("a").metadata, labels={"app": "web"}),
+    )
+    fresh = pod("b", ready_since="2026-01-01T11:59:55Z")
+    status = calculate_status(
+        subject, [labelled, fresh, pod("c", ready=False)], [pod("d")], None, NOW
+    )
+    assert status == ReplicaSetStatus(
+        replicas=3,
+        fully_labeled_replicas=1,
+        ready_replicas=2,
+        available_replicas=1,
+        terminating_replicas=1,
+        observed_generation=1,
+    )
+
+
+def test_a_failure_becomes_a_condition_that_stays_as_first_reported() -> None:
+    """Until it is over."""
+    subject = replica_set("r", 3)
+    status = calculate_status(subject, [pod()], [], ValueError("quota"), NOW)
+    assert status.conditions == (
+        ReplicaSetCondition(
+            type="ReplicaFailure",
+            status="True",
+            last_transition_time="2026-01-01T12:00:00Z",
+            reason="FailedCreate",
+            message="quota",
+        ),
+    )
+    failing = msgspec.structs.replace(subject, status=status)
+    again = calculate_status(failing, [pod()], [], ValueError("other"), NOW)
+    assert again.conditions == status.conditions
+    assert calculate_status(failing, [pod()], [], None, NOW).conditions is None
+    surplus = calculate_status(subject, [pod()] * 4, [], ValueError("x"), NOW)
+    assert [each.reason for each in surplus.conditions or ()] == ["FailedDelete"]
+
+
+def test_only_what_a_reader_can_see_is_substance() -> None:
+    """Not the generation alone, nor an absent count that says zero."""
+    old = ReplicaSetStatus(replicas=1, observed_generation=1)
+    new = ReplicaSetStatus(replicas=1, observed_generation=2, terminating_replicas=0)
+    assert not differs_in_substance(old, new)
+    assert differs_in_substance(old, msgspec.structs.replace(new, replicas=2))
+
+
+def test_the_next_look_is_at_the_next_pod_that_becomes_available() -> None:
+    """Not at the last, and not at those that are already."""
+    available = pod("a")
+    soon = pod("b", ready_since="2026-01-01T11:59:52Z")
+    later = pod("c", ready_since="2026-01-01T11:59:57Z")
+    assert next_availability_check([available, soon, later], 10, NOW) == 2.0
+    assert next_availability_check([available], 10, NOW) is None
+    assert next_availability_check([soon], 0, NOW) is None
