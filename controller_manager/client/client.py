@@ -14,7 +14,6 @@ from controller_manager.api.apps import Scale
 from controller_manager.api.meta import KubeObject, ObjectList
 from controller_manager.api.resources import AnyResource, Resource
 from controller_manager.client.errors import (
-    Expired,
     ProtocolError,
     TransportError,
     error_from_response,
@@ -261,23 +260,15 @@ class Client:
     ) -> AsyncIterator[Page[ObjectT]]:
         """Yield the pages of a list.
 
-        If the continue token expires on the way, the rest is listed at once
-        and inconsistently, as client-go's pager does with a full list.
+        Raises Expired if the list takes so long that its version is forgotten;
+        what was yielded by then must be thrown away.
         """
         options = options or ListOptions()
         token = ""
         while True:
-            try:
-                page = await self.list_page(
-                    resource, namespace, _next_page(options, token, page_size)
-                )
-            except Expired:
-                if not token:
-                    raise
-                yield await self.list_page(
-                    resource, namespace, _next_page(options, "", 0)
-                )
-                return
+            page = await self.list_page(
+                resource, namespace, _next_page(options, token, page_size)
+            )
             yield page
             token = page.continue_
             if not token:

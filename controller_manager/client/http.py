@@ -34,7 +34,7 @@ class HTTPTransport:
             connector=aiohttp.TCPConnector(
                 limit=_MAX_CONNECTIONS,
                 ssl=credentials.ssl_context(),
-                keepalive_timeout=90,
+                keepalive_timeout=60,  # below the 90 s after which a server closes
                 socket_factory=_keepalive_socket,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -11,12 +11,13 @@ from controller_manager.api.resources import Resource
 from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import Invalid, NotFound
+from controller_manager.runtime.outcome import SyncError
 
 OwnerT = TypeVar("OwnerT", bound=KubeObject)
 DependentT = TypeVar("DependentT", bound=KubeObject)
 
 
-class AdoptionRefused(Exception):  # noqa: N818 - a decision, not a malfunction
+class AdoptionRefused(SyncError):  # noqa: N818 - a decision, not a malfunction
     """The owner that was about to adopt is gone or going."""
 
 

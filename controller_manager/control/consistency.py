@@ -17,7 +17,7 @@ class WrittenVersions:
 
     def __init__(self) -> None:
         """Start with nothing written."""
-        self._written: dict[str, dict[SharedInformer[Any], int]] = {}
+        self._written: dict[str, dict[SharedInformer[Any], tuple[int, int]]] = {}
 
     def __len__(self) -> int:
         """Return for how many keys a version is remembered."""
@@ -28,16 +28,17 @@ class WrittenVersions:
     ) -> None:
         """Note that a write on behalf of `key` is at this version."""
         versions = self._written.setdefault(key, {})
-        number = resource_version_number(resource_version)
-        versions[informer] = max(number, versions.get(informer, 0))
+        written = (informer.epoch, resource_version_number(resource_version))
+        versions[informer] = max(written, versions.get(informer, (0, 0)))
 
     def behind(self, key: str) -> SharedInformer[Any] | None:
         """Return an informer that is older than the last write for `key`."""
         versions = self._written.get(key)
         if versions is None:
             return None
-        for informer, number in versions.items():
-            if resource_version_number(informer.resource_version) < number:
+        for informer, written in versions.items():
+            seen = resource_version_number(informer.resource_version)
+            if (informer.epoch, seen) < written:
                 return informer
         del self._written[key]  # all seen: nothing to remember
         return None

@@ -61,6 +61,14 @@ class Expectations:
             return State.DOUBTFUL
         return State.PENDING
 
+    def seconds_left(self, key: str) -> float:
+        """Return how long a pending expectation is still believed in."""
+        expected = self._expected.get(key)
+        if expected is None:
+            return 0.0
+        passed = self._clock.monotonic() - expected.since
+        return max(0.0, TIMEOUT - passed) + 1.0
+
     def expect_creations(self, key: str, count: int) -> None:
         """Expect `count` adds, from now on."""
         self._expected[key] = _Expected(self._clock.monotonic(), creations=count)

@@ -64,6 +64,8 @@ class SharedInformer(Generic[ObjectT]):
         self._logger = logger
         self._synced = asyncio.Event()
         self._resource_version = ""
+        self.epoch = 0
+        """Counts how often the server's versions went back."""
         self._reflector = Reflector(
             client,
             resource,
@@ -125,7 +127,12 @@ class SharedInformer(Generic[ObjectT]):
                 self._tell_delete(gone)
         for obj in objects:
             self._upsert(obj)
-        self._resource_version = resource_version
+        if not self.has_reached(resource_version):
+            self._resource_version = resource_version
+        elif resource_version != self._resource_version:
+            # The store was restored from a backup: versions begin anew.
+            self.epoch += 1
+            self._resource_version = resource_version
         self._synced.set()
 
     def changed(self, obj: ObjectT) -> None:

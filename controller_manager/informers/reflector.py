@@ -101,6 +101,7 @@ class Reflector(Generic[ObjectT]):
         self._state = self._initial_state()
         self._resource_version = ""
         self._failures = 0
+        self._server_went_back = False
 
     @property
     def state(self) -> State:
@@ -123,6 +124,7 @@ class Reflector(Generic[ObjectT]):
             except (Invalid, BadRequest) as error:
                 self._initial_stream_refused(error)
             except (APIError, TransportError) as error:
+                self._note_version_too_large(error)
                 self._logger.warning(
                     "Watch interrupted", resource=self._name, err=str(error)
                 )
@@ -139,6 +141,23 @@ class Reflector(Generic[ObjectT]):
             "Listing anew", resource=self._name, why=why, err=str(error)
         )
         self._state = self._initial_state()
+
+    @property
+    def _known_version(self) -> str:
+        """The version that a new list must not be older than."""
+        return "" if self._server_went_back else self._resource_version
+
+    def _note_version_too_large(self, error: Exception) -> None:
+        """Ask for a quorum read next, if a server knows no version as high as ours.
+
+        Either it lags, and then the quorum read does not; or the store was
+        restored from a backup, and then its version is the truth.
+        """
+        details = error.status.details if isinstance(error, APIError) else None
+        causes = details.causes or () if details is not None else ()
+        if any(cause.reason == "ResourceVersionTooLarge" for cause in causes):
+            self._server_went_back = True
+            self._state = self._initial_state()
 
     def _initial_state(self) -> State:
         return State.STREAM_INITIAL if self._can_stream else State.LIST_INITIAL
@@ -172,7 +191,7 @@ class Reflector(Generic[ObjectT]):
     def _watch_options(self, *, initial: bool) -> WatchOptions:
         seconds = int(_MIN_WATCH_SECONDS * (1 + self._rng.random()))
         return WatchOptions(
-            resource_version=self._resource_version,
+            resource_version=self._known_version if initial else self._resource_version,
             timeout_seconds=seconds,
             send_initial_events=initial,
         )
@@ -197,19 +216,25 @@ class Reflector(Generic[ObjectT]):
             raise TransportError(msg)
 
     async def _list_initial(self) -> None:
+        known = self._known_version
         options = ListOptions(
-            resource_version=self._resource_version,
-            resource_version_match="NotOlderThan" if self._resource_version else "",
+            resource_version=known,
+            resource_version_match="NotOlderThan" if known else "",
         )
         objects: list[ObjectT] = []
         version = ""
-        async for page in self._client.list_all(self._resource, options=options):
-            objects += page.items
-            version = page.resource_version
+        try:
+            async for page in self._client.list_all(self._resource, options=options):
+                objects += page.items
+                version = page.resource_version
+        except Gone:
+            # Too slow for pages, some of which are out of date now: all at once.
+            whole = await self._client.list_page(self._resource, options=options)
+            objects, version = whole.items, whole.resource_version
         self._complete(objects, version)
 
     def _complete(self, objects: list[ObjectT], resource_version: str) -> None:
-        known = resource_version_number(self._resource_version)
+        known = resource_version_number(self._known_version)
         if resource_version_number(resource_version) < known:
             msg = (
                 f"the server's list is of version {resource_version}, older than "
@@ -217,6 +242,7 @@ class Reflector(Generic[ObjectT]):
             )
             raise TransportError(msg)
         self._sink.replaced(objects, resource_version)
+        self._server_went_back = False
         self._resource_version = resource_version
         self._state = State.WATCH
         self._failures = 0

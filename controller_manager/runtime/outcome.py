@@ -4,6 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 
+class SyncError(Exception):
+    """A sync that cannot go on for a reason that a user understands.
+
+    It is retried like any failure, and logged without a traceback.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """The key needs nothing more until it is added again.

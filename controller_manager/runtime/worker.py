@@ -3,15 +3,23 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
-from controller_manager.client.errors import is_conflict, is_namespace_terminating
+from controller_manager.client.errors import (
+    APIError,
+    ProtocolError,
+    TransportError,
+    is_conflict,
+    is_namespace_terminating,
+)
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.outcome import Done, Outcome, PutOff
+from controller_manager.runtime.outcome import Done, Outcome, PutOff, SyncError
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
+
+_UNDERSTOOD: Final = (APIError, ProtocolError, SyncError, TransportError)
 
 Reconcile = Callable[[str], Awaitable[Outcome]]
 
@@ -128,7 +136,7 @@ class Workers:
         if is_conflict(error) or is_namespace_terminating(error):
             # Expected under concurrency; the retry reads fresher state.
             self._logger.v(2).info("Sync to be retried", err=str(error))
-        elif isinstance(error, OSError | TimeoutError) or hasattr(error, "reason"):
+        elif isinstance(error, _UNDERSTOOD):
             self._logger.error("Sync failed", err=str(error), retries=retries)
         else:
             # Not an answer of the API server: a defect, so show where it is.

@@ -1,5 +1,6 @@
 """How long to wait before trying a key again."""
 
+import math
 from typing import Final, Protocol
 
 from controller_manager.clock import Clock
@@ -16,6 +17,12 @@ after its quota was raised (kubernetes#98656); here it is two minutes.
 
 OVERALL_QPS: Final = 10.0
 OVERALL_BURST: Final = 100
+OVERALL_MAX_WAIT: Final = 5.0
+"""Seconds that the overall bucket makes a key wait at most.
+
+With a cap of two minutes 1,200 failing keys use all ten retries a second, and
+a debt without bound would make healthy keys wait for hours.
+"""
 
 
 class RateLimiter(Protocol):
@@ -64,8 +71,14 @@ class ExponentialBackoff:
 class TokenBucket:
     """`burst` tokens at once, refilled at `qps` a second; may run into debt."""
 
-    def __init__(self, qps: float, burst: int, clock: Clock) -> None:
-        """Take the rate, the size of the bucket (which starts full), a clock."""
+    def __init__(
+        self, qps: float, burst: int, clock: Clock, max_wait: float = math.inf
+    ) -> None:
+        """Take the rate, the size of the bucket (which starts full), a clock.
+
+        No reservation waits longer than `max_wait` seconds.
+        """
+        self._max_debt = max_wait * qps
         self._qps = qps
         self._burst = burst
         self._clock = clock
@@ -75,7 +88,7 @@ class TokenBucket:
     def reserve(self) -> float:
         """Take a token; return the seconds until it may be used."""
         self._refill()
-        self._tokens -= 1
+        self._tokens = max(self._tokens - 1, -self._max_debt)
         return max(0.0, -self._tokens / self._qps)
 
     def try_take(self) -> bool:
@@ -101,7 +114,7 @@ class OverallBucket:
         self, clock: Clock, qps: float = OVERALL_QPS, burst: int = OVERALL_BURST
     ) -> None:
         """Take a clock, and how many retries a second and at once are allowed."""
-        self._bucket = TokenBucket(qps, burst, clock)
+        self._bucket = TokenBucket(qps, burst, clock, OVERALL_MAX_WAIT)
 
     def when(self, key: str) -> float:  # noqa: ARG002 - every key counts alike
         """Take a token; return the seconds until it may be used."""
@@ -116,21 +129,15 @@ class OverallBucket:
 
 
 class MaxOf:
-    """The longest of several delays, within a cap.
+    """The longest of several delays."""
 
-    Without the cap, thousands of failing keys would run the overall bucket so
-    deep into debt that each waits for hours.
-    """
-
-    def __init__(self, *limiters: RateLimiter, max_delay: float = MAX_DELAY) -> None:
-        """Take the limiters to combine, and the cap in seconds."""
+    def __init__(self, *limiters: RateLimiter) -> None:
+        """Take the limiters to combine."""
         self._limiters = limiters
-        self._max_delay = max_delay
 
     def when(self, key: str) -> float:
         """Count a failure in every limiter; return the longest wait."""
-        longest = max(limiter.when(key) for limiter in self._limiters)
-        return min(longest, self._max_delay)
+        return max(limiter.when(key) for limiter in self._limiters)
 
     def forget(self, key: str) -> None:
         """Forget `key` in every limiter."""

@@ -180,9 +180,8 @@ async def test_candidates_are_those_that_a_scan_would_find() -> None:
     for each in owners:
         compiled = compile_selector(each.spec.selector)
         expected = [p for p in pods if compiled.matches(p.metadata.labels or {})]
-        assert found(list(orphans_matching(pods, "n", compiled))) == found(expected), (
-            seed
-        )
+        matching: list[Pod] = orphans_matching(pods, "n", compiled)
+        assert found(matching) == found(expected), seed
     for pod in pods:
         labelled = pod.metadata.labels or {}
         selecting = [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from controller_manager.api.apps import (
     DeploymentStatus,
     PodTemplateSpec,
+    ReplicaSet,
     desired_replicas,
 )
 from controller_manager.api.meta import ObjectMeta, raw_json
@@ -98,22 +99,18 @@ def test_a_rollout_can_always_move(
 
 @st.composite
 def rollouts(draw: st.DrawFn) -> Rollout:
-    """A rolling deployment in any state that it can be in."""
+    """Draw a rolling deployment in any state that it can be in."""
     subject = deployment(draw(sizes), draw(bounds), draw(bounds))
     wanted, most = desired_replicas(subject), max_total(subject)
-
-    def some(name: str, image: str) -> st.SearchStrategy[tuple[int, int]]:
-        return st.tuples(sizes, sizes)
-
     old = []
     for number in range(draw(st.integers(0, 3))):
-        size, available = draw(some("", ""))
+        size, available = draw(st.tuples(sizes, sizes))
         old.append(
             replica_set(
                 "o" * (number + 1), size, available, desired=wanted, maximum=most
             )
         )
-    size, available = draw(some("", ""))
+    size, available = draw(st.tuples(sizes, sizes))
     new = replica_set("newest", size, available, desired=wanted, maximum=most)
     return Rollout(subject, new, tuple(old))
 
@@ -175,10 +172,11 @@ def test_a_rollout_comes_to_its_end_when_pods_become_available(
     """From any state, and then stays there."""
     for _ in range(200):
         following = after(rollout)
+        assert following.new is not None
         healed = Rollout(
             following.deployment,
             _healed(following.new),
-            tuple(_healed(each) for each in following.old if each is not None),
+            tuple(map(_healed, following.old)),
         )
         if healed == rollout:
             break
@@ -189,16 +187,13 @@ def test_a_rollout_comes_to_its_end_when_pods_become_available(
     assert plan_rolling(rollout) == ()
 
 
-def _healed(subject: object) -> object:
+def _healed(subject: ReplicaSet) -> ReplicaSet:
     """Make as many pods available as are wanted."""
-    assert subject is not None
-    size = desired_replicas(subject)  # type: ignore[arg-type]
+    size = desired_replicas(subject)
     status = msgspec.structs.replace(
-        subject.status,  # type: ignore[attr-defined]
-        replicas=size,
-        available_replicas=size,
+        subject.status, replicas=size, available_replicas=size
     )
-    return msgspec.structs.replace(subject, status=status)  # type: ignore[type-var]
+    return msgspec.structs.replace(subject, status=status)
 
 
 def test_unhealthy_old_pods_go_first() -> None:
@@ -276,7 +271,11 @@ def test_a_change_is_spread_in_proportion_with_leftovers_to_the_largest() -> Non
 
 @given(rollout=rollouts(), replicas=sizes)
 def test_spreading_loses_and_invents_no_pod(rollout: Rollout, replicas: int) -> None:
-    """The sum is exactly what the deployment may have, and nobody gets less than 0."""
+    """The sum is exactly what the deployment may have, and nobody gets less than 0.
+
+    Provided that there are not more pods than there may be to begin with.
+    """
+    assume(total(rollout) <= max_total(rollout.deployment))
     spec = msgspec.structs.replace(rollout.deployment.spec, replicas=replicas)
     resized = msgspec.structs.replace(rollout.deployment, spec=spec)
     changed = Rollout(resized, rollout.new, rollout.old)

@@ -138,7 +138,12 @@ def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> 
     backwards = choose_pods_to_delete(candidates[::-1], (), half, NOW)
 
     def rank(each: Pod) -> tuple[object, ...]:
-        return (each.spec, each.status, each.metadata.annotations)
+        return (
+            each.spec,
+            each.status.phase,
+            (each.status.conditions or ())[0].status,
+            each.metadata.annotations,
+        )
 
     assert sorted(map(str, map(rank, forwards))) == sorted(
         map(str, map(rank, backwards))

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from controller_manager.api.meta import Status
-from controller_manager.client.errors import Conflict
+from controller_manager.client.errors import Conflict, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
@@ -85,7 +85,7 @@ async def test_a_key_that_asks_for_it_comes_up_again() -> None:
 
 async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None:
     """5 ms, then 10 ms; after a success from the start."""
-    boom = OSError("boom")
+    boom = TransportError("boom")
     script = Script(boom, boom, Done(requeue_after=1), boom)
     syncs, queue, log = await play(script)
     assert [round(each - 0.1, 6) for each, _ in script.calls] == [
@@ -103,14 +103,14 @@ async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None
 
 async def test_a_key_is_never_given_up() -> None:
     """Upstream drops a deployment after 15 failures."""
-    script = Script(*[OSError("boom")] * 20)
+    script = Script(*[TransportError("boom")] * 20)
     syncs, _, _ = await play(script)
     assert syncs.outcomes == ["error"] * 20 + ["success"]
 
 
 async def test_putting_off_does_not_reset_a_backoff() -> None:
     """Waiting for a cache is no success."""
-    boom = OSError("boom")
+    boom = TransportError("boom")
     script = Script(boom, boom, PutOff(1, "stale"), boom)
     syncs, _, _ = await play(script)
     assert [round(each - 0.1, 6) for each, _ in script.calls] == [

@@ -241,13 +241,15 @@ async def test_the_overall_bucket_lets_a_burst_through_then_ten_a_second(
     assert bucket.failures("a") == 0
 
 
-async def test_thousands_of_failing_keys_still_wait_two_minutes_at_most(
+async def test_thousands_of_failing_keys_make_a_healthy_one_wait_for_seconds(
     clock: LoopClock,
 ) -> None:
     """The bucket's debt does not add up to hours."""
     limiter = default_rate_limiter(clock)
     assert isinstance(limiter, MaxOf)
-    assert max(limiter.when(str(n)) for n in range(5000)) == 120.0
+    for _ in range(15):
+        assert max(limiter.when(str(n)) for n in range(2000)) <= 120.0
+    assert limiter.when("healthy") == pytest.approx(5.0)
 
 
 async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:

@@ -114,6 +114,8 @@ class DeploymentController:
         self._clock = context.clock
         self._logger = context.logger
         self._recorder = context.recorder
+        gates = context.config.features
+        self._counts_terminating = gates.deployment_replica_set_terminating_replicas
         self._deployments = context.informers.informer(DEPLOYMENTS)
         self._replica_sets = context.informers.informer(REPLICASETS)
         self._pods = context.informers.informer(PODS)
@@ -217,7 +219,7 @@ class DeploymentController:
         note_pause(draft, self._clock.now())
         revision = rollback.requested_revision(deployment)
         if revision is not None and not deployment.spec.paused:
-            return await self._roll_back(key, rollout, revision)
+            return await self._roll_back(key, rollout, draft, revision)
         rollout = await self._sync_revision(key, rollout, draft)
         if deployment.spec.paused or is_scaling_event(rollout):
             return await self._scale(key, rollout, draft)
@@ -349,8 +351,9 @@ class DeploymentController:
         except AlreadyExists as error:
             return await self._name_taken(key, rollout, draft, candidate, error)
         except (APIError, TransportError) as error:
-            if not is_namespace_terminating(error):
-                await self._creation_failed(key, rollout, draft, candidate, error)
+            if is_namespace_terminating(error):
+                return rollout  # nothing can be created there, and nothing is wrong
+            await self._creation_failed(key, rollout, draft, candidate, error)
             raise
         self._wrote(key, created)
         if size > 0:
@@ -468,9 +471,17 @@ class DeploymentController:
             )
         ]
 
-    async def _roll_back(self, key: str, rollout: Rollout, revision: int) -> Outcome:
-        """Put back the template of an earlier revision; drop the annotation."""
+    async def _roll_back(
+        self, key: str, rollout: Rollout, draft: Draft, revision: int
+    ) -> Outcome:
+        """Put back the template of an earlier revision; drop the annotation.
+
+        The current template gets its revision first, so that "the last one" is
+        counted from it even if it was never rolled out.
+        """
         deployment = rollout.deployment
+        rollout = await self._sync_revision(key, rollout, draft)
+        rollout = await self._ensure_new(key, rollout, draft)
         target = rollback.target_of(rollout, revision)
         metadata = deployment.metadata
         fresh = await self._client.get_json(
@@ -574,7 +585,9 @@ class DeploymentController:
 
     async def _report_sizes(self, key: str, rollout: Rollout, draft: Draft) -> Outcome:
         """Write the status without judging progress (syncDeploymentStatus)."""
-        status = calculate_status(rollout, draft, self._clock.now())
+        status = calculate_status(
+            rollout, draft, self._clock.now(), terminating=self._counts_terminating
+        )
         await self._write_if_new(key, draft.finished(status))
         return DONE
 
@@ -583,20 +596,24 @@ class DeploymentController:
     ) -> Outcome:
         """Write the status with the condition Progressing (syncRolloutStatus)."""
         now = self._clock.now()
-        status = calculate_status(rollout, draft, now)
+        status = calculate_status(
+            rollout, draft, now, terminating=self._counts_terminating
+        )
         status = rollout_status(rollout, draft, status, now)
         await self._write_if_new(key, draft.finished(status))
         return Done(next_progress_check(rollout.deployment, status, now))
 
     async def _write_if_new(self, key: str, deployment: Deployment) -> None:
         known = self._deployments.store.get(key)
-        if (
-            known is not None
-            and known.metadata == deployment.metadata
+        if known is None or (
+            known.metadata == deployment.metadata
             and is_same(known.status, deployment.status)
         ):
             return
-        await self._write_status(key, deployment)
+        try:
+            await self._write_status(key, deployment)
+        except NotFound:
+            return  # it has just gone
 
     async def _write_status(self, key: str, deployment: Deployment) -> None:
         stored = await self._client.update(DEPLOYMENTS, deployment, "status")

@@ -140,7 +140,7 @@ def _with_progress(
         message = f"{what} has successfully progressed."
         new = condition(PROGRESSING, "True", NEW_REPLICA_SET_AVAILABLE, message, now)
         return with_condition(conditions, new)
-    if has_progressed(deployment.status, status):
+    if has_progressed(deployment.status, status) or _restarts_clock(draft, current):
         message = f"{what} is progressing."
         new = condition(PROGRESSING, "True", REPLICA_SET_UPDATED, message, now)
         if current is not None and current.status == "True":
@@ -154,6 +154,19 @@ def _with_progress(
         new = condition(PROGRESSING, "False", PROGRESS_DEADLINE_EXCEEDED, message, now)
         return with_condition(conditions, new)
     return conditions
+
+
+def _restarts_clock(draft: Draft, current: DeploymentCondition | None) -> bool:
+    """Tell whether a rollout begins while the condition still is the last one's.
+
+    A replica set that is used again is no new one, so nothing else says that
+    it must now get on; upstream would never report a missed deadline.
+    """
+    return (
+        draft.begins_rollout
+        and current is not None
+        and current.reason in (NEW_REPLICA_SET_AVAILABLE, PROGRESS_DEADLINE_EXCEEDED)
+    )
 
 
 def _described(deployment: Deployment, new: ReplicaSet | None) -> str:

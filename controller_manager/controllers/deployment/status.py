@@ -14,6 +14,7 @@ from controller_manager.api.apps import (
     ReplicaSet,
     desired_replicas,
 )
+from controller_manager.api.meta import annotations_of
 from controller_manager.api.times import format_time
 from controller_manager.controllers.deployment.revisions import REVISION, Rollout
 from controller_manager.controllers.deployment.scaling import (
@@ -51,6 +52,12 @@ class Draft:
             status.conditions or (),
             collision_count=status.collision_count,
         )
+
+    @property
+    def begins_rollout(self) -> bool:
+        """Whether the current template has got a new revision in this sync."""
+        written = annotations_of(self.deployment.metadata).get(REVISION)
+        return self.revision is not None and self.revision != written
 
     def set(self, condition: DeploymentCondition) -> None:
         """Set a condition as `with_condition` does."""
@@ -108,8 +115,14 @@ def with_condition(conditions: Conditions, new: DeploymentCondition) -> Conditio
     return (*without_condition(conditions, new.type), new)
 
 
-def calculate_status(rollout: Rollout, draft: Draft, now: datetime) -> DeploymentStatus:
-    """Return the status that the replica sets make, with condition Available."""
+def calculate_status(
+    rollout: Rollout, draft: Draft, now: datetime, *, terminating: bool = True
+) -> DeploymentStatus:
+    """Return the status that the replica sets make, with condition Available.
+
+    `terminating` says whether terminating pods are counted (the feature gate
+    DeploymentReplicaSetTerminatingReplicas).
+    """
     deployment, everything = rollout.deployment, rollout.all
     available = total_available(everything)
     if available >= desired_replicas(deployment) - max_unavailable(deployment):
@@ -138,7 +151,9 @@ def calculate_status(rollout: Rollout, draft: Draft, now: datetime) -> Deploymen
         unavailable_replicas=max(0, total_replicas(everything) - available),
         terminating_replicas=sum(
             each.status.terminating_replicas or 0 for each in everything
-        ),
+        )
+        if terminating
+        else None,
         conditions=with_condition(draft.conditions, availability),
         collision_count=draft.collision_count,
     )

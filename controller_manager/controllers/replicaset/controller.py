@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -12,7 +13,12 @@ from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.pods import is_active, is_terminating
 from controller_manager.api.resources import PODS, REPLICASETS
-from controller_manager.api.selectors import Selector, SelectorError, compile_selector
+from controller_manager.api.selectors import (
+    Selector,
+    SelectorError,
+    compile_selector,
+    format_selector,
+)
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import (
     APIError,
@@ -77,6 +83,8 @@ class ReplicaSetController:
         self._logger = context.logger
         self._recorder = context.recorder
         self._metrics = context.replica_set_metrics
+        gates = context.config.features
+        self._counts_terminating = gates.deployment_replica_set_terminating_replicas
         self._replica_sets = context.informers.informer(REPLICASETS)
         self._pods = context.informers.informer(PODS)
         self._expectations = Expectations(context.clock)
@@ -179,7 +187,7 @@ class ReplicaSetController:
             return DONE
         expected = self._expectations.state(key)
         if expected is State.DOUBTFUL:
-            return await self._look_at_server(key, replica_set)
+            return await self._look_at_server(key, replica_set, selector)
         owned = self._pods.store.by_index(
             CONTROLLER_UID_INDEX, replica_set.metadata.uid
         )
@@ -194,12 +202,23 @@ class ReplicaSetController:
             if is_terminating(pod) and selector.matches(labels_of(pod))
         ]
         now = self._clock.now()
-        status = calculate_status(replica_set, active, terminating, failure, now)
+        status = calculate_status(
+            replica_set,
+            active,
+            terminating if self._counts_terminating else None,
+            failure,
+            now,
+        )
         await self._report(key, replica_set, status, acted=acted and failure is None)
         if failure is not None:
             raise failure
         min_ready_seconds = replica_set.spec.min_ready_seconds
-        return Done(next_availability_check(active, min_ready_seconds, now))
+        next_look = next_availability_check(active, min_ready_seconds, now)
+        if expected is State.PENDING:
+            # What is not seen in time must be looked for, not waited for.
+            doubt_in = self._expectations.seconds_left(key)
+            next_look = doubt_in if next_look is None else min(next_look, doubt_in)
+        return Done(next_look)
 
     def _usable_selector(self, replica_set: ReplicaSet) -> Selector | None:
         """Return the selector; warn, and return `None`, if it selects no pods."""
@@ -224,20 +243,23 @@ class ReplicaSetController:
         )
         return None
 
-    async def _look_at_server(self, key: str, replica_set: ReplicaSet) -> Outcome:
-        """Find the version that the cache must reach before acting again.
+    async def _look_at_server(
+        self, key: str, replica_set: ReplicaSet, selector: Selector
+    ) -> Outcome:
+        """Find the versions that the cache must reach before acting again.
 
         A write got no answer, or was not seen for five minutes. A quorum read
-        of pods, one is enough, tells how far the server is; whatever that
-        write did is part of it.
+        tells which pods there are; whatever that write did is among them, and
+        their versions, unlike the list's own, are sure to come by the watch.
         """
         namespace = replica_set.metadata.namespace
-        page = await self._client.list_page(PODS, namespace, ListOptions(limit=1))
+        options = ListOptions(label_selector=format_selector(replica_set.spec.selector))
+        async for page in self._client.list_all(PODS, namespace, options):
+            for pod in page.items:
+                if selector.matches(labels_of(pod)):
+                    self._wrote_pod(key, pod)
         self._expectations.forget(key)
-        self._written.wrote(key, self._pods, page.resource_version)
-        self._logger.v(2).info(
-            "Waiting for the cache before acting again", version=page.resource_version
-        )
+        self._logger.v(2).info("Expectations were in doubt, looked at the server")
         return PutOff(0.0, "expectations were in doubt")
 
     async def _claim(
@@ -282,20 +304,22 @@ class ReplicaSetController:
         async def create_one() -> None:
             try:
                 pod = await self._pod_control.create(replica_set, body)
-            except TransportError:
+            except APIError as error:
+                if error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    self._expectations.doubt(key)  # it may be stored all the same
+                self._expectations.creations_settled(key)
+                raise
+            except Exception:
                 self._expectations.doubt(key)
                 raise
-            except APIError as error:
-                self._expectations.creations_settled(key)
-                if not is_namespace_terminating(error):
-                    raise
-            else:
-                self._wrote_pod(key, pod)
+            self._wrote_pod(key, pod)
 
         self._expectations.expect_creations(key, count)
         started, failure = await slow_start(count, create_one)
         # What was never tried will never be seen.
         self._expectations.creations_settled(key, count - started)
+        if failure is not None and is_namespace_terminating(failure):
+            return None  # nothing can be created there, and nothing is wrong
         return failure
 
     async def _delete(
@@ -358,11 +382,13 @@ class ReplicaSetController:
         what is wrong already is written, one write less for each scaling.
         """
         old = replica_set.status
-        if not differs_in_substance(old, status) and (
-            acted or old.observed_generation == status.observed_generation
-        ):
+        if acted and not differs_in_substance(old, status):
             return
-        stored = await self._client.update(
-            REPLICASETS, msgspec.structs.replace(replica_set, status=status), "status"
-        )
+        if msgspec.structs.replace(old, conditions=old.conditions or None) == status:
+            return
+        reported = msgspec.structs.replace(replica_set, status=status)
+        try:
+            stored = await self._client.update(REPLICASETS, reported, "status")
+        except NotFound:
+            return  # it has just gone
         self._written.wrote(key, self._replica_sets, stored.metadata.resource_version)

@@ -23,7 +23,7 @@ REPLICA_FAILURE: Final = "ReplicaFailure"
 def calculate_status(
     replica_set: ReplicaSet,
     active: Sequence[Pod],
-    terminating: Sequence[Pod],
+    terminating: Sequence[Pod] | None,
     failure: Exception | None,
     now: datetime,
 ) -> ReplicaSetStatus:
@@ -31,6 +31,8 @@ def calculate_status(
 
     `failure` is what creating or deleting pods met with; it becomes the
     condition ReplicaFailure, which stays as first reported until it is over.
+    `terminating` is `None` if they are not to be counted (the feature gate
+    DeploymentReplicaSetTerminatingReplicas).
     """
     template_labels = replica_set.spec.template.metadata.labels or {}
     min_ready_seconds = replica_set.spec.min_ready_seconds
@@ -44,7 +46,7 @@ def calculate_status(
         available_replicas=sum(
             1 for pod in ready if is_available(pod, min_ready_seconds, now)
         ),
-        terminating_replicas=len(terminating),
+        terminating_replicas=None if terminating is None else len(terminating),
         observed_generation=replica_set.metadata.generation,
         conditions=_conditions(replica_set, len(active), failure, now),
     )
