@@ -199,9 +199,19 @@ def _proportional(rollout: Rollout) -> Plan:
         share = _share(each, deployment, change - spread, change)
         sizes.append(desired_replicas(each) + share)
         spread += share
-    if sizes:
-        sizes[0] = max(0, sizes[0] + change - spread)
+    _add_leftover(sizes, change - spread)
     return tuple(Resize(each, size) for each, size in zip(sized, sizes, strict=True))
+
+
+def _add_leftover(sizes: list[int], leftover: int) -> None:
+    """Give what rounding left over to the largest, as far as it goes.
+
+    Upstream stops at the largest: of four replica sets with a pod each, scaled
+    to two altogether, it leaves three.
+    """
+    for position, size in enumerate(sizes):
+        sizes[position] = max(0, size + leftover)
+        leftover -= sizes[position] - size
 
 
 def _share(each: ReplicaSet, deployment: Deployment, left: int, change: int) -> int:
