@@ -59,6 +59,9 @@ class _Silent(Logger):
     def __init__(self) -> None:
         super().__init__(structlog.get_logger())
 
+    def bind(self, **fields: Any) -> Logger:  # noqa: ANN401, ARG002
+        return self
+
     def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         pass
 

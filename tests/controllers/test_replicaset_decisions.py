@@ -139,7 +139,7 @@ def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> 
 
     def rank(each: Pod) -> tuple[object, ...]:
         return (
-            each.spec,
+            bool(each.spec.node_name),
             each.status.phase,
             (each.status.conditions or ())[0].status,
             each.metadata.annotations,
