@@ -5,6 +5,7 @@ thread hops for ``trust_env`` and its model layer.
 """
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
@@ -146,7 +147,10 @@ def _transport_error(
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
         return TransportError(f"{what}: the certificate is not trusted: {error}")
     if isinstance(error, aiohttp.ClientConnectorError):
-        reason = error.os_error.strerror or str(error.os_error)
+        # asyncio words it differently from loop to loop; a failed look-up of
+        # the name has a number below zero that only its own text explains.
+        number = error.os_error.errno or 0
+        reason = os.strerror(number) if number > 0 else str(error.os_error)
         return TransportError(f"{what}: cannot connect: {reason}")
     return TransportError(f"{what}: {error or type(error).__name__}")
 

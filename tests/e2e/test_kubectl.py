@@ -1,0 +1,250 @@
+"""A real kubectl does to the development cluster what users do."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controllers.builders import deployment_json
+
+KUBECTL = shutil.which("kubectl")
+
+pytestmark = [
+    pytest.mark.kubectl,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
+]
+
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Run a development cluster with the controllers for all tests here."""
+    path = tmp_path_factory.mktemp("e2e") / "kubeconfig"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "controller_manager", "devcluster", "--port=0"),
+            *("--pod-start-delay=100ms", "--grace-scale=0"),
+            f"--write-kubeconfig={path}",
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    yield path
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+
+
+@pytest.fixture
+def kubectl(kubeconfig: Path, request: pytest.FixtureRequest) -> Kubectl:
+    """Return a function that runs kubectl in a namespace of its own."""
+    name = re.sub(r"[^a-z]+", "-", request.node.name)[:50].strip("-")
+
+    def run(*arguments: str, stdin: str = "", ok: bool = True, **env: str) -> str:
+        result = subprocess.run(
+            [
+                "kubectl",
+                f"--kubeconfig={kubeconfig}",
+                f"--namespace={name}",
+                *arguments,
+            ],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "HOME": str(kubeconfig.parent), **env},
+        )
+        assert (result.returncode == 0) is ok, result.stdout + result.stderr
+        return result.stdout + result.stderr
+
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    run("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(namespace))
+    return run
+
+
+def _version() -> tuple[int, int]:
+    output = subprocess.run(
+        ["kubectl", "version", "--client", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    version = json.loads(output)["clientVersion"]
+    return int(version["major"]), int(re.sub(r"\D", "", version["minor"]))
+
+
+def _validation() -> list[str]:
+    """Return what a kubectl needs that predates validation by the server."""
+    return [] if _version() >= (1, 27) else ["--validate=false"]
+
+
+def manifest(**spec: Any) -> str:
+    obj = deployment_json(**spec)
+    del obj["metadata"]["namespace"]
+    return yaml.safe_dump(obj)
+
+
+def rolled_out(kubectl: Kubectl, name: str = "web") -> None:
+    output = kubectl("rollout", "status", f"deployment/{name}", "--timeout=30s")
+    assert "successfully rolled out" in output
+
+
+def field(kubectl: Kubectl, path: str, name: str = "web") -> str:
+    return kubectl("get", "deployment", name, "-o", f"jsonpath={{{path}}}")
+
+
+def test_a_deployment_is_applied_and_shown(kubectl: Kubectl) -> None:
+    """With the columns that kubectl prints."""
+    output = kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    assert output == "deployment.apps/web created\n"
+    rolled_out(kubectl)
+    header, row = kubectl("get", "deployments").splitlines()
+    assert header.split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
+    assert row.split()[:4] == ["web", "3/3", "3", "3"]
+    pods = kubectl("get", "pods").splitlines()
+    assert len(pods) == 4
+    assert all(line.split()[1:4] == ["1/1", "Running", "0"] for line in pods[1:])
+    again = kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    assert again == "deployment.apps/web unchanged\n"
+
+
+def test_describe_shows_conditions_and_events(kubectl: Kubectl) -> None:
+    """In the words of upstream."""
+    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    rolled_out(kubectl)
+    output = kubectl("describe", "deployment", "web")
+    assert re.search(r"Progressing +True +NewReplicaSetAvailable", output)
+    assert re.search(r"Available +True +MinimumReplicasAvailable", output)
+    assert re.search(
+        r"Normal +ScalingReplicaSet .* deployment-controller +"
+        r"Scaled up replica set web-\w+ from 0 to 3",
+        output,
+    )
+
+
+def test_an_image_is_set_and_undone(kubectl: Kubectl) -> None:
+    """History, undo to the last and to a revision."""
+    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    rolled_out(kubectl)
+    for image in ("app:v2", "app:v3"):
+        kubectl("set", "image", "deployment/web", f"c={image}")
+        rolled_out(kubectl)
+    history = kubectl("rollout", "history", "deployment/web")
+    assert re.findall(r"^\d+", history, re.MULTILINE) == ["1", "2", "3"]
+    image = ".spec.template.spec.containers[0].image"
+    kubectl("rollout", "undo", "deployment/web")
+    rolled_out(kubectl)
+    assert field(kubectl, image) == "app:v2"
+    kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
+    rolled_out(kubectl)
+    assert field(kubectl, image) == "app:v1"
+
+
+def test_a_rollout_is_paused_resumed_and_restarted(kubectl: Kubectl) -> None:
+    """While paused, a change waits."""
+    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    rolled_out(kubectl)
+    kubectl("rollout", "pause", "deployment/web")
+    kubectl("set", "image", "deployment/web", "c=app:v2")
+    kubectl("wait", "--for=condition=Progressing=Unknown", "deployment/web")
+    assert len(kubectl("get", "replicasets").splitlines()) == 2
+    kubectl("rollout", "resume", "deployment/web")
+    rolled_out(kubectl)
+    kubectl("rollout", "restart", "deployment/web")
+    rolled_out(kubectl)
+    assert len(kubectl("get", "replicasets").splitlines()) == 4
+
+
+def test_a_deployment_is_scaled_and_waited_for(kubectl: Kubectl) -> None:
+    """Up and down."""
+    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
+    for size in ("5", "1"):
+        kubectl("scale", "deployment/web", f"--replicas={size}")
+        rolled_out(kubectl)
+        assert field(kubectl, ".status.availableReplicas") == size
+    kubectl("scale", "deployment/web", "--replicas=2", "--current-replicas=7", ok=False)
+
+
+def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
+    """Without extra flags, by a kubectl of today."""
+    if _version() < (1, 27):
+        pytest.skip("an older kubectl needs --validate=false")
+    kubectl("create", "deployment", "api", "--image=api:v1", "--replicas=2")
+    rolled_out(kubectl, "api")
+    kubectl("edit", "deployment", "api", KUBE_EDITOR="sed -i s/api:v1/api:v2/")
+    rolled_out(kubectl, "api")
+    assert field(kubectl, ".spec.template.spec.containers[0].image", "api") == "api:v2"
+    output = kubectl("explain", "deployment.spec.replicas")
+    assert "FIELD: replicas <integer>" in output
+    kubectl("create", "configmap", "c", "--from-literal=k=v")
+    kubectl("create", "secret", "generic", "s", "--from-literal=k=v")
+    kubectl("create", "quota", "q", "--hard=pods=10")
+
+
+def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
+    """And nothing is stored."""
+    if _version() < (1, 27):
+        pytest.skip("an older kubectl validates by itself")
+    wrong = manifest().replace("replicas:", "replicaz:")
+    output = kubectl("apply", "-f", "-", stdin=wrong, ok=False)
+    assert 'unknown field "spec.replicaz"' in output
+    assert "No resources found" in kubectl("get", "deployments")
+
+
+def test_an_invalid_object_is_refused_with_its_causes(kubectl: Kubectl) -> None:
+    """In upstream's words."""
+    wrong = manifest(replicas=-1)
+    output = kubectl("apply", *_validation(), "-f", "-", stdin=wrong, ok=False)
+    assert "spec.replicas: Invalid value: -1: must be greater than or equal to 0" in (
+        output
+    )
+
+
+def test_objects_are_deleted(kubectl: Kubectl) -> None:
+    """By name and by label."""
+    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    rolled_out(kubectl)
+    assert 'deployment.apps "web" deleted' in kubectl("delete", "deployment", "web")
+    kubectl("delete", "replicasets", "-l", "app=web")
+    kubectl("delete", "pods", "--all")
+    assert "No resources found" in kubectl("get", "all")
+
+
+def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
+    """As it happens, in rows of the table."""
+    kubectl("apply", *_validation(), "-f", "-", stdin=manifest(replicas=1))
+    rolled_out(kubectl)
+    namespace = kubectl(
+        "get", "deployment", "web", "-o", "jsonpath={.metadata.namespace}"
+    )
+    with subprocess.Popen(
+        [
+            *("kubectl", f"--kubeconfig={kubeconfig}", "-n", namespace),
+            *("get", "deployments", "--watch"),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watch:
+        assert watch.stdout is not None
+        watch.stdout.readline()
+        watch.stdout.readline()
+        kubectl("scale", "deployment/web", "--replicas=2")
+        row = watch.stdout.readline()
+        watch.terminate()
+    assert row.split()[:2] == ["web", "1/2"]

@@ -1,0 +1,327 @@
+"""The whole, once more over real HTTPS and on uvloop, as users run it."""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import uvloop
+from prometheus_client.parser import text_string_to_metric_families
+
+from controller_manager.api.resources import DEPLOYMENTS, PODS
+from controller_manager.client.client import Client, ListOptions
+from controller_manager.client.credentials import Credentials, load_credentials
+from controller_manager.client.errors import (
+    NotFound,
+    RequestTimeout,
+    TransportError,
+    Unauthorized,
+)
+from controller_manager.client.http import HTTPTransport
+from controller_manager.client.transport import Request
+from controller_manager.clock import SystemClock
+from controller_manager.devcluster.cluster import NAMESPACES, ClusterOptions, DevCluster
+from controller_manager.devcluster.http_face import HTTPFace, ListenError
+from controller_manager.informers.informer import SharedInformer
+from controller_manager.observability.logs import silent_logger
+from tests.clusters import Cluster, make_config, run_manager
+from tests.controllers.builders import deployment_json
+
+Test = Callable[[], Coroutine[Any, Any, None]]
+
+
+def on_uvloop(test: Test) -> None:
+    """Run a test on the loop that production uses."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(test())
+
+
+async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+    """Wait for a condition, half a minute at most."""
+    async with asyncio.timeout(30):
+        while not await condition():  # noqa: ASYNC110 - what it asks is a server
+            await asyncio.sleep(0.02)
+
+
+def test_a_rollout_goes_all_the_way_over_https() -> None:
+    """Manager, API server and nodes in one process, TLS between them."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        options = ClusterOptions(pod_start_delay=0.05, grace_scale=0)
+        async with DevCluster(options, clock) as cluster:
+            transport = HTTPTransport(cluster.credentials(), "test")
+            client = Client(transport, clock)
+            async with run_manager(transport, clock, random.Random(1), make_config()):
+                body = msgspec.json.encode(deployment_json(replicas=5))
+                await client.create_json(DEPLOYMENTS, "default", body)
+
+                async def complete() -> bool:
+                    web = await client.get(DEPLOYMENTS, "default", "web")
+                    return web.status.available_replicas == 5
+
+                await until(complete)
+                patch = {"spec": {"replicas": 1}}
+                await client.patch(DEPLOYMENTS, "default", "web", patch)
+
+                async def shrunk() -> bool:
+                    return len((await client.list_page(PODS)).items) == 1
+
+                await until(shrunk)
+            await transport.close()
+
+    on_uvloop(test)
+
+
+def test_errors_come_through_http() -> None:
+    """Refusals by reason, a wrong token, a wrong authority, nobody there."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        async with DevCluster(ClusterOptions(nodes=0), clock) as cluster:
+            transport = HTTPTransport(cluster.credentials(), "test")
+            with pytest.raises(NotFound):
+                await Client(transport, clock).get(PODS, "default", "absent")
+            stranger = Credentials(
+                cluster.url, clock=clock, verify=False, token="wrong"
+            )
+            other = HTTPTransport(stranger, "test")
+            with pytest.raises(Unauthorized):
+                await Client(other, clock).get(PODS, "default", "absent")
+            untrusting = HTTPTransport(Credentials(cluster.url, clock=clock), "test")
+            with pytest.raises(TransportError, match="certificate is not trusted"):
+                await untrusting.request(Request("GET", "/healthz"))
+            for each in (transport, other, untrusting):
+                await each.close()
+            url = cluster.url
+        gone = HTTPTransport(Credentials(url, clock=clock), "test")
+        with pytest.raises(TransportError, match="cannot connect"):
+            await gone.request(Request("GET", "/healthz"))
+        await gone.close()
+
+    on_uvloop(test)
+
+
+def test_a_server_that_does_not_answer_is_given_up() -> None:
+    """After the request's timeout, plain or streamed."""
+
+    async def test(port: int) -> None:
+        credentials = Credentials(f"http://127.0.0.1:{port}", clock=SystemClock())
+        transport = HTTPTransport(credentials, "test")
+        request = Request("GET", "/healthz", timeout=0.1)
+        with pytest.raises(RequestTimeout, match=r"no answer within 0\.1 s"):
+            await transport.request(request)
+        with pytest.raises(RequestTimeout):
+            await transport.stream(request)
+        await transport.close()
+
+    # The kernel takes the connection; nobody ever reads from it.
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = int(mute.getsockname()[1])
+        on_uvloop(lambda: test(port))
+
+
+def test_a_watch_survives_the_restart_of_its_server() -> None:
+    """The informer lists anew and is equal again."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        memory = Cluster()
+        face = HTTPFace(memory.server, 0, None)
+        await face.start()
+        port = int(face.url.rpartition(":")[2])
+        credentials = Credentials(face.url, clock=clock, token="test")
+        transport = HTTPTransport(credentials, "test")
+        informer = SharedInformer(
+            Client(transport, clock),
+            PODS,
+            resync_period=0,
+            rng=memory.rng,
+            logger=silent_logger(),
+        )
+        running = asyncio.create_task(informer.run())
+        await informer.wait_for_sync()
+        await face.close()
+        pod = {
+            "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "c", "image": "x"}]},
+        }
+        await memory.client.create_json(PODS, "default", msgspec.json.encode(pod))
+        face = HTTPFace(memory.server, port, None)
+        await face.start()
+
+        async def seen() -> bool:
+            return len(informer.store) == 1
+
+        await until(seen)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await transport.close()
+        await face.close()
+
+    on_uvloop(test)
+
+
+def test_a_port_in_use_is_named() -> None:
+    """With what to do about it."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        async with DevCluster(ClusterOptions(nodes=0), clock) as first:
+            port = int(first.url.rpartition(":")[2])
+            with pytest.raises(ListenError, match="the port is in use; choose another"):
+                async with DevCluster(ClusterOptions(port=port), clock):
+                    pass
+
+    on_uvloop(test)
+
+
+# As processes
+
+
+@pytest.fixture
+def devcluster(tmp_path: Path) -> Iterator[Path]:
+    """Run ``controller-manager devcluster`` as a user does; yield its kubeconfig."""
+    kubeconfig = tmp_path / "kubeconfig"
+    command = ["devcluster", "--port=0", "--pod-start-delay=50ms", "--grace-scale=0"]
+    process = start(
+        *command, "--without-controllers", f"--write-kubeconfig={kubeconfig}"
+    )
+    wait_for(kubeconfig.exists, process)
+    yield kubeconfig
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=10)[0]
+    assert process.returncode == 0, output
+    assert not kubeconfig.exists()
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "controller_manager", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except urllib.error.URLError:
+        return 0, ""
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
+    devcluster: Path,
+) -> None:
+    """As a container runs it: by kubeconfig, scraped, ended by SIGTERM."""
+    port = free_port()
+    process = start(
+        f"--kubeconfig={devcluster}",
+        "--leader-elect=false",
+        f"--secure-port={port}",
+        "--controllers=deployment-controller,replicaset-controller",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=1000",
+    )
+    try:
+        wait_for(lambda: "replicaset" in get(port, "/healthz?verbose")[1], process)
+        assert get(port, "/healthz") == (200, "ok")
+        assert get(port, "/healthz?verbose") == (
+            200,
+            (
+                "[+]deployment-controller ok\n[+]replicaset-controller ok\n"
+                "healthz check passed\n"
+            ),
+        )
+        families = {
+            family.name
+            for family in text_string_to_metric_families(get(port, "/metrics")[1])
+        }
+        assert {"workqueue_depth", "rest_client_requests"} <= families
+        assert get(port, "/nothing")[0] == 404
+    finally:
+        process.terminate()
+    assert process.wait(15) == 0
+    output = process.communicate()[0]
+    assert '"Caches are synced"' in output
+    assert '"Shutting down"' in output
+    assert "Traceback" not in output
+
+
+def test_a_port_that_is_taken_is_one_line(devcluster: Path) -> None:
+    """Exit code 1."""
+    server = load_credentials(str(devcluster), "", SystemClock()).server
+    port = server.rpartition(":")[2]
+    process = start(
+        f"--kubeconfig={devcluster}", "--leader-elect=false", f"--secure-port={port}"
+    )
+    output = process.communicate(timeout=20)[0]
+    assert process.returncode == 1
+    assert output.splitlines()[-1] == (
+        f"Error: cannot serve on 127.0.0.1:{port}: the port is in use; choose another "
+        "--secure-port, or 0 to serve nothing"
+    )
+
+
+def test_the_demo_ends_well_and_tells_what_happened() -> None:
+    """In well under a minute."""
+    process = start("demo")
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, output
+    for line in (
+        "deployment/web created",
+        "Roll web back",
+        "What happened",
+        "controller-manager devcluster --write-kubeconfig devcluster.yaml &",
+    ):
+        assert line in output
+
+
+def test_pages_come_over_http(devcluster: Path) -> None:
+    """Continue tokens survive the URL."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        transport = HTTPTransport(load_credentials(str(devcluster), "", clock), "test")
+        client = Client(transport, clock)
+        answer = await transport.request(
+            Request("GET", "/api/v1/namespaces", query=(("limit", "3"),))
+        )
+        assert answer.status == 200
+        pages = client.list_all(PODS, options=ListOptions(label_selector="a in (b,c)"))
+        assert [page.items async for page in pages] == [[]]
+        assert len(NAMESPACES) == 4
+        await transport.close()
+
+    on_uvloop(test)
