@@ -227,7 +227,7 @@ class Scripted:
         return answer
 
     async def stream(self, request: Request) -> Stream:
-        raise NotImplementedError
+        raise AssertionError(request)
 
     async def close(self) -> None:
         pass
