@@ -377,6 +377,13 @@ def _needs_extra(error: ImportError) -> NoReturn:
     help="Factor by which the nodes shorten pods' termination grace periods.",
 )
 @click.option(
+    "--manifests",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Create the objects of this YAML file, or of the files in this directory; "
+    "may be given more than once.",
+)
+@click.option(
     "--without-controllers",
     is_flag=True,
     help="Run the API server and the nodes only, to develop a controller against.",
@@ -389,13 +396,15 @@ def _needs_extra(error: ImportError) -> NoReturn:
     help="Port of the controllers' /healthz and /metrics; 0 serves nothing.",
 )
 @click.option("-v", "--v", "verbosity", type=int, default=0, help="Log verbosity.")
-def devcluster_command(
+def devcluster_command(  # noqa: PLR0913 - one for each option
+    *,
     write_kubeconfig: Path | None,
     port: int,
     nodes: int,
     pod_start_delay: float,
     grace_scale: float,
-    without_controllers: bool,  # noqa: FBT001 - click passes it so
+    manifests: tuple[Path, ...],
+    without_controllers: bool,
     secure_port: int,
     verbosity: int,
 ) -> None:
@@ -422,6 +431,7 @@ def devcluster_command(
             embedded_config(secure_port),
             make_logger(verbosity=verbosity),
             kubeconfig=write_kubeconfig,
+            manifests=manifests,
             with_controllers=not without_controllers,
         )
     )
@@ -443,12 +453,11 @@ def demo_command(verbosity: int) -> None:
 
 def _run_cluster(main: Coroutine[Any, Any, None]) -> None:
     from controller_manager.devcluster.demo import DemoError  # noqa: PLC0415
-    from controller_manager.devcluster.http_face import ListenError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 
     try:
         _run(main)
-    except (DemoError, ListenError, ManifestError) as error:
+    except (DemoError, ManifestError) as error:
         raise Failure([str(error)]) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,11 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.demo import Demo
+from controller_manager.devcluster.manifests import (
+    Manifest,
+    apply_manifests,
+    read_manifests,
+)
 from controller_manager.observability.logs import Logger
 from controller_manager.options import (
     ClientConfig,
@@ -71,10 +76,15 @@ async def run_devcluster(
     logger: Logger,
     *,
     kubeconfig: Path | None,
+    manifests: Sequence[Path],
     with_controllers: bool,
 ) -> None:
-    """Run a cluster until interrupted."""
+    """Run a cluster, with what `manifests` hold in it, until interrupted.
+
+    Raises ManifestError before anything runs if a file cannot be read.
+    """
     console = Console(stderr=True)
+    objects = read_manifests(manifests)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(
             DevCluster(options, SystemClock(), logger)
@@ -82,6 +92,7 @@ async def run_devcluster(
         if with_controllers:
             await stack.enter_async_context(_controllers(cluster, config, logger))
         console.print(f"API server at {cluster.url}", highlight=False)
+        await _fill(cluster, objects, console)
         if kubeconfig is not None:
             cluster.write_kubeconfig(kubeconfig)
             stack.callback(kubeconfig.unlink, missing_ok=True)
@@ -91,6 +102,19 @@ async def run_devcluster(
         console.print("Running; Ctrl-C stops it.", highlight=False)
         await _interrupted()
         console.print("Stopping.", highlight=False)
+
+
+async def _fill(
+    cluster: DevCluster, objects: Sequence[Manifest], console: Console
+) -> None:
+    def tell(manifest: Manifest) -> None:
+        console.print(f"{manifest.kind.singular}/{manifest.name} created")
+
+    transport = HTTPTransport(cluster.credentials(), USER_AGENT)
+    try:
+        await apply_manifests(transport, objects, tell)
+    finally:
+        await transport.close()
 
 
 async def _interrupted() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -19,10 +18,13 @@ from controller_manager.api.apps import Deployment, desired_replicas
 from controller_manager.api.meta import annotations_of, key_of
 from controller_manager.api.resources import DEPLOYMENTS, REPLICASETS
 from controller_manager.client.client import Client, PatchType
-from controller_manager.client.errors import error_from_response
-from controller_manager.client.transport import Request, Transport
+from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
-from controller_manager.devcluster.manifests import Manifest, read_manifests
+from controller_manager.devcluster.manifests import (
+    Manifest,
+    apply_manifests,
+    read_manifests,
+)
 
 JSON = dict[str, Any]
 
@@ -43,10 +45,7 @@ def sample_manifests() -> list[Manifest]:
     if not samples.is_dir():
         # Not installed but run from a checkout, where they have their own place.
         samples = Path(__file__).parents[2] / "config" / "samples"
-    found = [each for each in samples.iterdir() if each.name.endswith(".yaml")]
-    # Namespaces first, whatever file they are in.
-    manifests = read_manifests(sorted(found, key=lambda each: each.name))
-    return sorted(manifests, key=lambda each: each.kind.kind != "Namespace")
+    return read_manifests([samples])
 
 
 @dataclass(slots=True)
@@ -149,21 +148,11 @@ class Demo:
     # What a user would do with kubectl
 
     async def _apply(self, manifests: list[Manifest]) -> None:
-        for manifest in manifests:
-            request = Request(
-                "POST",
-                manifest.path,
-                query=(("fieldValidation", "Strict"),),
-                headers={"content-type": "application/json"},
-                body=msgspec.json.encode(manifest.obj),
-            )
-            answer = await self._transport.request(request)
-            if answer.status >= HTTPStatus.BAD_REQUEST:
-                error = error_from_response(answer.status, answer.body, None)
-                msg = f"manifest {manifest.where}: {error}"
-                raise DemoError(msg)
-            if not self._console.is_terminal:
-                self._say(f"         {manifest.kind.singular}/{manifest.name} created")
+        await apply_manifests(self._transport, manifests, self._tell)
+
+    def _tell(self, manifest: Manifest) -> None:
+        if not self._console.is_terminal:
+            self._say(f"         {manifest.kind.singular}/{manifest.name} created")
 
     async def _set_image(self, name: str, image: str) -> None:
         containers = [{"name": name, "image": image}]

@@ -1,6 +1,5 @@
 """The API server's core, reachable over HTTPS."""
 
-import errno
 import ssl
 from contextlib import aclosing
 
@@ -9,12 +8,9 @@ from aiohttp import web
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.serving.server import listen
 
 _MAX_BODY = 16 * 1024 * 1024
-
-
-class ListenError(Exception):
-    """The port cannot be listened on; the message says why."""
 
 
 class HTTPFace:
@@ -40,21 +36,10 @@ class HTTPFace:
         return f"{scheme}://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        """Listen; raises ListenError if that is not possible."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            why = error.strerror or str(error)
-            if error.errno == errno.EADDRINUSE:
-                why = "the port is in use"
-            msg = (
-                f"cannot listen on 127.0.0.1:{self._port}: {why}; choose another --port"
-            )
-            raise ListenError(msg) from error
-        self._port = int(self._runner.addresses[0][1])
+        """Listen; raises ServingError if that is not possible."""
+        self._port = await listen(
+            self._runner, "127.0.0.1", self._port, "choose another --port", self._tls
+        )
         self._server.address = f"127.0.0.1:{self._port}"
 
     async def close(self) -> None:

@@ -1,13 +1,17 @@
 """Manifests: YAML files with several objects each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
+from controller_manager.client.errors import error_from_response
+from controller_manager.client.transport import Request, Transport
 from controller_manager.devcluster.kinds import Catalogue, Kind
 
 JSON = dict[str, Any]
@@ -39,14 +43,54 @@ class Manifest:
         return str(self.obj["metadata"]["name"])
 
 
-def read_manifests(files: list[Traversable | Path]) -> list[Manifest]:
-    """Return the objects of all files, in order; raises ManifestError."""
+def read_manifests(paths: Sequence[Traversable | Path]) -> list[Manifest]:
+    """Return the objects of all files, and of the YAML files in all directories.
+
+    Namespaces come first, whatever file they are in. Raises ManifestError.
+    """
     catalogue = Catalogue()
-    return [
+    manifests = [
         _manifest(where, document, catalogue)
-        for file in files
+        for path in paths
+        for file in _files(path)
         for where, document in _documents(file)
     ]
+    return sorted(manifests, key=lambda each: each.kind.kind != "Namespace")
+
+
+async def apply_manifests(
+    transport: Transport,
+    manifests: Sequence[Manifest],
+    created: Callable[[Manifest], None],
+) -> None:
+    """Create all objects in order, and tell of each.
+
+    Raises ManifestError with what the API server has to say against one.
+    """
+    for manifest in manifests:
+        request = Request(
+            "POST",
+            manifest.path,
+            query=(("fieldValidation", "Strict"),),
+            headers={"content-type": "application/json"},
+            body=msgspec.json.encode(manifest.obj),
+        )
+        answer = await transport.request(request)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            error = error_from_response(answer.status, answer.body, None)
+            msg = f"manifest {manifest.where}: {error}"
+            raise ManifestError(msg)
+        created(manifest)
+
+
+def _files(path: Traversable | Path) -> list[Traversable | Path]:
+    if not path.is_dir():
+        return [path]
+    found = [each for each in path.iterdir() if each.name.endswith((".yaml", ".yml"))]
+    if not found:
+        msg = f"manifest directory {path.name}: has no .yaml files"
+        raise ManifestError(msg)
+    return sorted(found, key=lambda each: each.name)
 
 
 def _documents(file: Traversable | Path) -> Iterator[tuple[str, Any]]:

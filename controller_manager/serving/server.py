@@ -1,6 +1,7 @@
 """A small HTTP server on the loopback interface."""
 
 import errno
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -17,6 +18,31 @@ HealthCheck = Callable[[], str | None]
 
 class ServingError(Exception):
     """The port cannot be served on; the message says why."""
+
+
+async def listen(
+    runner: web.AppRunner,
+    host: str,
+    port: int,
+    mend: str,
+    tls: ssl.SSLContext | None = None,
+) -> int:
+    """Serve an application on `port` (0 for any free one); return the port.
+
+    Raises ServingError, which ends in `mend`, if that is not possible; then
+    the runner is cleaned up.
+    """
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+    except OSError as error:
+        await runner.cleanup()
+        why = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE:
+            why = "the port is in use"
+        msg = f"cannot serve on {host}:{port}: {why}; {mend}"
+        raise ServingError(msg) from error
+    return int(runner.addresses[0][1])
 
 
 class Server:
@@ -54,20 +80,8 @@ class Server:
 
     async def start(self) -> None:
         """Listen; raises ServingError if that is not possible."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port)
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            why = error.strerror or str(error)
-            if error.errno == errno.EADDRINUSE:
-                why = "the port is in use"
-            msg = (
-                f"cannot serve on {self._host}:{self._port}: {why}; "
-                "choose another --secure-port, or 0 to serve nothing"
-            )
-            raise ServingError(msg) from error
+        mend = "choose another --secure-port, or 0 to serve nothing"
+        await listen(self._runner, self._host, self._port, mend)
 
     async def close(self) -> None:
         """Stop listening and drop connections."""

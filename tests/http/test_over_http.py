@@ -32,9 +32,11 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import NAMESPACES, ClusterOptions, DevCluster
-from controller_manager.devcluster.http_face import HTTPFace, ListenError
+from controller_manager.devcluster.demo import sample_manifests
+from controller_manager.devcluster.http_face import HTTPFace
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
+from controller_manager.serving.server import ServingError
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import deployment_json
 
@@ -180,7 +182,9 @@ def test_a_port_in_use_is_named() -> None:
         clock = SystemClock()
         async with DevCluster(ClusterOptions(nodes=0), clock) as first:
             port = int(first.url.rpartition(":")[2])
-            with pytest.raises(ListenError, match="the port is in use; choose another"):
+            with pytest.raises(
+                ServingError, match="the port is in use; choose another"
+            ):
                 async with DevCluster(ClusterOptions(port=port), clock):
                     pass
 
@@ -212,6 +216,7 @@ def start(*arguments: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
 
@@ -292,6 +297,57 @@ def test_a_port_that_is_taken_is_one_line(devcluster: Path) -> None:
         f"Error: cannot serve on 127.0.0.1:{port}: the port is in use; choose another "
         "--secure-port, or 0 to serve nothing"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [", "manifest m.yaml, line 1: not valid YAML: "),
+        (
+            "{apiVersion: apps/v1, kind: Deploymnt, metadata: {name: a}}",
+            (
+                "manifest m.yaml, document 1: the development cluster has no kind "
+                "Deploymnt in version apps/v1"
+            ),
+        ),
+        (
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: A_b}}",
+            (
+                'manifest m.yaml, document 1: ConfigMap "A_b" is invalid: metadata.name: '
+                'Invalid value: "A_b": '
+            ),
+        ),
+    ],
+)
+def test_a_manifest_that_cannot_be_applied_is_one_line(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    """Not YAML, of an unknown kind, or refused: exit code 1."""
+    (tmp_path / "m.yaml").write_text(text)
+    process = start("devcluster", "--port=0", f"--manifests={tmp_path}")
+    output = process.communicate(timeout=20)[0]
+    assert process.returncode == 1
+    assert output.splitlines()[-1].startswith(f"Error: {problem}")
+    assert "Traceback" not in output
+
+
+def test_a_cluster_can_start_with_objects_in_it(tmp_path: Path) -> None:
+    """Namespaces first, as the samples need it."""
+    kubeconfig = tmp_path / "kubeconfig"
+    process = start(
+        "devcluster",
+        "--port=0",
+        "--manifests=config/samples",
+        f"--write-kubeconfig={kubeconfig}",
+    )
+    wait_for(kubeconfig.exists, process)
+    process.terminate()
+    output = process.communicate(timeout=20)[0]
+    assert process.returncode == 0, output
+    assert [line for line in output.splitlines() if line.endswith(" created")] == [
+        f"{manifest.kind.singular}/{manifest.name} created"
+        for manifest in sample_manifests()
+    ]
 
 
 def test_the_demo_ends_well_and_tells_what_happened() -> None:
