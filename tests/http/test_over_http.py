@@ -313,8 +313,8 @@ def test_a_port_that_is_taken_is_one_line(devcluster: Path) -> None:
         (
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: A_b}}",
             (
-                'manifest m.yaml, document 1: ConfigMap "A_b" is invalid: metadata.name: '
-                'Invalid value: "A_b": '
+                'manifest m.yaml, document 1: ConfigMap "A_b" is invalid: '
+                'metadata.name: Invalid value: "A_b": '
             ),
         ),
     ],
