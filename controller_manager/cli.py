@@ -196,6 +196,9 @@ def _described(head: str, text: str, width: int) -> list[str]:
 def _print_version(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is None or ctx.resilient_parsing or value == "false":
         return
+    if value != "true":
+        message = f"--version: invalid argument: must be true or false, not {value!r}"
+        raise Failure([message])
     click.echo(f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})")
     ctx.exit()
 
@@ -409,6 +412,12 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
     verbosity: int,
 ) -> None:
     """Run an API server, nodes and the controllers until interrupted."""
+    if without_controllers and secure_port:
+        message = (
+            "--secure-port: serves the controllers' health and metrics, and there are "
+            "none with --without-controllers; leave one of the two out"
+        )
+        raise Failure([message])
     try:
         from controller_manager.devcluster.cluster import (  # noqa: PLC0415 - an extra
             ClusterOptions,
@@ -452,12 +461,13 @@ def demo_command(verbosity: int) -> None:
 
 
 def _run_cluster(main: Coroutine[Any, Any, None]) -> None:
+    from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
     from controller_manager.devcluster.demo import DemoError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 
     try:
         _run(main)
-    except (DemoError, ManifestError) as error:
+    except (DemoError, KubeconfigError, ManifestError) as error:
         raise Failure([str(error)]) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -6,6 +6,7 @@ asyncio, whose loop a test may run on virtual time.
 """
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -21,15 +22,19 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clocks; monotonic time is the running loop's."""
+    """The machine's own clocks.
+
+    Not the running loop's time: uvloop keeps that in whole milliseconds and
+    renews it once a turn, too coarse to measure a sync with.
+    """
 
     def now(self) -> datetime:
         """Return the wall-clock time in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return the running event loop's time, in seconds."""
-        return asyncio.get_running_loop().time()
+        """Return the machine's monotonic time, in seconds."""
+        return time.monotonic()
 
 
 class LoopClock:

@@ -73,7 +73,7 @@ def check_selection(
 ) -> list[str]:
     """Return one line for each entry of ``--controllers`` that names nothing."""
     names = {
-        name
+        name: descriptor.name
         for descriptor in descriptors
         for name in (descriptor.name, *descriptor.aliases)
     }
@@ -83,7 +83,9 @@ def check_selection(
         if name == "*" or name in names:
             continue
         close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.5)
-        hint = ", ".join(close) if close else ", ".join(known_names(descriptors))
+        # An alias may be what was meant, but the name is what to write.
+        meant = dict.fromkeys(names[each] for each in close)
+        hint = ", ".join(meant or known_names(descriptors))
         problems.append(f'"{name}" is not in the list of known controllers: try {hint}')
     return problems
 

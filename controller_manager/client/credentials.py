@@ -76,16 +76,18 @@ class Credentials:
         context = ssl.create_default_context()
         try:
             if self._ca_data:
+                field = "certificate-authority"
                 context = ssl.create_default_context(cadata=self._ca_data.decode())
             if not self._verify:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
             if self._client_certificate and self._client_key:
+                field = "client-certificate or client-key"
                 _load_client_certificate(
                     context, self._client_certificate, self._client_key
                 )
         except (ssl.SSLError, ValueError) as error:
-            msg = f"kubeconfig: a certificate or key cannot be used: {error}"
+            msg = f"kubeconfig: {field} cannot be used: it must be PEM ({error})"
             raise ConfigError(msg) from error
         return context
 

@@ -144,8 +144,15 @@ def _transport_error(
     what = f"{request.method} {request.path} at {host}"
     if isinstance(error, TimeoutError):
         return RequestTimeout(f"{what}: no answer within {request.timeout:g} s")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
-        return TransportError(f"{what}: the certificate is not trusted: {error}")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        cause = error.certificate_error
+        why = getattr(cause, "verify_message", None) or cause
+        return TransportError(
+            f"{what}: the certificate is not trusted: {why}; check the kubeconfig's "
+            "certificate-authority and server"
+        )
+    if isinstance(error, ssl.SSLError):
+        return TransportError(f"{what}: no TLS connection: {error.reason or error}")
     if isinstance(error, aiohttp.ClientConnectorError):
         # asyncio words it differently from loop to loop; a failed look-up of
         # the name has a number below zero that only its own text explains.

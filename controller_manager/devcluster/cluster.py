@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import errno
 import os
 import random
 import secrets
@@ -29,6 +28,7 @@ ADMIN: Final = User(
 )
 
 _NAME: Final = "devcluster"
+_MARK: Final = "# Written by controller-manager devcluster, and removed at its end.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,35 @@ class ClusterOptions:
     nodes: int = 3
     pod_start_delay: float = 1.0
     grace_scale: float = 1.0
+
+
+class KubeconfigError(Exception):
+    """A kubeconfig cannot be written; the message says why."""
+
+
+def check_kubeconfig(path: Path) -> None:
+    """Check that a development cluster's kubeconfig may be written to `path`.
+
+    One of an earlier cluster is replaced; any other file is somebody's, and
+    is left alone. Raises KubeconfigError.
+    """
+    flag = f"--write-kubeconfig {path}"
+    if not path.parent.is_dir():
+        msg = f"{flag}: there is no directory {path.parent}"
+        raise KubeconfigError(msg)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{flag}: cannot be replaced: {error}"
+        raise KubeconfigError(msg) from error
+    if text and not text.startswith(_MARK):
+        msg = (
+            f"{flag}: the file exists and is not a development cluster's; "
+            "name another, or remove it"
+        )
+        raise KubeconfigError(msg)
 
 
 class DevCluster:
@@ -132,13 +161,14 @@ class DevCluster:
         """Write the kubeconfig, readable by its owner only.
 
         It appears at once and whole, so that whoever waits for the file can
-        use it. Raises OSError.
+        use it. Raises KubeconfigError as :func:`check_kubeconfig` does, and
+        OSError.
         """
-        if not path.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "no such directory", str(path.parent))
+        check_kubeconfig(path)
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(_MARK)
             yaml.safe_dump(self.kubeconfig(), file, sort_keys=False)
         draft.replace(path)
 

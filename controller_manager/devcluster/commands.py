@@ -13,7 +13,11 @@ from rich.console import Console
 from controller_manager.app import USER_AGENT, ControllerManager
 from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.cluster import (
+    ClusterOptions,
+    DevCluster,
+    check_kubeconfig,
+)
 from controller_manager.devcluster.demo import Demo
 from controller_manager.devcluster.manifests import (
     Manifest,
@@ -81,9 +85,12 @@ async def run_devcluster(
 ) -> None:
     """Run a cluster, with what `manifests` hold in it, until interrupted.
 
-    Raises ManifestError before anything runs if a file cannot be read.
+    Raises ManifestError and KubeconfigError, before anything runs, if a file
+    cannot be read or written.
     """
     console = Console(stderr=True)
+    if kubeconfig is not None:
+        check_kubeconfig(kubeconfig)
     objects = read_manifests(manifests)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(

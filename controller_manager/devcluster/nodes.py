@@ -25,8 +25,9 @@ _HOUSEKEEPING: Final = 60.0
 class Nodes:
     """A scheduler and the kubelets of `count` nodes, all in one.
 
-    A pod without a node gets one in turn. On its node it is Running and Ready
-    after `start_delay` seconds, unless an image begins with ``broken``. One
+    A pod without a node gets one in turn, of those that are not cordoned and
+    whose taints it tolerates; else it waits for one. On its node it is Running
+    and Ready after `start_delay` seconds, unless an image begins with ``broken``. One
     that is being deleted is gone after its grace period times `grace_scale`.
     """
 
@@ -84,7 +85,10 @@ class Nodes:
         """Work until cancelled."""
         collection = self._server.storage.collection("pods")
         watcher = collection.watch(self._server.storage.version)
-        housekeeping = asyncio.create_task(self._housekeeping(), name="housekeeping")
+        others = [
+            asyncio.create_task(self._housekeeping(), name="housekeeping"),
+            asyncio.create_task(self._watch_nodes(), name="nodes"),
+        ]
         try:
             for stored in collection:
                 self._look_at(stored.obj)
@@ -96,10 +100,27 @@ class Nodes:
                     else:
                         self._look_at(change.after.obj)
         finally:
-            housekeeping.cancel()
+            for task in others:
+                task.cancel()
             watcher.close()
             for timer in self._timers.values():
                 timer.cancel()
+
+    async def _watch_nodes(self) -> None:
+        """Look again at the pods that wait when nodes come or change."""
+        pods = self._server.storage.collection("pods")
+        watcher = self._server.storage.collection("nodes").watch(
+            self._server.storage.version
+        )
+        try:
+            while True:
+                await watcher.wait()
+                watcher.take()
+                for stored in list(pods):
+                    if not stored.obj["spec"].get("nodeName"):
+                        self._look_at(stored.obj)
+        finally:
+            watcher.close()
 
     async def _housekeeping(self) -> None:
         """Drop events after an hour, as an API server does."""
@@ -147,15 +168,25 @@ class Nodes:
                 self._in(max(0.0, grace * self._grace_scale - passed), pod, self._end)
         elif not spec.get("nodeName"):
             if self._count:
-                self._schedule(*key)
+                self._schedule(pod)
         elif _needs_start(pod) and key not in self._timers:
             self._in(self._start_delay, pod, self._start)
 
-    def _schedule(self, namespace: str, name: str) -> None:
-        node = f"node-{self._next % self._count}"
+    def _schedule(self, pod: JSON) -> None:
+        fitting = [
+            stored.obj["metadata"]["name"]
+            for stored in self._server.storage.collection("nodes")
+            if _fits(pod, stored.obj.get("spec", {}))
+        ]
+        if not fitting:
+            return
+        node = fitting[self._next % len(fitting)]
         self._next += 1
+        metadata = pod["metadata"]
         try:
-            self._objects.bind(self._pods, namespace, name, node)
+            self._objects.bind(
+                self._pods, metadata["namespace"], metadata["name"], node
+            )
         except Refusal:
             return  # changed or gone meanwhile
 
@@ -198,6 +229,27 @@ class Nodes:
     def _end(self, namespace: str, name: str, uid: str) -> None:
         options = Deletion(grace_period=0, uid=uid)
         self._objects.delete(self._pods, namespace, name, options)
+
+
+def _fits(pod: JSON, node: JSON) -> bool:
+    """Tell whether a node, given by its spec, takes a new pod."""
+    tolerations = pod["spec"].get("tolerations", [])
+    return not node.get("unschedulable") and all(
+        any(_tolerates(each, taint) for each in tolerations)
+        for taint in node.get("taints", [])
+        if taint["effect"] != "PreferNoSchedule"
+    )
+
+
+def _tolerates(toleration: JSON, taint: JSON) -> bool:
+    if toleration.get("effect") not in {None, "", taint["effect"]}:
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in {None, "", taint["key"]}
+    return (toleration.get("key"), toleration.get("value", "")) == (
+        taint["key"],
+        taint.get("value", ""),
+    )
 
 
 def _needs_start(pod: JSON) -> bool:

@@ -276,8 +276,11 @@ def _workload(obj: JSON) -> list[Cause]:
     spec = obj["spec"]
     causes = _not_negative(spec, "replicas", "minReadySeconds")
     selector = spec.get("selector")
-    if not selector:
+    if selector is None:
         causes.append(required("spec.selector"))
+    elif not (selector.get("matchLabels") or selector.get("matchExpressions")):
+        why = "empty selector is invalid for deployment"  # for replica sets, too
+        causes.append(invalid("spec.selector", shown(selector), why))
     causes += _selector(selector, "spec.selector")
     return causes + _template_of(spec, selector)
 
@@ -300,7 +303,9 @@ def _template_of(spec: JSON, selector: JSON | None) -> list[Cause]:
     where = "spec.template"
     causes = []
     try:
-        matches = bool(selector) and compile_selector(_typed(selector)).matches(labels)
+        matches = selector is not None and compile_selector(_typed(selector)).matches(
+            labels
+        )
     except SelectorError:
         matches = True  # reported already
     if not matches:

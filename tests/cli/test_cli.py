@@ -134,7 +134,7 @@ def test_all_problems_are_reported_at_once() -> None:
         "unknown shorthand flag: 'q' in -q",
         (
             '--controllers: "deploymnt" is not in the list of known controllers: try '
-            "deployment, deployment-controller"
+            "deployment-controller"
         ),
         (
             '--controllers: "nope" is not in the list of known controllers: try '
@@ -333,3 +333,20 @@ def test_every_controller_can_be_loaded() -> None:
     """Its init function exists under the name in the registry."""
     for descriptor in registry.DESCRIPTORS:
         assert callable(descriptor.load())
+
+
+def test_flags_that_contradict_each_other_are_refused() -> None:
+    """Rather than one of them ignored."""
+    assert problems("devcluster", "--without-controllers", "--secure-port=1") == [
+        (
+            "--secure-port: serves the controllers' health and metrics, and there are none "
+            "with --without-controllers; leave one of the two out"
+        )
+    ]
+
+
+def test_version_is_a_boolean() -> None:
+    """As upstream's is, but for its raw form."""
+    assert problems("--version=foo") == [
+        "--version: invalid argument: must be true or false, not 'foo'"
+    ]

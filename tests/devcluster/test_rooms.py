@@ -16,9 +16,17 @@ from hypothesis import strategies as st
 from controller_manager.api.resources import EVENTS, PODS
 from controller_manager.client.errors import APIError, Forbidden, NotFound
 from controller_manager.client.transport import Request, Response
+from controller_manager.clock import SystemClock
+from controller_manager.devcluster.cluster import (
+    ClusterOptions,
+    DevCluster,
+    KubeconfigError,
+    check_kubeconfig,
+)
 from controller_manager.devcluster.demo import sample_manifests
 from controller_manager.devcluster.kinds import KINDS, Kind
 from controller_manager.devcluster.manifests import ManifestError, read_manifests
+from controller_manager.devcluster.nodes import _fits
 from controller_manager.devcluster.patch import (
     PatchError,
     json_patch,
@@ -658,6 +666,85 @@ async def test_pods_start_after_their_delay_and_end_after_their_grace(
         await asyncio.sleep(1.2)
         with pytest.raises(NotFound):
             await cluster.client.get(PODS, "default", "a")
+
+
+@pytest.mark.looptime
+async def test_pods_wait_for_a_node_that_takes_them(cluster: Cluster) -> None:
+    """Neither cordoned nor tainted, unless the taint is tolerated."""
+    tainted = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
+
+    async def patch_node(name: str, spec: dict[str, Any]) -> None:
+        answer = await call(
+            cluster,
+            "PATCH",
+            f"/api/v1/nodes/{name}",
+            msgspec.json.encode({"spec": spec}),
+            content_type="application/merge-patch+json",
+        )
+        assert answer.status == 200
+
+    async def node_of(name: str) -> str:
+        pod = await cluster.client.get(PODS, "default", name)
+        return pod.spec.node_name
+
+    async with cluster.nodes(count=2):
+        await patch_node("node-0", {"unschedulable": True})
+        await patch_node("node-1", tainted)
+        await create_pod(cluster, "waiting")
+        body = {
+            "metadata": {"name": "tolerant"},
+            "spec": {
+                "containers": [{"name": "c", "image": "x"}],
+                "tolerations": [
+                    {"key": "other", "operator": "Exists"},
+                    {"key": "a", "value": "b"},
+                ],
+            },
+        }
+        await cluster.client.create_json(PODS, "default", msgspec.json.encode(body))
+        await asyncio.sleep(10)
+        assert (await node_of("waiting"), await node_of("tolerant")) == ("", "node-1")
+        await patch_node("node-0", {"unschedulable": None})
+        await asyncio.sleep(10)
+        assert await node_of("waiting") == "node-0"
+
+
+@pytest.mark.parametrize(
+    ("toleration", "fits"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "a", "operator": "Exists"}, True),
+        ({"key": "a", "operator": "Equal", "value": "b"}, True),
+        ({"key": "a", "value": "b", "effect": "NoExecute"}, False),
+        ({"key": "a", "value": "c"}, False),
+        ({"key": "c", "operator": "Exists"}, False),
+    ],
+)
+def test_a_toleration_matches_by_key_value_and_effect(
+    toleration: dict[str, str], *, fits: bool
+) -> None:
+    """As a scheduler compares them."""
+    node = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
+    assert _fits({"spec": {"tolerations": [toleration]}}, node) is fits
+
+
+def test_a_kubeconfig_of_somebody_is_left_alone(tmp_path: Path) -> None:
+    """Only an empty file, or one of an earlier cluster, is replaced."""
+    path = tmp_path / "config"
+    check_kubeconfig(path)
+    path.touch()
+    DevCluster(ClusterOptions(), SystemClock()).write_kubeconfig(path)
+    check_kubeconfig(path)
+    path.write_text("apiVersion: v1\nkind: Config\n")
+    with pytest.raises(KubeconfigError) as caught:
+        check_kubeconfig(path)
+    assert str(caught.value) == (
+        f"--write-kubeconfig {path}: the file exists and is not a development "
+        "cluster's; name another, or remove it"
+    )
+    nowhere = tmp_path / "absent" / "config"
+    with pytest.raises(KubeconfigError, match="there is no directory"):
+        check_kubeconfig(nowhere)
 
 
 @pytest.mark.looptime
