@@ -331,6 +331,9 @@ def _read(path: Path) -> dict[str, Any]:
         line = f", line {mark.line + 1}" if mark else ""
         msg = f"kubeconfig {path}{line}: not valid YAML: {problem}"
         raise ConfigError(msg) from error
+    if document is None:
+        msg = f"kubeconfig {path}: the file is empty"
+        raise ConfigError(msg)
     if not isinstance(document, dict):
         msg = f"kubeconfig {path}: not a kubeconfig: its top level is no mapping"
         raise ConfigError(msg)

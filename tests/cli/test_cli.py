@@ -339,8 +339,8 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
     """Rather than one of them ignored."""
     assert problems("devcluster", "--without-controllers", "--secure-port=1") == [
         (
-            "--secure-port: serves the controllers' health and metrics, and there are none "
-            "with --without-controllers; leave one of the two out"
+            "--secure-port: serves the controllers' health and metrics, and there are "
+            "none with --without-controllers; leave one of the two out"
         )
     ]
 

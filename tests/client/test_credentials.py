@@ -143,6 +143,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(
     [
         ("{", "line 2: not valid YAML"),
         ("- a\n", "its top level is no mapping"),
+        ("# nothing", "the file is empty"),
     ],
 )
 def test_a_file_that_is_no_kubeconfig_is_named(
