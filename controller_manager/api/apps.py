@@ -7,8 +7,6 @@ from controller_manager.api.intstr import IntOrString
 from controller_manager.api.meta import APIStruct, ObjectMeta
 from controller_manager.api.selectors import LabelSelector
 
-APPS_V1 = "apps/v1"
-
 POD_TEMPLATE_HASH = "pod-template-hash"
 """The label that tells the pods of one template from those of the others."""
 

@@ -26,9 +26,6 @@ from controller_manager.clock import Clock
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 DecodedT = TypeVar("DecodedT")
 
-REQUEST_TIMEOUT: Final = 30.0
-"""Seconds that a request may take, its rate-limit wait not counted."""
-
 LIST_TIMEOUT: Final = 120.0
 """Seconds that a page of a list may take."""
 

@@ -6,10 +6,22 @@ does not act for that key again before its caches have come that far. Upstream
 holds for every controller, and spares the conflicts of acting on a stale copy.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from controller_manager.api.meta import resource_version_number
 from controller_manager.informers.informer import SharedInformer
+from controller_manager.runtime.outcome import PutOff
+
+STALE_RECHECK: Final = 1.0
+"""Seconds after which a stale cache is looked at again without an event."""
+
+
+def put_off_for(stale: SharedInformer[Any]) -> PutOff:
+    """Return the outcome of a sync that must wait for a cache."""
+    return PutOff(
+        STALE_RECHECK,
+        f"the cache of {stale.resource.plural} is older than the last write",
+    )
 
 
 class WrittenVersions:

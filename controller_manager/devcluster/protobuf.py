@@ -85,11 +85,6 @@ def write_text(number: int, value: str) -> bytes:
     return write_bytes(number, value.encode()) if value else b""
 
 
-def write_bool(number: int, *, value: bool) -> bytes:
-    """Return a field of type bool, nothing if it is false."""
-    return write_varint(number << 3 | _VARINT) + b"\x01" if value else b""
-
-
 # Messages
 #
 # A field is "name:type": str, int, bool, bytes (shown as base64), a message,

@@ -177,6 +177,33 @@ async def test_the_rollback_annotation_is_obeyed(
         assert event.message == f'Rolled back deployment "web" to revision {revision}'
 
 
+async def test_a_pause_keeps_the_revision_that_a_rollback_waits_for(
+    cluster: Cluster, user: User
+) -> None:
+    """However short the history is to be."""
+    async with cluster.nodes(), cluster.manager():
+        await user.create(DEPLOYMENTS, deployment_json())
+        await settle()
+        await user.set_image("app:v2")
+        await settle()
+        request = {"deprecated.deployment.rollback.to": "1"}
+        await user.patch(
+            DEPLOYMENTS,
+            "web",
+            {
+                "metadata": {"annotations": request},
+                "spec": {"paused": True, "revisionHistoryLimit": 0},
+            },
+        )
+        await settle()
+        assert sorted(await user.replica_sets()) == ["1", "2"]
+        await user.patch(DEPLOYMENTS, "web", {"spec": {"paused": False}})
+        await settle(60)
+        subject = await user.client.get_json(DEPLOYMENTS, "default", "web")
+        assert subject["spec"]["template"]["spec"]["containers"][0]["image"] == "app:v1"
+        assert sorted(await user.replica_sets()) == ["3"]
+
+
 @pytest.mark.parametrize(
     ("asked", "reason", "message"),
     [

@@ -31,11 +31,16 @@ from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.candidates import (
     index_orphans,
     index_selectors,
+    manager_in,
     orphans_matching,
     owners_selecting,
 )
 from controller_manager.control.claims import Claimer
-from controller_manager.control.consistency import WrittenVersions
+from controller_manager.control.consistency import (
+    STALE_RECHECK,
+    WrittenVersions,
+    put_off_for,
+)
 from controller_manager.controllers.deployment import rollback
 from controller_manager.controllers.deployment.progress import (
     FOUND_NEW_REPLICA_SET,
@@ -91,9 +96,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
 from controller_manager.runtime.worker import Workers
 
-_STALE_RECHECK: Final = 1.0
-"""Seconds after which a stale cache is looked at again without an event."""
-
 _SCALING: Final = "ScalingReplicaSet"
 
 
@@ -146,15 +148,7 @@ class DeploymentController:
         self.queue.add(key_of(deployment))
 
     def _manager_of(self, replica_set: ReplicaSet) -> Deployment | None:
-        reference = controller_of(replica_set)
-        if reference is None or reference.kind != DEPLOYMENTS.kind:
-            return None
-        deployment = self._deployments.store.get(
-            f"{replica_set.metadata.namespace}/{reference.name}"
-        )
-        if deployment is None or deployment.metadata.uid != reference.uid:
-            return None
-        return deployment
+        return manager_in(self._deployments.store, DEPLOYMENTS.kind, replica_set)
 
     def _replica_set_added(self, replica_set: ReplicaSet) -> None:
         if is_deleting(replica_set):
@@ -184,13 +178,8 @@ class DeploymentController:
 
     def _pod_deleted(self, pod: Pod) -> None:
         """Wake a Recreate deployment, which waits for its last old pod."""
-        reference = controller_of(pod)
-        if reference is None or reference.kind != REPLICASETS.kind:
-            return
-        replica_set = self._replica_sets.store.get(
-            f"{pod.metadata.namespace}/{reference.name}"
-        )
-        if replica_set is None or replica_set.metadata.uid != reference.uid:
+        replica_set = manager_in(self._replica_sets.store, REPLICASETS.kind, pod)
+        if replica_set is None:
             return
         deployment = self._manager_of(replica_set)
         if deployment is not None and deployment.spec.strategy.type == RECREATE:
@@ -205,10 +194,7 @@ class DeploymentController:
             self._written.forget(key)
             return DONE
         if (stale := self._written.behind(key)) is not None:
-            reason = (
-                f"the cache of {stale.resource.plural} is older than the last write"
-            )
-            return PutOff(_STALE_RECHECK, reason)
+            return put_off_for(stale)
         selector = await self._usable_selector(key, deployment)
         if selector is None:
             return DONE
@@ -434,7 +420,9 @@ class DeploymentController:
     async def _scale(self, key: str, rollout: Rollout, draft: Draft) -> Outcome:
         if await self._apply(key, rollout, plan_scaling(rollout)):
             return DONE
-        if rollout.deployment.spec.paused:
+        deployment = rollout.deployment
+        if deployment.spec.paused and rollback.requested_revision(deployment) is None:
+            # A rollback waits for the end of the pause, and needs its revision.
             await self._clean_up(rollout)
         return await self._report_sizes(key, rollout, draft)
 
@@ -488,7 +476,7 @@ class DeploymentController:
             DEPLOYMENTS, metadata.namespace, metadata.name
         )
         if fresh["metadata"].get("resourceVersion") != metadata.resource_version:
-            return PutOff(_STALE_RECHECK, "the deployment has just changed")
+            return PutOff(STALE_RECHECK, "the deployment has just changed")
         if target is None:
             what = "Unable to find the revision to rollback to."
             if revision == 0:

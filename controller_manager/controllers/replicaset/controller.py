@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Final
 
 import msgspec
 
@@ -30,11 +29,12 @@ from controller_manager.client.events import WARNING
 from controller_manager.control.candidates import (
     index_orphans,
     index_selectors,
+    manager_in,
     orphans_matching,
     owners_selecting,
 )
 from controller_manager.control.claims import Claimer
-from controller_manager.control.consistency import WrittenVersions
+from controller_manager.control.consistency import WrittenVersions, put_off_for
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.slow_start import slow_start
@@ -60,9 +60,6 @@ from controller_manager.informers.store import (
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
 from controller_manager.runtime.worker import Workers
-
-_STALE_RECHECK: Final = 1.0
-"""Seconds after which a stale cache is looked at again without an event."""
 
 
 def init_replicaset_controller(context: ControllerContext) -> Workers:
@@ -120,15 +117,7 @@ class ReplicaSetController:
         self._enqueue(replica_set)
 
     def _manager_of(self, pod: Pod) -> ReplicaSet | None:
-        reference = controller_of(pod)
-        if reference is None or reference.kind != REPLICASETS.kind:
-            return None
-        replica_set = self._replica_sets.store.get(
-            f"{pod.metadata.namespace}/{reference.name}"
-        )
-        if replica_set is None or replica_set.metadata.uid != reference.uid:
-            return None
-        return replica_set
+        return manager_in(self._replica_sets.store, REPLICASETS.kind, pod)
 
     def _pod_added(self, pod: Pod) -> None:
         if is_deleting(pod):
@@ -178,10 +167,7 @@ class ReplicaSetController:
             return DONE
         if (stale := self._written.behind(key)) is not None:
             self._metrics.skipped(stale.resource.group, stale.resource.plural)
-            reason = (
-                f"the cache of {stale.resource.plural} is older than the last write"
-            )
-            return PutOff(_STALE_RECHECK, reason)
+            return put_off_for(stale)
         selector = self._usable_selector(replica_set)
         if selector is None:
             return DONE
