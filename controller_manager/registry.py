@@ -23,7 +23,8 @@ from controller_manager.runtime.context import InitFunction
 class Descriptor:
     """A controller as ``--controllers`` and start-up see it.
 
-    `component` is what its events name as their source.
+    `component` is what its events name as their source, `service_account` what
+    it acts as in kube-system with ``--use-service-account-credentials``.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Descriptor:
     required: tuple[AnyResource, ...]
     init: str
     component: str
+    service_account: str
     disabled_by_default: bool = False
 
     def load(self) -> InitFunction:
@@ -47,6 +49,7 @@ DESCRIPTORS: Final = (
         init="controller_manager.controllers.deployment.controller:"
         "init_deployment_controller",
         component="deployment-controller",
+        service_account="deployment-controller",
     ),
     Descriptor(
         name="replicaset-controller",
@@ -55,8 +58,64 @@ DESCRIPTORS: Final = (
         init="controller_manager.controllers.replicaset.controller:"
         "init_replicaset_controller",
         component="replicaset-controller",
+        service_account="replicaset-controller",
     ),
 )
+
+
+_ABSENT: Final = {
+    "bootstrap-signer-controller": "bootstrapsigner",
+    "certificatesigningrequest-approving-controller": "csrapproving",
+    "certificatesigningrequest-cleaner-controller": "csrcleaner",
+    "certificatesigningrequest-signing-controller": "csrsigning",
+    "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
+    "clusterrole-aggregation-controller": "clusterrole-aggregation",
+    "cronjob-controller": "cronjob",
+    "daemonset-controller": "daemonset",
+    "device-taint-eviction-controller": "",
+    "disruption-controller": "disruption",
+    "endpoints-controller": "endpoint",
+    "endpointslice-controller": "endpointslice",
+    "endpointslice-mirroring-controller": "endpointslicemirroring",
+    "ephemeral-volume-controller": "ephemeral-volume",
+    "garbage-collector-controller": "garbagecollector",
+    "horizontal-pod-autoscaler-controller": "horizontalpodautoscaling",
+    "job-controller": "job",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",  # noqa: E501
+    "legacy-serviceaccount-token-cleaner-controller": "legacy-service-account-token-cleaner",
+    "namespace-controller": "namespace",
+    "node-ipam-controller": "nodeipam",
+    "node-lifecycle-controller": "nodelifecycle",
+    "node-route-controller": "route",
+    "persistentvolume-attach-detach-controller": "attachdetach",
+    "persistentvolume-binder-controller": "persistentvolume-binder",
+    "persistentvolume-expander-controller": "persistentvolume-expander",
+    "persistentvolume-protection-controller": "pv-protection",
+    "persistentvolumeclaim-protection-controller": "pvc-protection",
+    "pod-garbage-collector-controller": "podgc",
+    "podcertificaterequest-cleaner-controller": "",
+    "podgroup-protection-controller": "",
+    "replicationcontroller-controller": "replicationcontroller",
+    "resourceclaim-controller": "resource-claim-controller",
+    "resourcepoolstatusrequest-controller": "",
+    "resourcequota-controller": "resourcequota",
+    "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+    "selinux-warning-controller": "",
+    "service-cidr-controller": "",
+    "service-lb-controller": "service",
+    "serviceaccount-controller": "serviceaccount",
+    "serviceaccount-token-controller": "serviceaccount-token",
+    "statefulset-controller": "statefulset",
+    "storage-version-migrator-controller": "svm",
+    "storageversion-garbage-collector-controller": "storage-version-gc",
+    "taint-eviction-controller": "",
+    "token-cleaner-controller": "tokencleaner",
+    "ttl-after-finished-controller": "ttl-after-finished",
+    "ttl-controller": "ttl",
+    "validatingadmissionpolicy-status-controller": "",
+    "volumeattributesclass-protection-controller": "",
+}
+"""The other controllers of kube-controller-manager 1.36 and their aliases."""
 
 
 class UnknownControllerError(ValueError):
@@ -70,24 +129,37 @@ def known_names(descriptors: Sequence[Descriptor] = DESCRIPTORS) -> list[str]:
 
 def check_selection(
     selection: Iterable[str], descriptors: Sequence[Descriptor] = DESCRIPTORS
-) -> list[str]:
-    """Return one line for each entry of ``--controllers`` that names nothing."""
-    names = {
+) -> tuple[list[str], list[str]]:
+    """Return problems and warnings about the entries of ``--controllers``.
+
+    A name that no controller has is a problem. One that kube-controller-manager
+    has and this build has not is worth a warning, unless it is switched off.
+    """
+    here = {
         name: descriptor.name
         for descriptor in descriptors
         for name in (descriptor.name, *descriptor.aliases)
     }
-    problems = []
+    elsewhere = {alias or name: name for name, alias in _ABSENT.items()}
+    elsewhere |= {name: name for name in _ABSENT}
+    problems: list[str] = []
+    warnings: list[str] = []
     for entry in selection:
         name = entry.removeprefix("-")
-        if name == "*" or name in names:
+        if name == "*" or name in here:
             continue
-        close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.5)
+        if name in elsewhere:
+            if not entry.startswith("-"):
+                warnings.append(f"{name} is not in this build, it is not run")
+            continue
+        close = difflib.get_close_matches(
+            name, sorted({**here, **elsewhere}), n=3, cutoff=0.5
+        )
         # An alias may be what was meant, but the name is what to write.
-        meant = dict.fromkeys(names[each] for each in close)
+        meant = dict.fromkeys(here.get(each) or elsewhere[each] for each in close)
         hint = ", ".join(meant or known_names(descriptors))
         problems.append(f'"{name}" is not in the list of known controllers: try {hint}')
-    return problems
+    return problems, warnings
 
 
 def select(
@@ -100,7 +172,8 @@ def select(
     Raises UnknownControllerError for other words.
     """
     entries = tuple(selection)
-    if problems := check_selection(entries, descriptors):
+    problems, _ = check_selection(entries, descriptors)
+    if problems:
         raise UnknownControllerError("; ".join(problems))
     return [each for each in descriptors if _is_enabled(each, entries)]
 

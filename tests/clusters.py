@@ -7,8 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from prometheus_client import CollectorRegistry
+
 from controller_manager.app import ControllerManager
 from controller_manager.client.client import Client
+from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.clock import Clock, LoopClock
@@ -16,10 +19,13 @@ from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.nodes import Nodes
 from controller_manager.observability.logs import Logger, silent_logger
-from controller_manager.options import (
+from controller_manager.observability.metrics import InformerCollectors, InformerMetrics
+from controller_manager.options.config import (
     ClientConfig,
     Config,
     GenericConfig,
+    LeaderElectionConfig,
+    RateLimit,
     ServingConfig,
 )
 
@@ -27,11 +33,19 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TOKEN = "test"
 
 
+def informer_metrics() -> InformerMetrics:
+    """Return hooks that nobody scrapes."""
+    return InformerCollectors(CollectorRegistry(), "test").informer("", "v1", "pods")
+
+
 def make_config(**generic: object) -> Config:
     """Return a config without limits, for one manager that serves nothing."""
     return Config(
-        client=ClientConfig(qps=0),
-        generic=replace(GenericConfig(leader_elect=False), **generic),  # type: ignore[arg-type]
+        client=ClientConfig(limit=RateLimit(qps=0)),
+        generic=replace(
+            GenericConfig(leader_election=LeaderElectionConfig(leader_elect=False)),
+            **generic,  # type: ignore[arg-type]
+        ),
         serving=ServingConfig(port=0),
     )
 
@@ -75,18 +89,22 @@ class RecordingTransport:
 class Cluster:
     """An API server in memory, with a namespace to work in."""
 
-    def __init__(self, seed: int = 1, history: int | None = None) -> None:
+    def __init__(
+        self, seed: int = 1, history: int | None = None, *, rbac: bool = False
+    ) -> None:
         self.clock: Clock = LoopClock(EPOCH)
         self.rng = random.Random(seed)
         self.server = APIServer(
             clock=self.clock,
             rng=self.rng,
-            users={TOKEN: User("admin")},
+            users={TOKEN: User("admin", groups=("system:masters",))},
             history=history,
+            rbac=rbac,
         )
         self.transport = InMemoryTransport(self.server, TOKEN)
         self.client = Client(self.transport, self.clock)
         self.add_namespace("default")
+        self.add_namespace("kube-system")
 
     def add_namespace(self, name: str) -> None:
         """Create a namespace."""
@@ -116,14 +134,18 @@ class Cluster:
         """Run a manager while entered; yields what it writes."""
         recording = RecordingTransport(transport or self.transport)
         async with run_manager(
-            recording, self.clock, self.rng, config or make_config(), logger
+            Connections(recording),
+            self.clock,
+            self.rng,
+            config or make_config(),
+            logger,
         ):
             yield recording
 
 
 @asynccontextmanager
 async def run_manager(
-    transport: Transport,
+    connections: Connections,
     clock: Clock,
     rng: random.Random,
     config: Config,
@@ -131,7 +153,11 @@ async def run_manager(
 ) -> AsyncGenerator[ControllerManager, None]:
     """Run a manager while entered, its caches synced."""
     manager = ControllerManager(
-        config, transport, clock=clock, rng=rng, logger=logger or silent_logger()
+        config,
+        connections,
+        clock=clock,
+        rng=rng,
+        logger=logger or silent_logger(),
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncGenerator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -39,6 +40,17 @@ def _thaw() -> Iterator[None]:
     """Undo the manager's gc.freeze, so that tests do not pile up garbage."""
     yield
     gc.unfreeze()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _whole_microseconds() -> None:
+    """Have timers that are less than a microsecond apart fire together.
+
+    Virtual time moves in microseconds; a loop whose next timer is nearer than
+    that would turn for ever without getting there.
+    """
+    loop: Any = asyncio.get_running_loop()
+    loop._clock_resolution = max(loop._clock_resolution, 2e-6)
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from controller_manager.cli import make_command
+from controller_manager.cli.command import make_command
 
 ROOT = Path(__file__).parents[1]
 

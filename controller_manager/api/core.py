@@ -113,3 +113,28 @@ class Event(APIStruct, frozen=True):
     event_time: str | None = None
     reporting_component: str = ""
     reporting_instance: str = ""
+
+
+class Namespace(APIStruct, frozen=True):
+    """A namespace, as far as it is created here."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ServiceAccount(APIStruct, frozen=True):
+    """A service account, as far as it is created here."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ConfigMap(APIStruct, frozen=True):
+    """A config map, as far as it is read here."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    data: dict[str, str] | None = None

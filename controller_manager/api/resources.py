@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from controller_manager.api.apps import Deployment, ReplicaSet
-from controller_manager.api.core import Event, Pod
+from controller_manager.api.authentication import SubjectAccessReview, TokenReview
+from controller_manager.api.coordination import Lease
+from controller_manager.api.core import (
+    ConfigMap,
+    Event,
+    Namespace,
+    Pod,
+    ServiceAccount,
+)
 from controller_manager.api.meta import KubeObject
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
@@ -51,4 +59,32 @@ DEPLOYMENTS: Resource[Deployment] = Resource(
 )
 REPLICASETS: Resource[ReplicaSet] = Resource(
     "apps", "v1", "replicasets", "ReplicaSet", ReplicaSet
+)
+NAMESPACES: Resource[Namespace] = Resource(
+    "", "v1", "namespaces", "Namespace", Namespace, namespaced=False
+)
+SERVICE_ACCOUNTS: Resource[ServiceAccount] = Resource(
+    "", "v1", "serviceaccounts", "ServiceAccount", ServiceAccount
+)
+CONFIG_MAPS: Resource[ConfigMap] = Resource(
+    "", "v1", "configmaps", "ConfigMap", ConfigMap
+)
+LEASES: Resource[Lease] = Resource(
+    "coordination.k8s.io", "v1", "leases", "Lease", Lease
+)
+TOKEN_REVIEWS: Resource[TokenReview] = Resource(
+    "authentication.k8s.io",
+    "v1",
+    "tokenreviews",
+    "TokenReview",
+    TokenReview,
+    namespaced=False,
+)
+SUBJECT_ACCESS_REVIEWS: Resource[SubjectAccessReview] = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "subjectaccessreviews",
+    "SubjectAccessReview",
+    SubjectAccessReview,
+    namespaced=False,
 )

@@ -20,8 +20,10 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Query, Request, Response, Transport
+from controller_manager.client.warning_headers import WarningHeaders
 from controller_manager.client.watch import EventDecoder, WatchEvent, lines_of
 from controller_manager.clock import Clock
+from controller_manager.observability.logs import silent_logger
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 DecodedT = TypeVar("DecodedT")
@@ -202,8 +204,10 @@ class Client:
         clock: Clock,
         limiter: RequestLimiter | None = None,
         metrics: RequestMetrics | None = None,
+        warnings: WarningHeaders | None = None,
     ) -> None:
         """Take the transport; without a limiter nothing is limited."""
+        self._warnings = warnings or WarningHeaders(silent_logger())
         self._transport = transport
         self._clock = clock
         self._limiter = limiter or RequestLimiter(0, 0, clock)
@@ -322,6 +326,23 @@ class Client:
         answer = await self._call(Request("POST", path, headers=_JSON, body=body))
         return self._decode(resource.type, answer)
 
+    async def create_subresource(
+        self,
+        resource: AnyResource,
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: DecodedT,
+    ) -> DecodedT:
+        """Post `body` to a subresource; return the answer, of the same type."""
+        request = Request(
+            "POST",
+            resource.path(namespace, name, subresource),
+            headers=_JSON,
+            body=msgspec.json.encode(body),
+        )
+        return self._decode(type(body), await self._call(request))
+
     async def update(
         self, resource: Resource[ObjectT], obj: ObjectT, subresource: str = ""
     ) -> ObjectT:
@@ -428,6 +449,8 @@ class Client:
         try:
             answer = await self._transport.request(request)
             code, received = str(answer.status), len(answer.body)
+            if warning := answer.headers.get("warning"):
+                self._warnings.seen(warning)
             return answer
         finally:
             self._metrics.observe_request(

@@ -1,31 +1,277 @@
 """Where the API server is, and as whom to talk to it.
 
-A kubeconfig is read here; what needs a program to be run (exec plugins,
-auth-provider) is left to kubernetes_asyncio, which is imported only then:
-its package costs 38 MB and most of a second.
+What can change while the daemon runs is followed: token files, certificate
+files, exec plugins. kubernetes_asyncio is imported for legacy auth-providers
+only: its package costs 38 MB and most of a second.
 """
 
 import base64
-import binascii
 import os
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from typing import Any, Final, Protocol
+from urllib import request as urllib_request
+from urllib.parse import quote, urlsplit
 
-import yaml
-
+from controller_manager.client.exec_plugin import ExecCredential, ExecPlugin
+from controller_manager.client.kubeconfig import (
+    ConfigError,
+    Context,
+    material,
+    read_kubeconfig,
+)
 from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger, silent_logger
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN_LIFETIME: Final = 60.0
 """Seconds after which a token file is read again, as client-go does."""
 
+_TLS_CHECK: Final = 10.0
+"""Seconds after which certificate files are looked at again."""
 
-class ConfigError(Exception):
-    """A kubeconfig that cannot be used; the message names culprit and mend."""
+Headers = Sequence[tuple[str, str]]
+Material = bytes | Path
+
+
+class TokenSource(Protocol):
+    """Where the value of the Authorization header comes from."""
+
+    async def authorization(self) -> str:
+        """Return the header's value, empty for none; raises ConfigError."""
+
+    async def refresh(self) -> bool:
+        """React to a 401; tell whether the next value may be another."""
+
+    async def close(self) -> None:
+        """Stop what goes on in the background."""
+
+
+class Fixed:
+    """A value that never changes: a token, a password, or none."""
+
+    def __init__(self, value: str = "") -> None:
+        """Take the header's value."""
+        self._value = value
+
+    async def authorization(self) -> str:
+        """Return the value."""
+        return self._value
+
+    async def refresh(self) -> bool:
+        """There is nothing else to present."""
+        return False
+
+    async def close(self) -> None:
+        """Nothing goes on."""
+
+
+class TokenFile:
+    """A token in a file, which the kubelet renews; read every minute."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Take the path; it is first read when it is first needed."""
+        self._path = path
+        self._clock = clock
+        self._token = ""
+        self._read_at = float("-inf")
+
+    async def authorization(self) -> str:
+        """Return the token; a file that vanished leaves the last one in use."""
+        if self._clock.monotonic() - self._read_at >= _TOKEN_LIFETIME:
+            self._read()
+        return f"Bearer {self._token}"
+
+    async def refresh(self) -> bool:
+        """Read the file again at once."""
+        before = self._token
+        self._read()
+        return self._token != before
+
+    async def close(self) -> None:
+        """Nothing goes on."""
+
+    def _read(self) -> None:
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            if not self._token:
+                why = getattr(error, "strerror", None) or "not UTF-8 text"
+                msg = f"token file {self._path}: {why}"
+                raise ConfigError(msg) from error
+            return  # a token that was good a minute ago is better than none
+        self._token = _sendable(token, f"token file {self._path}")
+        self._read_at = self._clock.monotonic()
+
+
+class PluginToken:
+    """The token of an exec plugin."""
+
+    def __init__(self, plugin: ExecPlugin) -> None:
+        """Take the plugin."""
+        self._plugin = plugin
+        self._presented: ExecCredential | None = None
+
+    async def authorization(self) -> str:
+        """Return the token, if the plugin gives one, not only a certificate."""
+        self._presented = await self._plugin.credential()
+        token = self._presented.token
+        return f"Bearer {_sendable(token, 'exec')}" if token else ""
+
+    async def refresh(self) -> bool:
+        """Run the plugin again."""
+        return await self._plugin.refresh(self._presented)
+
+    async def close(self) -> None:
+        """Give up a renewal that is under way."""
+        await self._plugin.close()
+
+
+class AuthProvider:
+    """The legacy auth-provider (gcp, oidc), left to kubernetes_asyncio."""
+
+    def __init__(self, context: Context) -> None:
+        """Take the context whose user has an auth-provider."""
+        self._context = context
+        self._loader: Any = None
+
+    async def authorization(self) -> str:
+        """Return the header's value; kubernetes_asyncio renews it by expiry."""
+        from kubernetes_asyncio.config.kube_config import (  # noqa: PLC0415 - 38 MB
+            KubeConfigLoader,
+        )
+
+        if self._loader is None:
+            self._loader = KubeConfigLoader(
+                config_dict=dict(self._context.config),
+                active_context=self._context.name,
+                config_base_path=str(self._context.base),
+            )
+        try:
+            await self._loader._load_authentication()  # noqa: SLF001 - its only entry
+        except Exception as error:
+            msg = f"{self._context.where}: the auth-provider failed: {error}"
+            raise ConfigError(msg) from error
+        token = getattr(self._loader, "token", None)
+        if not token:
+            msg = f"{self._context.where}: the auth-provider returned no token"
+            raise ConfigError(msg)
+        return str(token)
+
+    async def refresh(self) -> bool:
+        """Ask the provider anew."""
+        self._loader = None
+        return True
+
+    async def close(self) -> None:
+        """Nothing goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TLSMaterial:
+    """PEM data, or the files that hold it, to connect with."""
+
+    where: str = "kubeconfig"
+    authority: Material | None = None
+    certificate: Material | None = None
+    key: Material | None = None
+    verify: bool = True
+
+
+@dataclass(slots=True)
+class _TLS:
+    """Makes the TLS settings, anew when a file changed."""
+
+    material: TLSMaterial
+    clock: Clock
+    logger: Logger
+    context: ssl.SSLContext | None = None
+    contents: tuple[bytes | None, ...] = ()
+    checked_at: float = field(default=float("-inf"))
+
+    def current(self, plugin: ExecCredential | None) -> ssl.SSLContext:
+        now = self.clock.monotonic()
+        if self.context is None or now - self.checked_at >= _TLS_CHECK or plugin:
+            self.checked_at = now
+            self.check(plugin)
+        assert self.context is not None  # noqa: S101 - check raises else
+        return self.context
+
+    def check(self, plugin: ExecCredential | None = None) -> bool:
+        """Look at the files; tell whether the settings are new."""
+        try:
+            contents = self._read(plugin)
+            if self.context is not None and contents == self.contents:
+                return False
+            context = self._made(*contents)
+        except ConfigError as error:
+            if self.context is None:
+                raise
+            # Half of a rotation, most likely: the rest will come.
+            self.logger.warning("New certificates are not usable", err=str(error))
+            return False
+        self.context, self.contents = context, contents
+        return True
+
+    def _read(self, plugin: ExecCredential | None) -> tuple[bytes | None, ...]:
+        given = (
+            ("certificate-authority", self.material.authority),
+            ("client-certificate", self.material.certificate),
+            ("client-key", self.material.key),
+        )
+        contents: list[bytes | None] = []
+        for name, source in given:
+            try:
+                contents.append(
+                    source.read_bytes() if isinstance(source, Path) else source
+                )
+            except OSError as error:
+                msg = (
+                    f"{self.material.where}: {name} {error.filename}: {error.strerror}"
+                )
+                raise ConfigError(msg) from error
+        if plugin is not None and plugin.certificate:
+            contents[1:] = [plugin.certificate, plugin.key]
+        return tuple(contents)
+
+    def _made(
+        self, authority: bytes | None, certificate: bytes | None, key: bytes | None
+    ) -> ssl.SSLContext:
+        name = "certificate-authority"
+        try:
+            context = ssl.create_default_context(
+                cadata=authority.decode("ascii") if authority else None
+            )
+            if not self.material.verify:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            if certificate and key:
+                name = "client-certificate or client-key"
+                load_certificate(context, certificate, key)
+        except (ssl.SSLError, ValueError) as error:
+            msg = (
+                f"{self.material.where}: {name} cannot be used: "
+                f"it must be PEM ({tls_reason(error)})"
+            )
+            raise ConfigError(msg) from error
+        return context
+
+
+def tls_reason(error: BaseException) -> str:
+    """Return what the TLS library has against a certificate or key."""
+    return str(getattr(error, "reason", None) or error)
+
+
+def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Present a certificate; raises ssl.SSLError if it cannot be used."""
+    # The ssl module takes certificates from files only.
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        context.load_cert_chain(file.name)
 
 
 class Credentials:
@@ -36,83 +282,101 @@ class Credentials:
         server: str,
         *,
         clock: Clock,
+        tls: TLSMaterial | None = None,
         ca_data: bytes | None = None,
-        client_certificate: bytes | None = None,
-        client_key: bytes | None = None,
-        verify: bool = True,
         token: str = "",
-        token_file: Path | None = None,
-        basic: str = "",
-        plugin: "Plugin | None" = None,
+        source: TokenSource | None = None,
+        plugin: ExecPlugin | None = None,
         proxy: str | None = None,
         tls_server_name: str | None = None,
+        impersonation: Headers = (),
+        logger: Logger | None = None,
     ) -> None:
-        """Take the server's URL; certificates and keys are PEM bytes.
+        """Take the server's URL, TLS material, and a token or its source.
 
-        Raises ConfigError for a URL or token that cannot be used.
+        Raises ConfigError for what cannot be used.
         """
         _check_server(server)
-        if not token.isprintable():
-            msg = "kubeconfig: the token contains characters that cannot be sent"
-            raise ConfigError(msg)
         self.server = server
-        self.proxy = proxy
+        self.proxy = _checked_proxy(proxy) or _environment_proxy(server)
         self.tls_server_name = tls_server_name
         self._clock = clock
-        self._ca_data = ca_data
-        self._client_certificate = client_certificate
-        self._client_key = client_key
-        self._verify = verify
-        self._token = token
-        self._token_file = token_file
-        self._token_read_at = float("-inf")
-        self._basic = basic
+        self._logger = logger or silent_logger()
+        self._material = tls or TLSMaterial(authority=ca_data)
+        self._tls = _TLS(self._material, clock, self._logger)
         self._plugin = plugin
+        if source is None and plugin is not None:
+            source = PluginToken(plugin)
+        bearer = f"Bearer {_sendable(token, 'kubeconfig')}" if token else ""
+        self._source = source or Fixed(bearer)
+        self._impersonation = tuple(impersonation)
+        if self._is_https:
+            self._tls.check()
 
-    def ssl_context(self) -> ssl.SSLContext | bool:
-        """Return the TLS settings; raises ConfigError if they are unusable."""
-        if urlsplit(self.server).scheme != "https":
+    @property
+    def _is_https(self) -> bool:
+        return urlsplit(self.server).scheme == "https"
+
+    @property
+    def authority(self) -> bytes | None:
+        """The PEM of the CA that the server's certificate is checked against."""
+        source = self._material.authority
+        return source.read_bytes() if isinstance(source, Path) else source
+
+    def anonymous(self) -> "Credentials":
+        """Return the way to the same server without any identity.
+
+        A client certificate would count for more than the token of a service
+        account that is sent beside it.
+        """
+        material = TLSMaterial(
+            self._material.where,
+            authority=self._material.authority,
+            verify=self._material.verify,
+        )
+        return Credentials(
+            self.server,
+            clock=self._clock,
+            tls=material,
+            proxy=self.proxy,
+            tls_server_name=self.tls_server_name,
+            logger=self._logger,
+        )
+
+    async def ssl_context(self) -> ssl.SSLContext | bool:
+        """Return the TLS settings, made anew when a file or plugin changed."""
+        if not self._is_https:
             return True
-        context = ssl.create_default_context()
-        try:
-            if self._ca_data:
-                field = "certificate-authority"
-                context = ssl.create_default_context(cadata=self._ca_data.decode())
-            if not self._verify:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            if self._client_certificate and self._client_key:
-                field = "client-certificate or client-key"
-                _load_client_certificate(
-                    context, self._client_certificate, self._client_key
-                )
-        except (ssl.SSLError, ValueError) as error:
-            msg = f"kubeconfig: {field} cannot be used: it must be PEM ({error})"
-            raise ConfigError(msg) from error
-        return context
+        credential = await self._plugin.credential() if self._plugin else None
+        return self._tls.current(credential)
 
-    async def headers(self) -> Mapping[str, str]:
-        """Return the Authorization header, refreshed if need be."""
-        if self._plugin is not None:
-            return {"Authorization": await self._plugin.authorization()}
-        if self._token_file is not None:
-            self._read_token_file(self._token_file)
-        if self._token:
-            return {"Authorization": f"Bearer {self._token}"}
-        return {"Authorization": f"Basic {self._basic}"} if self._basic else {}
+    async def headers(self) -> Headers:
+        """Return what to send of the identity; raises ConfigError."""
+        authorization = await self._source.authorization()
+        if not authorization:
+            return self._impersonation
+        return (("Authorization", authorization), *self._impersonation)
 
-    def _read_token_file(self, path: Path) -> None:
-        now = self._clock.monotonic()
-        if now - self._token_read_at < _TOKEN_LIFETIME:
-            return
-        try:
-            self._token = path.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            if not self._token:
-                msg = f"token file {path}: {error.strerror}"
-                raise ConfigError(msg) from error
-            return  # a token that was good a minute ago is better than none
-        self._token_read_at = now
+    async def refresh(self) -> bool:
+        """React to a 401: read files and run plugins at once.
+
+        Tells whether something changed, so that another try makes sense.
+        """
+        other_token = await self._source.refresh()
+        follows_files = self._is_https and self._plugin is None
+        other_certificate = follows_files and self._tls.check()
+        return other_token or other_certificate
+
+    async def close(self) -> None:
+        """Stop what goes on in the background."""
+        await self._source.close()
+
+
+def _sendable(token: str, where: str) -> str:
+    if not token.isprintable():
+        msg = f"{where}: the token contains characters that cannot be sent"
+        raise ConfigError(msg)
+    return token
 
 
 def _check_server(server: str) -> None:
@@ -127,97 +391,73 @@ def _check_server(server: str) -> None:
         raise ConfigError(msg)
 
 
-class Plugin:
-    """A user whose token comes from a program (exec) or an auth-provider."""
-
-    def __init__(
-        self, config: Mapping[str, Any], context: str, base: Path, *, is_exec: bool
-    ) -> None:
-        """Take the merged kubeconfig, the context and the paths' base."""
-        self._is_exec = is_exec
-        self._config = config
-        self._context = context
-        self._base = base
-        self._loader: Any = None
-        self._lasting = ""
-
-    async def authorization(self) -> str:
-        """Return the header's value; kubernetes_asyncio renews it by expiry.
-
-        Credentials that do not say when they expire are kept.
-        """
-        if self._lasting:
-            return self._lasting
-        from kubernetes_asyncio.config.kube_config import (  # noqa: PLC0415 - 38 MB
-            KubeConfigLoader,
-        )
-
-        if self._loader is None:
-            self._loader = KubeConfigLoader(
-                config_dict=self._config,
-                active_context=self._context,
-                config_base_path=str(self._base),
-            )
-        try:
-            await self._loader._load_authentication()  # noqa: SLF001 - its only entry
-        except Exception as error:
-            msg = f"kubeconfig: the credential plugin failed: {error}"
-            raise ConfigError(msg) from error
-        token = getattr(self._loader, "token", None)
-        if not token:
-            msg = "kubeconfig: the credential plugin returned no token"
-            raise ConfigError(msg)
-        if not hasattr(self._loader, "exec_plugin_expiry") and self._is_exec:
-            self._lasting = str(token)
-        return str(token)
+def _checked_proxy(proxy: str | None) -> str | None:
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        msg = f"proxy-url {proxy!r}: only http:// and https:// proxies are supported"
+        raise ConfigError(msg)
+    return proxy
 
 
-def _load_client_certificate(
-    context: ssl.SSLContext, certificate: bytes, key: bytes
-) -> None:
-    # The ssl module takes client certificates from files only.
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(certificate + b"\n" + key)
-        file.flush()
-        context.load_cert_chain(file.name)
+def _environment_proxy(server: str) -> str | None:
+    """Return the proxy of $HTTPS_PROXY and its like, looked up once."""
+    parts = urlsplit(server)
+    found = urllib_request.getproxies().get(parts.scheme)
+    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if not found or local or urllib_request.proxy_bypass(parts.hostname or ""):
+        return None
+    return _checked_proxy(found if "://" in found else f"http://{found}")
 
 
-def load_credentials(kubeconfig: str, master: str, clock: Clock) -> Credentials:
+def load_credentials(
+    kubeconfig: str, master: str, clock: Clock, logger: Logger | None = None
+) -> Credentials:
     """Return the credentials that ``--kubeconfig`` and ``--master`` name.
 
     Without both, the pod's service account is used (in-cluster). `master`
     overrides the server of the kubeconfig. Raises ConfigError.
     """
     if kubeconfig:
-        return from_kubeconfig(kubeconfig, master, clock)
+        return from_kubeconfig(kubeconfig, master, clock, logger=logger)
     if master:
-        return Credentials(_with_scheme(master), clock=clock)
-    return in_cluster(clock)
+        return Credentials(_with_scheme(master), clock=clock, logger=logger)
+    return in_cluster(clock, logger=logger)
 
 
-def in_cluster(clock: Clock, directory: Path = SERVICE_ACCOUNT) -> Credentials:
-    """Return the credentials of the pod that this process runs in."""
+def is_in_cluster(directory: Path = SERVICE_ACCOUNT) -> bool:
+    """Tell whether this process runs in a pod with a service account."""
     host = os.environ.get("KUBERNETES_SERVICE_HOST")
-    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    token_file = directory / "token"
-    if not host or not token_file.exists():
+    return bool(host) and (directory / "token").exists()
+
+
+def in_cluster(
+    clock: Clock, directory: Path = SERVICE_ACCOUNT, logger: Logger | None = None
+) -> Credentials:
+    """Return the credentials of the pod that this process runs in.
+
+    Token and CA are read again when the kubelet renews them.
+    """
+    if not is_in_cluster(directory):
         msg = (
             "no API server is configured: give --kubeconfig PATH or --master URL, "
             "or run in a pod with a service account"
         )
         raise ConfigError(msg)
+    host = os.environ["KUBERNETES_SERVICE_HOST"]
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     if ":" in host:
         host = f"[{host}]"
+    authority = directory / "ca.crt"
     try:
-        authority = (directory / "ca.crt").read_bytes()
+        authority.read_bytes()
     except OSError as error:
-        msg = f"service account: {directory / 'ca.crt'}: {error.strerror}"
+        msg = f"service account: {authority}: {error.strerror}"
         raise ConfigError(msg) from error
     return Credentials(
         f"https://{host}:{port}",
         clock=clock,
-        ca_data=authority,
-        token_file=token_file,
+        tls=TLSMaterial("service account", authority=authority),
+        source=TokenFile(directory / "token", clock),
+        logger=logger,
     )
 
 
@@ -226,154 +466,79 @@ def _with_scheme(master: str) -> str:
 
 
 def from_kubeconfig(
-    paths: str, master: str, clock: Clock, context: str | None = None
+    paths: str,
+    master: str,
+    clock: Clock,
+    context: str | None = None,
+    logger: Logger | None = None,
 ) -> Credentials:
     """Return the credentials of a kubeconfig's current (or given) context.
 
-    `paths` may name several files, separated as in ``$KUBECONFIG``; the first
-    to name a thing wins.
+    Raises ConfigError.
     """
-    config, base = _merge(paths)
-    where = f"kubeconfig {paths}"
-    name = context or config.get("current-context") or ""
-    if not name:
-        msg = f"{where}: no current-context is set; set one of: {_names(config)}"
-        raise ConfigError(msg)
-    chosen = _named(config, "contexts", "context", name, where)
-    cluster = _named(config, "clusters", "cluster", chosen.get("cluster"), where)
-    user: Mapping[str, Any] = {}
-    if chosen.get("user"):
-        user = _named(config, "users", "user", chosen["user"], where)
+    chosen = read_kubeconfig(paths, context)
+    where, cluster, user = chosen.where, chosen.cluster, chosen.user
+    logger = logger or silent_logger()
     server = _with_scheme(master) if master else str(cluster.get("server") or "")
     if not server:
-        msg = f"{where}: cluster {chosen.get('cluster')!r} names no server"
+        msg = f"{where}: the cluster of context {chosen.name!r} names no server"
         raise ConfigError(msg)
     plugin = None
-    if "exec" in user or "auth-provider" in user:
-        plugin = Plugin(config, name, base, is_exec="exec" in user)
-    token_file = user.get("tokenFile")
-    basic = ""
-    if "username" in user and "password" in user:
-        pair = f"{user['username']}:{user['password']}"
-        basic = base64.b64encode(pair.encode()).decode()
+    if "exec" in user:
+        plugin = ExecPlugin(
+            user["exec"] or {},
+            cluster,
+            where,
+            clock=clock,
+            logger=logger,
+            directory=chosen.base,
+        )
     return Credentials(
         server,
         clock=clock,
-        ca_data=_data(cluster, "certificate-authority", base, where),
-        client_certificate=_data(user, "client-certificate", base, where),
-        client_key=_data(user, "client-key", base, where),
-        verify=not cluster.get("insecure-skip-tls-verify"),
-        token=str(user.get("token") or ""),
-        token_file=base / str(token_file) if token_file else None,
-        basic=basic,
+        tls=TLSMaterial(
+            where,
+            authority=material(cluster, "certificate-authority", where),
+            certificate=material(user, "client-certificate", where),
+            key=material(user, "client-key", where),
+            verify=not cluster.get("insecure-skip-tls-verify"),
+        ),
+        source=_token_source(chosen, clock),
         plugin=plugin,
         proxy=cluster.get("proxy-url"),
         tls_server_name=cluster.get("tls-server-name"),
+        impersonation=_impersonation(user),
+        logger=logger,
     )
 
 
-def _merge(paths: str) -> tuple[dict[str, Any], Path]:
-    merged: dict[str, Any] = {}
-    base = Path()
-    for number, text in enumerate(filter(None, paths.split(os.pathsep))):
-        path = Path(text).expanduser()
-        document = _read(path)
-        if number == 0:
-            base = path.resolve().parent
-        for key, value in document.items():
-            if key in _SECTIONS and not isinstance(value, list | None):
-                msg = f"kubeconfig {path}: {key} must be a list"
-                raise ConfigError(msg)
-            if isinstance(value, list):
-                merged.setdefault(key, [])
-                known = {entry.get("name") for entry in merged[key]}
-                merged[key] += [
-                    _with_absolute_paths(entry, path.resolve().parent)
-                    for entry in value
-                    if isinstance(entry, dict) and entry.get("name") not in known
-                ]
-            elif value is not None and not merged.get(key):
-                merged[key] = value
-    return merged, base
+def _token_source(context: Context, clock: Clock) -> TokenSource | None:
+    """Return where the token comes from, `None` to leave it to a plugin."""
+    user = context.user
+    if "exec" in user:
+        return None
+    if user.get("auth-provider"):
+        return AuthProvider(context)
+    if user.get("tokenFile"):
+        return TokenFile(Path(str(user["tokenFile"])), clock)
+    if user.get("token"):
+        return Fixed(f"Bearer {_sendable(str(user['token']), context.where)}")
+    if "username" in user and "password" in user:
+        pair = f"{user['username']}:{user['password']}"
+        return Fixed(f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return Fixed()
 
 
-_SECTIONS: Final = ("clusters", "contexts", "users")
-_PATHS: Final = (
-    "certificate-authority",
-    "client-certificate",
-    "client-key",
-    "tokenFile",
-)
-
-
-def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
-    """Return `entry` with its file names resolved against its own file."""
-    return {
-        key: {
-            inner: str(base / value) if inner in _PATHS and value else value
-            for inner, value in body.items()
-        }
-        if isinstance(body, dict)
-        else body
-        for key, body in entry.items()
-    }
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"kubeconfig {path}: {error.strerror}"
-        raise ConfigError(msg) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = getattr(error, "problem", None) or "not UTF-8 text"
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        msg = f"kubeconfig {path}{line}: not valid YAML: {problem}"
-        raise ConfigError(msg) from error
-    if document is None:
-        msg = f"kubeconfig {path}: the file is empty"
-        raise ConfigError(msg)
-    if not isinstance(document, dict):
-        msg = f"kubeconfig {path}: not a kubeconfig: its top level is no mapping"
-        raise ConfigError(msg)
-    return cast("dict[str, Any]", document)
-
-
-def _names(config: Mapping[str, Any]) -> str:
-    contexts = config.get("contexts") or []
-    return ", ".join(str(entry.get("name")) for entry in contexts) or "(none defined)"
-
-
-def _named(
-    config: Mapping[str, Any], section: str, key: str, name: object, where: str
-) -> Mapping[str, Any]:
-    for entry in config.get(section) or []:
-        if entry.get("name") == name:
-            body = entry.get(key)
-            if isinstance(body, dict):
-                return body
-            break
-    else:
-        known = ", ".join(str(entry.get("name")) for entry in config.get(section) or [])
-        msg = f"{where}: there is no {key} {name!r}; there is: {known or '(none)'}"
-        raise ConfigError(msg)
-    msg = f"{where}: {key} {name!r} has no {key!r} mapping"
-    raise ConfigError(msg)
-
-
-def _data(section: Mapping[str, Any], key: str, base: Path, where: str) -> bytes | None:
-    if encoded := section.get(f"{key}-data"):
-        try:
-            return base64.b64decode(str(encoded), validate=True)
-        except binascii.Error as error:
-            msg = f"{where}: {key}-data is not base64: {error}"
-            raise ConfigError(msg) from error
-    if name := section.get(key):
-        path = base / str(name)
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            msg = f"{where}: {key} {path}: {error.strerror}"
-            raise ConfigError(msg) from error
-    return None
+def _impersonation(user: Mapping[str, Any]) -> Headers:
+    headers = [
+        (f"Impersonate-{name}", str(user[key]))
+        for key, name in (("as", "User"), ("as-uid", "Uid"))
+        if user.get(key)
+    ]
+    headers += [
+        ("Impersonate-Group", str(each)) for each in user.get("as-groups") or ()
+    ]
+    for key, values in (user.get("as-user-extra") or {}).items():
+        name = f"Impersonate-Extra-{quote(str(key), safe='')}"
+        headers += [(name, str(each)) for each in values]
+    return headers

@@ -9,13 +9,16 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
+from http import HTTPStatus
 from urllib.parse import quote, urlsplit
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
-from controller_manager.client.credentials import ConfigError, Credentials
+from controller_manager.client.credentials import Credentials
 from controller_manager.client.errors import RequestTimeout, TransportError
+from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.transport import Request, Response, Stream
 
 _CONNECT_TIMEOUT = 10.0
@@ -24,7 +27,11 @@ _READ_BUFFER = 1 << 20
 
 
 class HTTPTransport:
-    """Sends requests to the server that `credentials` name."""
+    """Sends requests to the server that `credentials` name.
+
+    An answer of 401 makes the credentials look at their files and plugins; if
+    that changed something, the request is sent once more.
+    """
 
     def __init__(self, credentials: Credentials, user_agent: str) -> None:
         """Take where to connect and as whom; must be made in a running loop."""
@@ -34,7 +41,6 @@ class HTTPTransport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=_MAX_CONNECTIONS,
-                ssl=credentials.ssl_context(),
                 keepalive_timeout=60,  # below the 90 s after which a server closes
                 socket_factory=_keepalive_socket,
             ),
@@ -77,12 +83,29 @@ class HTTPTransport:
     async def _send(
         self, request: Request, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
+        answer = await self._send_once(request, limits)
+        if answer.status != HTTPStatus.UNAUTHORIZED or "authorization" in (
+            request.headers
+        ):
+            return answer
+        if not await self._credentials.refresh():
+            return answer
+        answer.release()
+        return await self._send_once(request, limits)
+
+    async def _send_once(
+        self, request: Request, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
         try:
-            authorization = await self._credentials.headers()
+            # Bounded too: a plugin may run.
+            async with asyncio.timeout(request.timeout):
+                identity = await self._credentials.headers()
+                tls = await self._credentials.ssl_context()
         except ConfigError as error:
             # A plugin that fails now may work again: no reason to give up.
             raise TransportError(str(error)) from error
-        headers = {**request.headers, **authorization}
+        headers = CIMultiDict(identity)
+        headers.update(request.headers)
         url = self._base + quote(request.path)
         if request.query:
             url += "?" + "&".join(
@@ -95,6 +118,7 @@ class HTTPTransport:
             data=request.body,
             headers=headers,
             timeout=limits,
+            ssl=tls,
             proxy=self._credentials.proxy,
             server_hostname=self._credentials.tls_server_name,
             allow_redirects=False,
@@ -102,6 +126,7 @@ class HTTPTransport:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._credentials.close()
         await self._session.close()
         # aiohttp closes TLS transports in the next turns of the loop.
         await asyncio.sleep(0)
@@ -171,6 +196,7 @@ def _keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
         ("TCP_KEEPIDLE", 30),
         ("TCP_KEEPINTVL", 10),
         ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", 30_000),  # milliseconds that sent data may go unheard
     ):
         if hasattr(socket, option):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

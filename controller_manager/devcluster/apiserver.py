@@ -21,7 +21,9 @@ from controller_manager.devcluster.auth import (
     Tokens,
     User,
     forbid_anonymous,
+    impersonated,
 )
+from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import Catalogue, Kind
 from controller_manager.devcluster.negotiation import (
     Form,
@@ -48,6 +50,7 @@ from controller_manager.devcluster.patch import (
     merge_patch,
     strategic_merge_patch,
 )
+from controller_manager.devcluster.rbac import Attempt, Authorizer
 from controller_manager.devcluster.selection import Selection, parse_selection
 from controller_manager.devcluster.statuses import (
     Refusal,
@@ -96,6 +99,7 @@ class Target:
     name: str
     subresource: str
     query: Mapping[str, str]
+    user: User
 
     @property
     def dry_run(self) -> bool:
@@ -113,41 +117,65 @@ class APIServer:
         rng: random.Random,
         users: Mapping[str, User],
         history: int | None = None,
+        rbac: bool = False,
         logger: Logger | None = None,
     ) -> None:
         """Take time, randomness, and the users by their bearer tokens.
 
-        `history` is how many changes of a resource watches may go back.
+        `history` is how many changes of a resource watches may go back. With
+        `rbac` there are the bootstrap roles, and nobody may do more than the
+        roles allow.
         """
         self.storage = Storage(history) if history is not None else Storage()
         self.catalogue = Catalogue()
-        self.tokens = Tokens(users, rng)
+        self.tokens = Tokens(users, rng, clock, self._account_uid)
+        self.authorizer = Authorizer(self.storage, enforced=rbac)
         self.objects = Objects(self.storage, clock, rng)
         self.address = "127.0.0.1:0"
         self._clock = clock
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
+        if rbac:
+            self._create_bootstrap_roles()
+
+    def _create_bootstrap_roles(self) -> None:
+        for obj in bootstrap_objects():
+            kind = self.catalogue.of(obj["apiVersion"], obj["kind"])
+            assert kind is not None  # noqa: S101 - a row of the catalogue
+            self.objects.create(kind, "", obj)
+
+    def _account_uid(self, namespace: str, name: str) -> str | None:
+        stored = self.storage.collection("serviceaccounts").get((namespace, name))
+        return str(stored.obj["metadata"]["uid"]) if stored is not None else None
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Answer one request; what nobody thought of becomes a 500."""
+        return await self.handle_as(None, request)
+
+    async def handle_as(
+        self, certified: User | None, request: Request
+    ) -> Response | StreamingResponse:
+        """Answer one request of the user of a client certificate, if any."""
         try:
-            return await self._answer(request)
+            return await self._answer(request, certified)
         except Exception as error:
             self._logger.error("Request failed", path=request.path, exc_info=error)
             refusal = Refusal(500, "InternalError", f"Internal error occurred: {error}")
             body = msgspec.json.encode(refusal.status())
             return Response(refusal.code, _JSON_HEADERS, body)
 
-    async def _answer(self, request: Request) -> Response | StreamingResponse:
+    async def _answer(
+        self, request: Request, certified: User | None
+    ) -> Response | StreamingResponse:
         try:
-            user = self.tokens.authenticate(header(request.headers, "authorization"))
+            user = self._user(request, certified)
             if request.path in _PROBES:
                 return Response(200, _TEXT_HEADERS, b"ok")
             if request.path == "/version":
                 return _json(200, discovery.VERSION)
             if user is ANONYMOUS:
                 raise forbid_anonymous(request.path)
-            return await self._route(request)
+            return await self._route(request, user)
         except Refusal as refusal:
             headers = dict(_JSON_HEADERS)
             if refusal.retry_after is not None:
@@ -155,10 +183,28 @@ class APIServer:
             body = msgspec.json.encode(refusal.status())
             return Response(refusal.code, headers, body)
 
+    def _user(self, request: Request, certified: User | None) -> User:
+        """Return who asks: a client certificate counts before a token."""
+        user = certified or self.tokens.authenticate(
+            header(request.headers, "authorization")
+        )
+        other = impersonated(request.headers)
+        if other is None:
+            return user
+        self.authorizer.check(
+            user, Attempt("impersonate", resource="users", name=other.name)
+        )
+        return other
+
     # Routing
 
-    async def _route(self, request: Request) -> Response | StreamingResponse:
+    async def _route(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
         parts = [part for part in request.path.split("/") if part]
+        if len(parts) < 3 or parts[0] == "openapi":
+            attempt = Attempt(request.method.lower(), path=request.path)
+            self.authorizer.check(user, attempt)
         match parts:
             case ["api"]:
                 return _json(200, discovery.api_versions(self.address))
@@ -169,20 +215,21 @@ class APIServer:
             case ["openapi", *rest]:
                 return self._openapi.answer(rest, header(request.headers, "accept"))
             case ["api", version, *rest]:
-                return await self._resource("", version, rest, request)
+                return await self._resource("", version, rest, request, user)
             case ["apis", group, version, *rest]:
-                return await self._resource(group, version, rest, request)
+                return await self._resource(group, version, rest, request, user)
         return Response(404, _TEXT_HEADERS, b"404 page not found\n")
 
     async def _resource(
-        self, group: str, version: str, rest: list[str], request: Request
+        self, group: str, version: str, rest: list[str], request: Request, user: User
     ) -> Response | StreamingResponse:
         if self.catalogue.kinds(group, version) is None:
             return Response(404, _TEXT_HEADERS, b"404 page not found\n")
         if not rest:
             resources = discovery.api_resources(self.catalogue, group, version)
             return _json_or_404(resources)
-        target = self._target(group, version, rest, dict(request.query))
+        target = self._target(group, version, rest, dict(request.query), user)
+        self.authorizer.check(user, _attempt_on(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
         match request.method:
@@ -207,7 +254,12 @@ class APIServer:
         raise method_not_allowed()
 
     def _target(
-        self, group: str, version: str, rest: list[str], query: dict[str, str]
+        self,
+        group: str,
+        version: str,
+        rest: list[str],
+        query: dict[str, str],
+        user: User,
     ) -> Target:
         namespace = ""
         of_namespace = len(rest) == 3 and rest[2] in _SUBRESOURCES_OF_NAMESPACES
@@ -219,7 +271,7 @@ class APIServer:
             raise no_such_resource()
         if kind.namespaced and not namespace and name:
             raise no_such_resource()
-        return Target(kind, namespace, name, subresource, query)
+        return Target(kind, namespace, name, subresource, query, user)
 
     # Reading
 
@@ -417,7 +469,9 @@ class APIServer:
         if target.kind.namespaced and not target.namespace:
             raise method_not_allowed()
         obj, unknown = self._decoded(target, request)
-        answer = reviews.review(target.kind, obj, self.tokens)
+        answer = reviews.review(
+            target.kind, obj, self.tokens, self.authorizer, target.user
+        )
         if answer is not None:
             return _json(201, answer)
         stored = self.objects.create(
@@ -572,6 +626,32 @@ class APIServer:
         page = [stored for _, stored in items]
         metadata = {"resourceVersion": str(self.storage.version)}
         return Response(200, _JSON_HEADERS, _encode_list(target.kind, page, metadata))
+
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+def _attempt_on(target: Target, method: str) -> Attempt:
+    """Return what a request is, as roles speak of it."""
+    if method in ("GET", "HEAD"):
+        verb = "get" if target.name else "list"
+        if target.query.get("watch") in _TRUE:
+            verb = "watch"
+    elif method == "DELETE":
+        verb = "delete" if target.name else "deletecollection"
+    else:
+        verb = _VERBS.get(method, method.lower())
+    namespace = target.namespace
+    if target.kind.plural == "namespaces" and not target.kind.group:
+        namespace = target.name
+    return Attempt(
+        verb,
+        group=target.kind.group,
+        resource=target.kind.plural,
+        subresource=target.subresource,
+        namespace=namespace,
+        name=target.name,
+    )
 
 
 def _json(status: int, body: JSON) -> Response:

@@ -1,66 +1,59 @@
-"""A certificate for the loopback interface, made anew for each cluster."""
+"""Client certificates of a development cluster's own authority."""
 
-import ipaddress
-import ssl
-import tempfile
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from controller_manager.devcluster.auth import AUTHENTICATED, User
+from controller_manager.serving.certificates import Pair
 
 
-@dataclass(frozen=True, slots=True)
-class ServingCertificate:
-    """A self-signed certificate, its own authority, and its key, as PEM."""
-
-    certificate: bytes
-    key: bytes
-
-    def ssl_context(self) -> ssl.SSLContext:
-        """Return the settings to serve with."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # The ssl module takes certificates from files only.
-        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-            file.write(self.certificate + self.key)
-            file.flush()
-            context.load_cert_chain(file.name)
-        return context
-
-
-def make_certificate() -> ServingCertificate:
-    """Return a certificate for 127.0.0.1, ::1 and localhost, valid for a year."""
+def client_certificate(authority: Pair, name: str, *groups: str) -> Pair:
+    """Return a certificate that makes its holder a user, for a year."""
+    issuer = x509.load_pem_x509_certificate(authority.certificate)
+    issuer_key = serialization.load_pem_private_key(authority.key, None)
+    assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)  # noqa: S101 - our own
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "devcluster")])
+    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+    attributes += [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in groups
+    ]
     now = datetime.now(UTC)
+    ends_at = now + timedelta(days=365)
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(x509.Name(attributes))
+        .issuer_name(issuer.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=365))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .not_valid_after(ends_at)
         .add_extension(
-            x509.SubjectAlternativeName(
-                [
-                    x509.DNSName("localhost"),
-                    x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-                    x509.IPAddress(ipaddress.ip_address("::1")),
-                ]
-            ),
-            critical=False,
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )
-        .sign(key, hashes.SHA256())
+        .sign(issuer_key, hashes.SHA256())
     )
-    return ServingCertificate(
+    return Pair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         ),
+        ends_at,
     )
+
+
+def user_of(encoded: bytes) -> User:
+    """Return the user that a certificate (DER) names."""
+    subject = x509.load_der_x509_certificate(encoded).subject
+
+    def values(oid: x509.ObjectIdentifier) -> list[str]:
+        return [str(each.value) for each in subject.get_attributes_for_oid(oid)]
+
+    name = "".join(values(NameOID.COMMON_NAME)[:1])
+    groups = values(NameOID.ORGANIZATION_NAME)
+    return User(name, "", (*groups, AUTHENTICATED))

@@ -5,6 +5,7 @@ import base64
 import os
 import random
 import secrets
+import ssl
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,12 @@ from controller_manager.client.credentials import Credentials
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
-from controller_manager.devcluster.certificates import make_certificate
+from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.certificates import client_certificate
 from controller_manager.devcluster.http_face import HTTPFace
 from controller_manager.devcluster.nodes import Nodes
 from controller_manager.observability.logs import Logger
+from controller_manager.serving.certificates import self_signed
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 ADMIN: Final = User(
@@ -39,6 +42,7 @@ class ClusterOptions:
     nodes: int = 3
     pod_start_delay: float = 1.0
     grace_scale: float = 1.0
+    rbac: bool = False
 
 
 class KubeconfigError(Exception):
@@ -80,17 +84,23 @@ class DevCluster:
         self._options = options
         self._clock = clock
         self._token = secrets.token_urlsafe(32)
-        self._certificate = make_certificate()
+        self._certificate = self_signed(_NAME, ("localhost", "127.0.0.1", "::1"))
         self._stack = AsyncExitStack()
         self.server = APIServer(
             clock=clock,
             rng=random.SystemRandom(),
             users={self._token: ADMIN},
+            rbac=options.rbac,
             logger=logger,
         )
-        self._face = HTTPFace(
-            self.server, options.port, self._certificate.ssl_context()
-        )
+        self._face = HTTPFace(self.server, options.port, self._tls())
+
+    def _tls(self) -> ssl.SSLContext:
+        """Return settings that take client certificates of our own authority."""
+        context = self._certificate.ssl_context()
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self._certificate.certificate.decode())
+        return context
 
     async def __aenter__(self) -> Self:
         """Listen, and start the nodes."""
@@ -151,10 +161,22 @@ class DevCluster:
                     },
                 }
             ],
-            "users": [{"name": "admin", "user": {"token": self._token}}],
-            "contexts": [
-                {"name": _NAME, "context": {"cluster": _NAME, "user": "admin"}}
+            "users": [
+                {"name": "admin", "user": {"token": self._token}},
+                {"name": MANAGER, "user": self._manager()},
             ],
+            "contexts": [
+                {"name": _NAME, "context": {"cluster": _NAME, "user": "admin"}},
+                {"name": MANAGER, "context": {"cluster": _NAME, "user": MANAGER}},
+            ],
+        }
+
+    def _manager(self) -> dict[str, str]:
+        """Return the user that controller managers are, as kubeadm makes it."""
+        pair = client_certificate(self._certificate, MANAGER)
+        return {
+            "client-certificate-data": base64.b64encode(pair.certificate).decode(),
+            "client-key-data": base64.b64encode(pair.key).decode(),
         }
 
     def write_kubeconfig(self, path: Path) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from controller_manager.app import USER_AGENT, ControllerManager
 from controller_manager.client.http import HTTPTransport
+from controller_manager.client.identities import Connections
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import (
     ClusterOptions,
@@ -25,10 +26,13 @@ from controller_manager.devcluster.manifests import (
     read_manifests,
 )
 from controller_manager.observability.logs import Logger
-from controller_manager.options import (
+from controller_manager.options.config import (
+    AuthenticationConfig,
     ClientConfig,
     Config,
     GenericConfig,
+    LeaderElectionConfig,
+    RateLimit,
     ServingConfig,
 )
 
@@ -38,9 +42,10 @@ _UNLIMITED: Final = 0.0
 def embedded_config(secure_port: int) -> Config:
     """Return the config of controllers beside an API server of their own."""
     return Config(
-        client=ClientConfig(qps=_UNLIMITED),
-        generic=GenericConfig(leader_elect=False),
-        serving=ServingConfig(secure_port),
+        client=ClientConfig(limit=RateLimit(qps=_UNLIMITED)),
+        generic=GenericConfig(leader_election=LeaderElectionConfig(leader_elect=False)),
+        serving=ServingConfig(secure_port, bind_address="127.0.0.1"),
+        authentication=AuthenticationConfig(skip_lookup=True),
     )
 
 
@@ -52,7 +57,7 @@ async def _controllers(
     transport = HTTPTransport(cluster.credentials(), USER_AGENT)
     manager = ControllerManager(
         config,
-        transport,
+        Connections(transport, authentication=transport, authorization=transport),
         clock=SystemClock(),
         rng=random.Random(),  # noqa: S311 - jitter and names
         logger=logger,

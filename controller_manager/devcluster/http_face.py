@@ -8,6 +8,8 @@ from aiohttp import web
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.certificates import user_of
 from controller_manager.serving.server import listen
 
 _MAX_BODY = 16 * 1024 * 1024
@@ -47,17 +49,21 @@ class HTTPFace:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        answer = await self._server.handle(
-            Request(
-                request.method,
-                request.path,
-                query=tuple(request.query.items()),
-                headers={
-                    name.lower(): value for name, value in request.headers.items()
-                },
-                body=await request.read() if request.can_read_body else None,
-            )
+        plain = Request(
+            request.method,
+            request.path,
+            query=tuple(request.query.items()),
+            headers={
+                name.lower(): "\n".join(request.headers.getall(name))
+                for name in request.headers
+            },
+            body=await request.read() if request.can_read_body else None,
         )
+        certified = _certified(request)
+        if certified is None:
+            answer = await self._server.handle(plain)
+        else:
+            answer = await self._server.handle_as(certified, plain)
         if isinstance(answer, Response):
             return web.Response(
                 status=answer.status, headers=dict(answer.headers), body=answer.body
@@ -81,3 +87,10 @@ class HTTPFace:
             await answer.close()
         await response.write_eof()
         return response
+
+
+def _certified(request: web.Request) -> User | None:
+    """Return the user of the (verified) client certificate."""
+    connection = request.get_extra_info("ssl_object")
+    encoded = connection.getpeercert(binary_form=True) if connection else None
+    return user_of(encoded) if encoded else None

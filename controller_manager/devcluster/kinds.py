@@ -141,6 +141,17 @@ def _core(kind: str, plural: str, **more: Any) -> Kind:
     )
 
 
+def _rbac(kind: str, *, namespaced: bool) -> Kind:
+    return Kind(
+        "rbac.authorization.k8s.io",
+        "v1",
+        kind,
+        f"{kind.lower()}s",
+        namespaced=namespaced,
+        model=f"V1{kind}",
+    )
+
+
 KINDS: Final = (
     _core("Binding", "bindings", verbs=("create",)),
     _core(
@@ -265,6 +276,20 @@ KINDS: Final = (
         verbs=("create",),
     ),
     Kind("coordination.k8s.io", "v1", "Lease", "leases", model="V1Lease"),
+    Kind(
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        model="V1PodDisruptionBudget",
+        short_names=("pdb",),
+        subresources=(_status("PodDisruptionBudget"),),
+        has_generation=True,
+    ),
+    _rbac("ClusterRole", namespaced=False),
+    _rbac("ClusterRoleBinding", namespaced=False),
+    _rbac("Role", namespaced=True),
+    _rbac("RoleBinding", namespaced=True),
 )
 
 

@@ -5,24 +5,31 @@ from typing import Any, Final
 
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
-from controller_manager.devcluster.auth import AUDIENCE, Tokens
+from controller_manager.devcluster.auth import AUDIENCE, Tokens, User
 from controller_manager.devcluster.kinds import Kind
+from controller_manager.devcluster.rbac import Attempt, Authorizer
 
 JSON = dict[str, Any]
 
 _DEFAULT_LIFETIME: Final = 3600
 
 
-def review(kind: Kind, obj: JSON, tokens: Tokens) -> JSON | None:
+def review(
+    kind: Kind, obj: JSON, tokens: Tokens, authorizer: Authorizer, asking: User
+) -> JSON | None:
     """Return the answer to a review; `None` if `kind` is none."""
+    spec = obj.get("spec", {})
     match kind.kind:
         case "TokenReview":
-            status = _token_status(obj.get("spec", {}).get("token", ""), tokens)
+            status = _token_status(spec.get("token", ""), tokens)
         case "SubjectAccessReview":
-            user = obj.get("spec", {}).get("user", "")
-            status = {"allowed": tokens.is_known(user)}
+            user = User(spec.get("user", ""), "", tuple(spec.get("groups") or ()))
+            allowed = authorizer.allows(user, _attempt(spec))
+            if not authorizer.enforced:
+                allowed = tokens.is_known(user.name)
+            status = {"allowed": allowed}
         case "SelfSubjectAccessReview":
-            status = {"allowed": True}
+            status = {"allowed": authorizer.allows(asking, _attempt(spec))}
         case _:
             return None
     return {
@@ -32,6 +39,20 @@ def review(kind: Kind, obj: JSON, tokens: Tokens) -> JSON | None:
         "spec": obj.get("spec", {}),
         "status": status,
     }
+
+
+def _attempt(spec: JSON) -> Attempt:
+    if path := spec.get("nonResourceAttributes"):
+        return Attempt(path.get("verb", ""), path=path.get("path", ""))
+    wanted = spec.get("resourceAttributes") or {}
+    return Attempt(
+        wanted.get("verb", ""),
+        group=wanted.get("group", ""),
+        resource=wanted.get("resource", ""),
+        subresource=wanted.get("subresource", ""),
+        namespace=wanted.get("namespace", ""),
+        name=wanted.get("name", ""),
+    )
 
 
 def _token_status(token: str, tokens: Tokens) -> JSON:
@@ -47,7 +68,10 @@ def token_request(body: JSON, account: JSON, tokens: Tokens, clock: Clock) -> JS
     now = clock.now()
     spec = body.get("spec", {})
     lifetime = int(spec.get("expirationSeconds") or _DEFAULT_LIFETIME)
-    token = tokens.issue(metadata["namespace"], metadata["name"], metadata["uid"])
+    ends_at = now + timedelta(seconds=lifetime)
+    token = tokens.issue(
+        metadata["namespace"], metadata["name"], metadata["uid"], ends_at
+    )
     return {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
@@ -64,6 +88,6 @@ def token_request(body: JSON, account: JSON, tokens: Tokens, clock: Clock) -> JS
         },
         "status": {
             "token": token,
-            "expirationTimestamp": format_time(now + timedelta(seconds=lifetime)),
+            "expirationTimestamp": format_time(ends_at),
         },
     }

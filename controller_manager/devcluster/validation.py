@@ -63,6 +63,11 @@ _NAME_PART_TEXT: Final = (
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 
+_PATH_NAMED: Final = frozenset(
+    ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+)
+"""Kinds whose names may be anything that fits into a path."""
+
 _MAX_LABEL: Final = 63
 _MAX_SUBDOMAIN: Final = 253
 _MAX_PORT: Final = 65535
@@ -92,8 +97,20 @@ def validate_metadata(kind: str, metadata: JSON) -> list[Cause]:
     return causes + _owners(metadata.get("ownerReferences", []))
 
 
+def _path_segment(name: str) -> list[Cause]:
+    if name in (".", ".."):
+        return [invalid("metadata.name", shown(name), f"may not be '{name}'")]
+    return [
+        invalid("metadata.name", shown(name), f"may not contain '{each}'")
+        for each in "/%"
+        if each in name
+    ]
+
+
 def _name(kind: str, name: str) -> list[Cause]:
     field = "metadata.name"
+    if kind in _PATH_NAMED:
+        return _path_segment(name)
     match kind:
         case "Namespace":
             pattern, longest, text = _LABEL, _MAX_LABEL, _LABEL_TEXT

@@ -2,13 +2,15 @@
 
 import asyncio
 import random
+from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 from controller_manager.api.meta import KubeObject
-from controller_manager.api.resources import Resource
+from controller_manager.api.resources import AnyResource, Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import InformerCollectors
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -24,6 +26,7 @@ class InformerFactory:
         stream_lists: bool = True,
         rng: random.Random,
         logger: Logger,
+        metrics: InformerCollectors,
     ) -> None:
         """Take the client; each informer resyncs after 1 to 2 minimum periods.
 
@@ -31,6 +34,7 @@ class InformerFactory:
         """
         self._stream_lists = stream_lists
         self._client = client
+        self._metrics = metrics
         self._min_resync_period = min_resync_period
         self._rng = rng
         self._logger = logger
@@ -48,6 +52,9 @@ class InformerFactory:
                 resync_period=self._min_resync_period * (1 + self._rng.random()),
                 rng=self._rng,
                 logger=self._logger,
+                metrics=self._metrics.informer(
+                    resource.group, resource.version, resource.plural
+                ),
             )
         return cast("SharedInformer[ObjectT]", self._informers[key])
 
@@ -65,10 +72,14 @@ class InformerFactory:
         for informer in list(self._informers.values()):
             await informer.wait_for_sync()
 
-    def unsynced(self) -> list[str]:
-        """Return which resources are not synced yet."""
-        return [
-            informer.resource.group_resource
+    def synced(self) -> dict[str, bool]:
+        """Return of each resource whether it is synced."""
+        return {
+            informer.resource.group_resource: informer.is_synced
             for informer in self._informers.values()
-            if not informer.is_synced
-        ]
+        }
+
+    def health_problem(self, resources: Iterable[AnyResource]) -> str | None:
+        """Return what is wrong with the informers of `resources`."""
+        problems = (self.informer(each).health_problem() for each in resources)
+        return next((problem for problem in problems if problem), None)

@@ -2,9 +2,10 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from controller_manager.api.meta import (
     KubeObject,
@@ -16,8 +17,13 @@ from controller_manager.client.client import Client
 from controller_manager.informers.reflector import Reflector
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import InformerMetrics
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+_PATIENCE: Final = 300.0
+"""Seconds without a successful read after which an informer is unhealthy."""
 
 
 def _ignore(*_: object) -> None:
@@ -55,8 +61,11 @@ class SharedInformer(Generic[ObjectT]):
         resync_period: float,
         rng: random.Random,
         logger: Logger,
+        metrics: InformerMetrics,
     ) -> None:
         """Take what to watch; `resync_period` is in seconds, 0 for none."""
+        self._metrics = metrics
+        self._received_at = 0.0
         self.resource = resource
         self.store: Store[ObjectT] = Store()
         self._handlers: list[Handler[ObjectT]] = []
@@ -73,7 +82,20 @@ class SharedInformer(Generic[ObjectT]):
             stream_lists=stream_lists,
             rng=rng,
             logger=logger,
+            metrics=metrics,
         )
+
+    def health_problem(self) -> str | None:
+        """Return what is wrong if nothing could be read for five minutes.
+
+        While the API server gives no answer at all, nothing is: a restart of
+        this process would not help.
+        """
+        trouble = self._reflector.trouble_for(asyncio.get_running_loop().time())
+        if trouble is None or trouble[0] < _PATIENCE:
+            return None
+        seconds, error = trouble
+        return f"{self.resource.group_resource} not read for {seconds:.0f} s: {error}"
 
     @property
     def is_synced(self) -> bool:
@@ -133,6 +155,7 @@ class SharedInformer(Generic[ObjectT]):
             # The store was restored from a backup: versions begin anew.
             self.epoch += 1
             self._resource_version = resource_version
+        self._metrics.processed(len(objects), 0.0, len(self.store))
         self._synced.set()
 
     def changed(self, obj: ObjectT) -> None:
@@ -147,6 +170,19 @@ class SharedInformer(Generic[ObjectT]):
     def advanced(self, resource_version: str) -> None:
         """Note how complete the store is (called by the reflector)."""
         self._resource_version = resource_version
+
+    def receiving(self, events: int) -> None:
+        """Note that events have come (called by the reflector)."""
+        self._metrics.queued(events)
+        # The machine's time, not the clock's: what is measured is our own work.
+        self._received_at = time.perf_counter()
+
+    def received(self, events: int) -> None:
+        """Note that they are in the store (called by the reflector)."""
+        self._metrics.queued(0)
+        if events:
+            seconds = time.perf_counter() - self._received_at
+            self._metrics.processed(events, seconds, len(self.store))
 
     def _upsert(self, obj: ObjectT) -> None:
         old = self.store.get(key_of(obj))

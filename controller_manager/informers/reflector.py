@@ -19,6 +19,7 @@ from controller_manager.client.errors import (
     Gone,
     Invalid,
     ProtocolError,
+    RequestTimeout,
     TransportError,
 )
 from controller_manager.client.watch import (
@@ -56,6 +57,22 @@ class Sink(Protocol[ObjectT]):
     def advanced(self, resource_version: str) -> None:
         """Take note that everything up to this version has been delivered."""
 
+    def receiving(self, events: int) -> None:
+        """Take note that so many events have come, before they are delivered."""
+
+    def received(self, events: int) -> None:
+        """Take note that they have been delivered."""
+
+
+class WatchMetrics(Protocol):
+    """Hooks that a reflector calls."""
+
+    def restarted(self, cause: str) -> None:
+        """Count a watch that begins after another ended."""
+
+    def relisted(self, cause: str) -> None:
+        """Count a list that has to be read anew."""
+
 
 class State(Enum):
     """Where a reflector is in its life."""
@@ -90,8 +107,12 @@ class Reflector(Generic[ObjectT]):
         stream_lists: bool = True,
         rng: random.Random,
         logger: Logger,
+        metrics: WatchMetrics,
     ) -> None:
         """Take what to watch and where to put it."""
+        self._metrics = metrics
+        self._trouble_since: float | None = None
+        self._trouble: Exception | None = None
         self._client = client
         self._resource = resource
         self._sink = sink
@@ -114,16 +135,22 @@ class Reflector(Generic[ObjectT]):
         while True:
             started = loop.time()
             try:
-                await self._step()
+                if await self._step():
+                    self._metrics.restarted("ended")
                 self._failures = 0
                 continue
             except Gone as error:
-                self._relist("the version has expired", error)
+                self._note_trouble("expired", error)
+                self._relist("the version has expired", "expired", error)
             except ProtocolError as error:
-                self._relist("the stream is not readable", error)
+                self._note_trouble("garbage", error)
+                self._relist("the stream is not readable", "garbage", error)
             except (Invalid, BadRequest) as error:
+                self._note_trouble("error", error)
                 self._initial_stream_refused(error)
             except (APIError, TransportError) as error:
+                timed_out = isinstance(error, RequestTimeout)
+                self._note_trouble("timeout" if timed_out else "error", error)
                 self._note_version_too_large(error)
                 self._logger.warning(
                     "Watch interrupted", resource=self._name, err=str(error)
@@ -136,7 +163,29 @@ class Reflector(Generic[ObjectT]):
     def _name(self) -> str:
         return self._resource.group_resource
 
-    def _relist(self, why: str, error: Exception) -> None:
+    def trouble_for(self, now: float) -> tuple[float, Exception] | None:
+        """Return for how long (seconds) nothing has been read, and the last reason.
+
+        `now` is the running loop's time. `None` while all is well, and while
+        the API server gives no answer at all: that is not this process's fault.
+        """
+        if self._trouble_since is None or self._trouble is None:
+            return None
+        if isinstance(self._trouble, TransportError):
+            return None
+        return now - self._trouble_since, self._trouble
+
+    def _note_trouble(self, cause: str, error: Exception) -> None:
+        self._metrics.restarted(cause)
+        self._trouble = error
+        if self._trouble_since is None:
+            self._trouble_since = asyncio.get_running_loop().time()
+
+    def _all_is_well(self) -> None:
+        self._trouble_since = self._trouble = None
+
+    def _relist(self, why: str, cause: str, error: Exception) -> None:
+        self._metrics.relisted(cause)
         self._logger.warning(
             "Listing anew", resource=self._name, why=why, err=str(error)
         )
@@ -156,6 +205,7 @@ class Reflector(Generic[ObjectT]):
         details = error.status.details if isinstance(error, APIError) else None
         causes = details.causes or () if details is not None else ()
         if any(cause.reason == "ResourceVersionTooLarge" for cause in causes):
+            self._metrics.relisted("too_large_version")
             self._server_went_back = True
             self._state = self._initial_state()
 
@@ -179,14 +229,17 @@ class Reflector(Generic[ObjectT]):
         self._failures += 1
         return delay * (1 + self._rng.random())
 
-    async def _step(self) -> None:
+    async def _step(self) -> bool:
+        """Go through one state; tell whether a watch came to its end."""
         match self._state:
             case State.STREAM_INITIAL:
                 await self._stream_initial()
             case State.LIST_INITIAL:
                 await self._list_initial()
+                return False
             case State.WATCH:
                 await self._watch()
+        return True
 
     def _watch_options(self, *, initial: bool) -> WatchOptions:
         seconds = int(_MIN_WATCH_SECONDS * (1 + self._rng.random()))
@@ -203,14 +256,16 @@ class Reflector(Generic[ObjectT]):
         stream = self._client.watch(self._resource, options=options)
         async with aclosing(stream):
             async for batch in stream:
-                for event in batch:
-                    if initial is None:
-                        self._deliver(event)
-                    elif isinstance(event, Bookmark) and event.ends_initial_events:
+                if initial is None:
+                    self._deliver_all(batch)
+                    continue
+                for number, event in enumerate(batch):
+                    if isinstance(event, Bookmark) and event.ends_initial_events:
                         self._complete(list(initial.values()), event.resource_version)
                         initial = None
-                    else:
-                        _collect(initial, event)
+                        self._deliver_all(batch[number + 1 :])
+                        break
+                    _collect(initial, event)
         if initial is not None:
             msg = "the stream ended before its initial list was complete"
             raise TransportError(msg)
@@ -243,6 +298,7 @@ class Reflector(Generic[ObjectT]):
             raise TransportError(msg)
         self._sink.replaced(objects, resource_version)
         self._server_went_back = False
+        self._all_is_well()
         self._resource_version = resource_version
         self._state = State.WATCH
         self._failures = 0
@@ -255,12 +311,18 @@ class Reflector(Generic[ObjectT]):
         async with aclosing(stream):
             async for batch in stream:
                 seen += len(batch)
-                for event in batch:
-                    self._deliver(event)
+                self._all_is_well()
+                self._deliver_all(batch)
         if not seen and loop.time() - started < 1:
             # A server that ends every watch at once must not be hammered.
             msg = "the watch ended at once, with nothing"
             raise TransportError(msg)
+
+    def _deliver_all(self, batch: list[WatchEvent[ObjectT]]) -> None:
+        self._sink.receiving(len(batch))
+        for event in batch:
+            self._deliver(event)
+        self._sink.received(len(batch))
 
     def _deliver(self, event: WatchEvent[ObjectT]) -> None:
         if isinstance(event, Bookmark):

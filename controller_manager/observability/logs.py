@@ -1,13 +1,17 @@
 """Structured logs in klog's text format or JSON, with verbosity levels.
 
 A component is given a :class:`Logger`. ``logger.v(4).info(...)`` costs one
-comparison when the level is off. Names of fields are upstream's.
+comparison when the level is off. Names of fields are upstream's (klog and
+component-base/logs/json): `logger` is the component, `caller` the line.
 """
 
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 import structlog
@@ -24,15 +28,53 @@ _SEVERITY: Final = {
 }
 
 
+class Verbosity:
+    """The value of ``-v``, and of ``--vmodule`` for single modules."""
+
+    __slots__ = ("_known", "_level", "_modules")
+
+    def __init__(self, level: int = 0, modules: Sequence[tuple[str, int]] = ()) -> None:
+        """Take the level, and levels by pattern of a module's name.
+
+        A pattern with a slash is matched against the path of the module's
+        file, any other against its name; the first that matches counts.
+        """
+        self._level = level
+        self._modules = tuple(modules)
+        self._known: dict[str, int] = {}
+
+    def allows(self, level: int, depth: int) -> bool:
+        """Tell whether a line of `level` is wanted, `depth` calls up from here."""
+        if level <= self._level:
+            return True
+        if not self._modules:
+            return False
+        # Only when --vmodule is given: who asks is found on the stack.
+        path = sys._getframe(depth + 1).f_code.co_filename  # noqa: SLF001
+        if path not in self._known:
+            self._known[path] = self._of(Path(path).with_suffix("").as_posix())
+        return level <= self._known[path]
+
+    def _of(self, path: str) -> int:
+        name = path.rpartition("/")[2]
+        for pattern, level in self._modules:
+            matched = f"*/{pattern.lstrip('/')}" if "/" in pattern else pattern
+            if fnmatchcase(path if "/" in pattern else name, matched):
+                return level
+        return self._level
+
+
 class Logger:
-    """A logger bound to a component and a verbosity threshold."""
+    """A logger bound to a component and a verbosity."""
 
     __slots__ = ("_inner", "_verbosity")
 
-    def __init__(self, inner: FilteringBoundLogger, verbosity: int = 0) -> None:
-        """Wrap a structlog logger; `verbosity` is the value of ``-v``."""
+    def __init__(
+        self, inner: FilteringBoundLogger, verbosity: Verbosity | None = None
+    ) -> None:
+        """Wrap a structlog logger."""
         self._inner = inner
-        self._verbosity = verbosity
+        self._verbosity = verbosity or Verbosity()
 
     def bind(self, **fields: Any) -> "Logger":  # noqa: ANN401 - any value is logged
         """Return a logger that adds `fields` to every line."""
@@ -40,19 +82,28 @@ class Logger:
 
     def v(self, level: int) -> "Logger":
         """Return this logger if `level` is enabled, else one that is silent."""
-        return self if level <= self._verbosity else _SILENT
+        if not self._verbosity.allows(level, 1):
+            return _SILENT
+        return Logger(self._inner.bind(_v=level), self._verbosity)
 
     def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log what happened."""
-        self._inner.info(message, **fields)
+        self._inner.info(message, _caller=_caller(), **fields)
 
     def warning(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log what a person should know."""
-        self._inner.warning(message, **fields)
+        self._inner.warning(message, _caller=_caller(), **fields)
 
     def error(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log what went wrong; give the cause as `err`."""
-        self._inner.error(message, **fields)
+        self._inner.error(message, _caller=_caller(), **fields)
+
+
+def _caller() -> str:
+    """Return ``directory/file.py:line`` of whoever logs."""
+    frame = sys._getframe(2)  # noqa: SLF001 - logging costs enough already
+    directory, _, name = frame.f_code.co_filename.rpartition("/")
+    return f"{directory.rpartition('/')[2]}/{name}:{frame.f_lineno}"
 
 
 class _Silent(Logger):
@@ -84,17 +135,21 @@ def make_logger(
     *,
     output: Format = "text",
     verbosity: int = 0,
+    vmodule: Sequence[tuple[str, int]] = (),
     stream: TextIO | None = None,
+    info_stream: TextIO | None = None,
 ) -> Logger:
     """Return the root logger.
 
     `output` is ``text`` (klog's header, then ``key="value"``) or ``json`` (one
-    object a line), `verbosity` the value of ``-v``; `stream` defaults to
-    standard error.
+    object a line), `verbosity` the value of ``-v``, `vmodule` that of
+    ``--vmodule``; `stream` defaults to standard error. With `info_stream`,
+    what is no error goes there.
     """
     render = _render_json if output == "json" else _render_text
+    errors = stream or sys.stderr
     inner = structlog.wrap_logger(
-        structlog.WriteLogger(stream or sys.stderr),
+        _Writer(errors, info_stream or errors),
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.format_exc_info,
@@ -104,7 +159,27 @@ def make_logger(
         wrapper_class=structlog.make_filtering_bound_logger("info"),
         cache_logger_on_first_use=True,
     )
-    return Logger(inner, verbosity)
+    return Logger(inner, Verbosity(verbosity, vmodule))
+
+
+class _Writer:
+    """Writes lines as they come, errors to one stream and the rest to another."""
+
+    def __init__(self, errors: TextIO, others: TextIO) -> None:
+        self._errors = errors
+        self._others = others
+
+    def info(self, line: str) -> None:
+        self._write(self._others, line)
+
+    warning = info
+
+    def error(self, line: str) -> None:
+        self._write(self._errors, line)
+
+    def _write(self, stream: TextIO, line: str) -> None:
+        stream.write(line + "\n")
+        stream.flush()
 
 
 def _stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -113,17 +188,29 @@ def _stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
     return event
 
 
+def _fields(event: EventDict) -> EventDict:
+    """Return what is left of an event in klog's order: logger and err first."""
+    component = event.pop("component", None)
+    leading = {} if component is None else {"logger": component}
+    if "err" in event:
+        leading["err"] = event.pop("err")
+    return {**leading, **event}
+
+
 def _render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
     instant: datetime = event.pop("_time")
     severity = _SEVERITY[event.pop("_severity")]
     message = event.pop("event")
-    component = event.pop("component", "main")
+    caller = event.pop("_caller", "").rpartition("/")[2]
+    event.pop("_v", None)
     exception = event.pop("exception", None)
     header = (
-        f"{severity}{instant:%m%d %H:%M:%S.%f} {os.getpid():>7} {component}] "
+        f"{severity}{instant:%m%d %H:%M:%S.%f} {os.getpid():>7} {caller}] "
         f"{_quote(message)}"
     )
-    fields = "".join(f" {name}={_quote(value)}" for name, value in event.items())
+    fields = "".join(
+        f" {name}={_quote(value)}" for name, value in _fields(event).items()
+    )
     return f"{header}{fields}" + (f"\n{exception}" if exception else "")
 
 
@@ -141,11 +228,13 @@ def _quote(value: object) -> str:
 def _render_json(_: WrappedLogger, __: str, event: EventDict) -> str:
     instant: datetime = event.pop("_time")
     severity: str = event.pop("_severity")
-    line = {
+    verbosity = event.pop("_v", 0)
+    # As upstream: an error has no verbosity, everything else has.
+    line: Mapping[str, Any] = {
         "ts": round(instant.timestamp() * 1000, 3),
-        "caller": event.pop("component", "main"),
+        "caller": event.pop("_caller", ""),
         "msg": event.pop("event"),
-        "v" if severity == "info" else "level": 0 if severity == "info" else severity,
-        **event,
+        **({} if severity == "error" else {"v": verbosity}),
+        **_fields(event),
     }
     return json.dumps(line, default=str)

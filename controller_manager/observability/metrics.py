@@ -5,25 +5,11 @@ that two daemons may live in one process.
 """
 
 import math
-from collections.abc import Iterable
-from decimal import Decimal
 from itertools import accumulate
 from operator import mul
-from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import generate_latest
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    Metric,
-)
-from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
-from prometheus_client.samples import Sample
-
-from controller_manager.version import KUBERNETES_VERSION, VERSION
 
 # Multiplied up as Go does it, so that the labels read 9.999999999999999e-06 too.
 _QUEUE_BUCKETS: Final = tuple(accumulate([1e-8] + [10.0] * 9, mul))
@@ -43,6 +29,22 @@ _ROTATION_AGE: Final = (
     124416000,
 )
 _SYNC_SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60)
+_PROCESSING_SECONDS: Final = (
+    0.001,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+)
+_ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
+_LAG_SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 _AGE_RATIO: Final = (0.25, 0.5, 1, 2, 4, 8)
 
 
@@ -290,112 +292,145 @@ class ReplicaSetCollectors:
         self._skips.labels(group, resource).inc()
 
 
-class _NetworkCollector(Collector):
-    """Bytes in and out of the process's network namespace (Linux)."""
+class ElectionCollectors:
+    """The ``leader_election_*`` metrics of one lease."""
 
-    def collect(self) -> Iterable[Metric]:
-        received, sent = _network_bytes()
-        yield CounterMetricFamily(
-            "process_network_receive_bytes_total",
-            "Number of bytes received by the process over the network",
-            value=received,
+    def __init__(self, registry: CollectorRegistry, name: str) -> None:
+        """Register the collectors; `name` is the lease's."""
+        self._master = Gauge(
+            "leader_election_master_status",
+            "1 if this process holds the lease of that name, 0 if it stands by",
+            ["name"],
+            registry=registry,
+        ).labels(name)
+        self._slow_path = Counter(
+            "leader_election_slowpath_total",
+            "Renewals that had to read the lease first",
+            ["name"],
+            registry=registry,
+        ).labels(name)
+
+    def leads(self, *, leading: bool) -> None:
+        """Note whether this process leads."""
+        self._master.set(1 if leading else 0)
+
+    def slow_path(self) -> None:
+        """Count a renewal that had to read the lease first."""
+        self._slow_path.inc()
+
+
+class InformerCollectors:
+    """The ``informer_*`` metrics: upstream's, and what upstream lacks."""
+
+    def __init__(self, registry: CollectorRegistry, name: str) -> None:
+        """Register the collectors; `name` tells factories apart."""
+        labels = ["group", "name", "resource", "version"]
+        self._name = name
+        self.queued = Gauge(
+            "informer_queued_items",
+            "Events that have come and are not in the cache yet",
+            labels,
+            registry=registry,
         )
-        yield CounterMetricFamily(
-            "process_network_transmit_bytes_total",
-            "Number of bytes sent by the process over the network",
-            value=sent,
+        self.latency = Histogram(
+            "informer_processing_latency_seconds",
+            "Seconds from an event's coming until all handlers have seen it",
+            labels,
+            buckets=_PROCESSING_SECONDS,
+            registry=registry,
         )
-        yield GaugeMetricFamily(
-            "process_virtual_memory_max_bytes",
-            "Maximum amount of virtual memory available in bytes",
-            value=_address_space_limit(),
+        self.cached = Gauge(
+            "informer_cached_objects",
+            "Objects in the cache",
+            labels,
+            registry=registry,
+        )
+        self.restarts = Counter(
+            "informer_watch_restarts_total",
+            "Watches begun after the first, by what ended the one before",
+            [*labels, "cause"],
+            registry=registry,
+        )
+        self.relists = Counter(
+            "informer_relists_total",
+            "Complete lists read after the first, by what made them necessary",
+            [*labels, "cause"],
+            registry=registry,
         )
 
-
-def _network_bytes() -> tuple[float, float]:
-    received = sent = 0.0
-    try:
-        with Path("/proc/self/net/dev").open(encoding="ascii") as table:
-            for line in table.readlines()[2:]:
-                columns = line.partition(":")[2].split()
-                received += float(columns[0])
-                sent += float(columns[8])
-    except OSError:
-        return 0.0, 0.0  # not Linux: the series stays at zero
-    return received, sent
+    def informer(self, group: str, version: str, resource: str) -> "InformerMetrics":
+        """Return the hooks of one informer, every series of it at zero."""
+        return InformerMetrics(self, (group, self._name, resource, version))
 
 
-def _address_space_limit() -> float:
-    import resource  # noqa: PLC0415 - absent where there is no such limit
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    # Go prints the unlimited value of a 64-bit rlim_t.
-    return float(soft) if soft != resource.RLIM_INFINITY else 2.0**64
+WATCH_CAUSES: Final = ("ended", "error", "timeout", "expired", "garbage")
+RELIST_CAUSES: Final = ("expired", "garbage", "too_large_version")
 
 
-def expose(registry: CollectorRegistry) -> bytes:
-    """Return the registry in the text format, bounds written as Go writes them.
+class InformerMetrics:
+    """The hooks that one informer and its reflector call."""
 
-    Prometheus tells series apart by the text of ``le``: a dashboard that asks
-    for ``le="1"`` does not find ``le="1.0"``.
-    """
-    return generate_latest(_GoBounds(registry))
+    def __init__(
+        self, collectors: InformerCollectors, labels: tuple[str, str, str, str]
+    ) -> None:
+        """Bind the collectors to a resource."""
+        self._queued = collectors.queued.labels(*labels)
+        self._latency = collectors.latency.labels(*labels)
+        self._cached = collectors.cached.labels(*labels)
+        self._restarts = {
+            cause: collectors.restarts.labels(*labels, cause) for cause in WATCH_CAUSES
+        }
+        self._relists = {
+            cause: collectors.relists.labels(*labels, cause) for cause in RELIST_CAUSES
+        }
 
+    def processed(self, events: int, seconds: float, cached: int) -> None:
+        """Observe a batch: how many events, how long, what the cache holds."""
+        self._latency.observe(seconds / max(events, 1))
+        self._cached.set(cached)
 
-class _GoBounds(CollectorRegistry):
-    """A view of a registry with the bounds of histograms rewritten."""
+    def queued(self, events: int) -> None:
+        """Set how many events wait."""
+        self._queued.set(events)
 
-    def __init__(self, inner: CollectorRegistry) -> None:
-        super().__init__()
-        self._inner = inner
+    def restarted(self, cause: str) -> None:
+        """Count a watch that begins after another ended."""
+        self._restarts[cause].inc()
 
-    def collect(self) -> Iterable[Metric]:
-        for metric in self._inner.collect():
-            if metric.type == "histogram":
-                metric.samples = [_with_go_bound(each) for each in metric.samples]
-            yield metric
-
-
-def _with_go_bound(sample: Sample) -> Sample:
-    bound = sample.labels.get("le")
-    if bound is None or bound == "+Inf":
-        return sample
-    return sample._replace(labels={**sample.labels, "le": go_float(float(bound))})
-
-
-def go_float(value: float) -> str:
-    """Return a number as Go's strconv does with format g: 1, 0.005, 1.6e+07."""
-    number = Decimal(repr(value)).normalize()
-    _, digits, exponent = number.as_tuple()
-    magnitude = len(digits) + int(exponent) - 1
-    if -5 < magnitude < 6 or value == 0:  # noqa: PLR2004 - Go's limits
-        return format(number, "f")
-    text = "".join(map(str, digits))
-    mantissa = text[0] + (f".{text[1:]}" if len(text) > 1 else "")
-    return f"{mantissa}e{magnitude:+03d}"
+    def relisted(self, cause: str) -> None:
+        """Count a list that had to be read anew."""
+        self._relists[cause].inc()
 
 
-def register_process(registry: CollectorRegistry) -> None:
-    """Register ``process_*`` and ``kubernetes_build_info``."""
-    ProcessCollector(registry=registry)
-    registry.register(_NetworkCollector())
-    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
-    info = Gauge(
-        "kubernetes_build_info",
-        "Always 1, labelled with the build that runs",
-        [
-            "build_date",
-            "compiler",
-            "git_commit",
-            "git_tree_state",
-            "git_version",
-            "go_version",
-            "major",
-            "minor",
-            "platform",
-        ],
-        registry=registry,
-    )
-    info.labels(
-        "", "python", VERSION, "", KUBERNETES_VERSION, "", major, minor, ""
-    ).set(1)
+class RolloutCollectors:
+    """How long rollouts take, which upstream does not export."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._duration = Histogram(
+            "deployment_rollout_duration_seconds",
+            "Seconds from a change of a deployment until it is complete",
+            buckets=_ROLLOUT_SECONDS,
+            registry=registry,
+        )
+
+    def completed(self, seconds: float) -> None:
+        """Observe a rollout that has come to its end."""
+        self._duration.observe(seconds)
+
+
+class LoopCollectors:
+    """How late the event loop is."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._lag = Histogram(
+            "event_loop_lag_seconds",
+            "Seconds by which the event loop calls a timer too late",
+            buckets=_LAG_SECONDS,
+            registry=registry,
+        )
+
+    def late(self, seconds: float) -> None:
+        """Observe one timer."""
+        self._lag.observe(seconds)

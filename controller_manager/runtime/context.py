@@ -12,9 +12,10 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import (
     QueueCollectors,
     ReplicaSetCollectors,
+    RolloutCollectors,
     SyncCollectors,
 )
-from controller_manager.options import Config
+from controller_manager.options.config import Config
 from controller_manager.runtime.worker import Reconcile, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from controller_manager.workqueue.ratelimiters import default_rate_limiter
@@ -33,6 +34,7 @@ class ControllerContext:
     rng: random.Random
     logger: Logger
     replica_set_metrics: ReplicaSetCollectors
+    rollout_metrics: RolloutCollectors
     queue_metrics: QueueCollectors
     sync_metrics: SyncCollectors
 

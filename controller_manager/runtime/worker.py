@@ -80,6 +80,7 @@ class Workers:
 
     async def run(self) -> None:
         """Run the workers until the queue is shut down and drained."""
+        self._queue.restart_waits()
         async with asyncio.TaskGroup() as group:
             for number in range(self._count):
                 group.create_task(self._work(), name=f"{self.name}-worker-{number}")

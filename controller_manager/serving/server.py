@@ -1,23 +1,46 @@
-"""A small HTTP server on the loopback interface."""
+"""The HTTPS server: every request is authenticated, authorised, answered."""
 
 import errno
+import json
 import ssl
-from collections.abc import Callable, Mapping
-from typing import Final
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from controller_manager.observability.metrics import expose
+from controller_manager.clock import Clock
+from controller_manager.observability.exposition import expose
+from controller_manager.options.config import Config
+from controller_manager.options.parsing import configz
+from controller_manager.serving import debug, zpages
+from controller_manager.serving.authentication import Authenticator, Refused
+from controller_manager.serving.authorization import Authorizer, ReviewError
+from controller_manager.serving.certificates import Certificates, ServingError
+from controller_manager.serving.health import HealthCheck, probe
+from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
+_LISTED: Final = (
+    "/configz",
+    "/flagz",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/readyz",
+)
+_COMMON: Final = {
+    "Cache-Control": "no-cache, private",
+    "X-Content-Type-Options": "nosniff",
+}
 
-HealthCheck = Callable[[], str | None]
-"""Returns what is wrong, `None` if nothing is."""
-
-
-class ServingError(Exception):
-    """The port cannot be served on; the message says why."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Checks = Callable[[], Mapping[str, HealthCheck]]
 
 
 async def listen(
@@ -26,6 +49,9 @@ async def listen(
     port: int,
     mend: str,
     tls: ssl.SSLContext | None = None,
+    *,
+    share_address: bool | None = None,
+    share_port: bool | None = None,
 ) -> int:
     """Serve an application on `port` (0 for any free one); return the port.
 
@@ -34,7 +60,15 @@ async def listen(
     """
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        site = web.TCPSite(
+            runner,
+            host,
+            port,
+            ssl_context=tls,
+            reuse_address=share_address,
+            reuse_port=share_port,
+        )
+        await site.start()
     except OSError as error:
         await runner.cleanup()
         why = error.strerror or str(error)
@@ -45,61 +79,266 @@ async def listen(
     return int(runner.addresses[0][1])
 
 
-class Server:
-    """Serves until closed.
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What there is to show; each function is called for each request."""
 
-    ``/healthz`` answers 200 ``ok`` if every check passes, else 500 with the
-    failing ones; ``?verbose`` lists all. ``/metrics`` answers with the
-    registry, refreshed by `before_scrape`.
+    healthz: Checks
+    readyz: Checks
+    registry: CollectorRegistry
+    before_scrape: Callable[[], None]
+    started_at: datetime
+    extra: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Further pages of text by path."""
+
+
+class Server:
+    """Serves ``/healthz``, ``/metrics`` and the others until closed.
+
+    Whoever asks must be known and allowed (see `authentication` and
+    `authorization`); what is not there is 404 only for those who may look.
     """
 
     def __init__(
         self,
-        port: int,
-        registry: CollectorRegistry,
-        checks: Callable[[], Mapping[str, HealthCheck]],
-        before_scrape: Callable[[], None],
-        host: str = "127.0.0.1",
+        config: Config,
+        pages: Pages,
+        certificates: Certificates,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        clock: Clock,
     ) -> None:
-        """Take where to listen and what to answer with."""
-        self._host = host
-        self._port = port
-        self._registry = registry
-        self._checks = checks
-        self._before_scrape = before_scrape
-        app = web.Application()
+        """Take where to listen, what to answer with and who may ask."""
+        self._config = config
+        self._pages = pages
+        self._certificates = certificates
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._clock = clock
+        self._profiler = debug.Profiler()
+        app = web.Application(middlewares=[self._guarded])
         app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/livez", self._livez)
+        app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
-        self._runner = web.AppRunner(app, access_log=None)
+        app.router.add_get("/configz", self._configz)
+        app.router.add_get("/flagz", self._flagz)
+        app.router.add_get("/statusz", self._statusz)
+        if config.generic.profiling:
+            self._add_debugging(app)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+    def _add_debugging(self, app: web.Application) -> None:
+        root = "/debug/pprof"
+        app.router.add_get(f"{root}/", self._debug_index)
+        app.router.add_get(f"{root}/goroutine", self._debug_tasks)
+        app.router.add_get(f"{root}/profile", self._debug_profile)
+        app.router.add_get(f"{root}/heap", self._debug_memory)
+        app.router.add_get(f"{root}/cmdline", self._debug_command)
+        for path, page in self._pages.extra.items():
+
+            async def answer(
+                _: web.Request, page: Callable[[], str] = page
+            ) -> web.Response:
+                return web.Response(text=page())
+
+            app.router.add_get(path, answer)
 
     @property
     def port(self) -> int:
         """The port in use, once started."""
         addresses = self._runner.addresses
-        return int(addresses[0][1]) if addresses else self._port
+        return int(addresses[0][1]) if addresses else self._config.serving.port
 
     async def start(self) -> None:
         """Listen; raises ServingError if that is not possible."""
-        mend = "choose another --secure-port, or 0 to serve nothing"
-        await listen(self._runner, self._host, self._port, mend)
+        serving = self._config.serving
+        await listen(
+            self._runner,
+            serving.bind_address,
+            serving.port,
+            "choose another --secure-port or --bind-address, or port 0 to serve "
+            "nothing",
+            self._certificates.context,
+            share_address=serving.permit_address_sharing or None,
+            share_port=serving.permit_port_sharing or None,
+        )
 
     async def close(self) -> None:
         """Stop listening and drop connections."""
         await self._runner.cleanup()
 
+    # Who may ask
+
+    @web.middleware
+    async def _guarded(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        try:
+            answer = await self._answered(request, handler)
+        except web.HTTPNotFound:
+            answer = web.Response(status=404, text="404 page not found\n")
+        except web.HTTPMethodNotAllowed:
+            answer = web.Response(status=405, text="Method Not Allowed\n")
+        answer.headers.update(_COMMON)
+        return answer
+
+    async def _answered(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        headers = {
+            name.lower(): "\n".join(request.headers.getall(name))
+            for name in request.headers
+        }
+        try:
+            user = await self._authenticator.authenticate(
+                headers, _peer_certificate(request)
+            )
+        except Refused:
+            return _status(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
+        try:
+            refusal = await self._refusal(user, request.method.lower(), request.path)
+        except ReviewError as error:
+            text = f'Internal Server Error: "{request.path}": {error}\n'
+            return web.Response(status=500, text=text)
+        if refusal is not None:
+            return _status(request, HTTPStatus.FORBIDDEN, refusal)
+        return await handler(request)
+
+    async def _refusal(self, user: User, verb: str, path: str) -> str | None:
+        decision = await self._authorizer.decide(user, verb, path)
+        if decision.allowed:
+            return None
+        message = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
+        return f"{message}: {decision.reason}" if decision.reason else message
+
+    # What is answered
+
     async def _healthz(self, request: web.Request) -> web.Response:
-        results = {name: check() for name, check in self._checks().items()}
-        failed = [name for name, problem in results.items() if problem]
-        if not failed and "verbose" not in request.query:
-            return web.Response(text="ok")
-        lines = [
-            f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok"
-            for name, problem in results.items()
-        ]
-        lines.append(f"healthz check {'failed' if failed else 'passed'}")
-        return web.Response(status=500 if failed else 200, text="\n".join(lines) + "\n")
+        return _probed(request, "healthz", self._pages.healthz())
+
+    async def _livez(self, request: web.Request) -> web.Response:
+        return _probed(request, "livez", self._pages.healthz())
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        return _probed(request, "readyz", self._pages.readyz())
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        self._before_scrape()
-        body = expose(self._registry)
+        self._pages.before_scrape()
+        body = expose(self._pages.registry, self._config.disabled_metrics)
         return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})
+
+    async def _configz(self, _: web.Request) -> web.Response:
+        return web.Response(body=configz(self._config), content_type="application/json")
+
+    async def _flagz(self, request: web.Request) -> web.Response:
+        flags = self._config.flags
+        return _zpage(
+            request,
+            "Flagz",
+            lambda: zpages.flagz_text(flags),
+            lambda version: zpages.flagz_json(flags, version),
+        )
+
+    async def _statusz(self, request: web.Request) -> web.Response:
+        started, now = self._pages.started_at, self._clock.now()
+        return _zpage(
+            request,
+            "Statusz",
+            lambda: zpages.statusz_text(started, now, _LISTED),
+            lambda version: zpages.statusz_json(started, now, _LISTED, version),
+        )
+
+    async def _debug_index(self, _: web.Request) -> web.Response:
+        return web.Response(text=debug.INDEX, content_type="text/html")
+
+    async def _debug_tasks(self, _: web.Request) -> web.Response:
+        return web.Response(text=debug.tasks())
+
+    async def _debug_profile(self, request: web.Request) -> web.Response:
+        return await _profiled(request, self._profiler.cpu, 30.0)
+
+    async def _debug_memory(self, request: web.Request) -> web.Response:
+        return await _profiled(request, self._profiler.memory, 0.0)
+
+    async def _debug_command(self, _: web.Request) -> web.Response:
+        return web.Response(text="\0".join(sys.argv))
+
+
+def _peer_certificate(request: web.Request) -> bytes | None:
+    transport = request.transport
+    connection = transport.get_extra_info("ssl_object") if transport else None
+    # Verified by the handshake, or it would not be here.
+    certificate: bytes | None = (
+        connection.getpeercert(binary_form=True) if connection else None
+    )
+    return certificate
+
+
+def _status(request: web.Request, code: HTTPStatus, message: str) -> web.Response:
+    """Return a Status object; people get it indented, as upstream does."""
+    body: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": code.phrase.replace(" ", ""),
+        **({"details": {}} if code is HTTPStatus.FORBIDDEN else {}),
+        "code": code.value,
+    }
+    agent = request.headers.get("User-Agent", "")
+    text = (
+        json.dumps(body, indent=2)
+        if agent.startswith(_PEOPLE)
+        else json.dumps(body, separators=(",", ":")) + "\n"
+    )
+    return web.Response(
+        status=code.value, body=text.encode(), content_type="application/json"
+    )
+
+
+def _probed(
+    request: web.Request, name: str, checks: Mapping[str, HealthCheck]
+) -> web.Response:
+    health = probe(
+        name,
+        checks,
+        verbose="verbose" in request.query,
+        exclude=request.query.getall("exclude", []),
+    )
+    return web.Response(status=200 if health.healthy else 500, text=health.text)
+
+
+def _zpage(
+    request: web.Request,
+    kind: str,
+    text: Callable[[], str],
+    encoded: Callable[[str], bytes],
+) -> web.Response:
+    try:
+        version = zpages.accepted_version(request.headers.get("Accept", ""), kind)
+    except zpages.NotAcceptable as error:
+        return _status(request, HTTPStatus.NOT_ACCEPTABLE, str(error))
+    if version is None:
+        return web.Response(text=text())
+    return web.Response(body=encoded(version), content_type="application/json")
+
+
+async def _profiled(
+    request: web.Request, take: Callable[[float], Awaitable[str]], default: float
+) -> web.Response:
+    given = request.query.get("seconds", str(default))
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= debug.MAX_SECONDS:
+        limit = f"{debug.MAX_SECONDS:g}"
+        return web.Response(
+            status=400, text=f"seconds: must be from 0 to {limit}, not {given!r}\n"
+        )
+    try:
+        return web.Response(text=await take(seconds))
+    except debug.Busy as error:
+        return web.Response(status=409, text=f"{error}\n")

@@ -178,6 +178,14 @@ class WorkQueue:
         """Return how often `key` was added rate-limited since `forget`."""
         return self._rate_limiter.failures(key)
 
+    def restart_waits(self) -> None:
+        """Count the time in the queue from now on: nobody took keys before.
+
+        A standby's queue fills for as long as it stands by.
+        """
+        now = self._clock.monotonic()
+        self._added_at = dict.fromkeys(self._added_at, now)
+
     def shut_down(self) -> None:
         """Accept nothing more; what waits for a deadline is dropped."""
         self._shutting_down = True

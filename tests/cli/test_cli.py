@@ -3,27 +3,38 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from controller_manager import registry
-from controller_manager.cli import _config, _normalised, _split, main, make_command
-from controller_manager.options import (
-    FLAGS,
+from controller_manager.cli.command import make_command
+from controller_manager.cli.flags import normalised, split
+from controller_manager.options.config import (
+    CertificateFiles,
     ClientConfig,
     ConcurrencyConfig,
     Config,
     FeatureGates,
     GenericConfig,
+    LeaderElectionConfig,
     LoggingConfig,
-    OptionsError,
+    RateLimit,
     ServingConfig,
-    parse,
+)
+from controller_manager.options.document import as_tree, defaults
+from controller_manager.options.flags import FLAGS
+from controller_manager.options.parsing import OptionsError, configz, parse
+from controller_manager.options.values import (
+    format_duration,
     parse_bool,
     parse_duration,
 )
+from controller_manager.registry import check_selection, known_names
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -41,9 +52,29 @@ def problems(*arguments: str) -> list[str]:
     return [line.removeprefix("Error: ") for line in lines]
 
 
+def config_of(given: Mapping[str, Sequence[str]]) -> Config:
+    return parse(given, check_selection, known_names())
+
+
+def refused(given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    with pytest.raises(OptionsError) as caught:
+        config_of(given)
+    return caught.value.problems
+
+
+def bare(config: Config) -> Config:
+    """Return a config without what is only shown."""
+    return replace(config, document={}, flags={})
+
+
+def test_without_flags_the_config_is_the_default() -> None:
+    """The two ways to say the defaults agree."""
+    assert bare(config_of({})) == Config()
+
+
 def test_flags_become_one_frozen_config() -> None:
     """Every flag in its place, defaults elsewhere."""
-    config = parse(
+    config = config_of(
         {
             "kubeconfig": ["k"],
             "master": ["m"],
@@ -52,54 +83,124 @@ def test_flags_become_one_frozen_config() -> None:
             "concurrent-replicaset-syncs": ["8"],
             "kube-api-qps": ["99.5"],
             "kube-api-burst": ["200"],
+            "controller-kube-api-qps": ["deployment-controller=7"],
+            "controller-kube-api-burst": [
+                "deployment-controller=9,replicaset-controller=5"
+            ],
             "controller-start-interval": ["1m30s"],
             "controller-shutdown-timeout": ["1s"],
             "wait-for-apiserver-timeout": ["3s"],
             "min-resync-period": ["1h"],
             "feature-gates": ["WatchListClient=false,kube:AllAlpha=true"],
             "v": ["4"],
-            "logging-format": ["json"],
-            "leader-elect": ["false"],
+            "vmodule": ["queue=6,informers/*=5"],
+            "leader-elect-lease-duration": ["30s"],
             "secure-port": ["0"],
+            "tls-min-version": ["VersionTLS13"],
+            "tls-cipher-suites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+            "tls-curve-preferences": ["29"],
+            "tls-sni-cert-key": ["a.crt,a.key:*.a,b", "c.crt,c.key"],
+            "use-service-account-credentials": ["true"],
         }
     )
-    assert config == Config(
-        client=ClientConfig(kubeconfig="k", master="m", qps=99.5, burst=200),
+    assert bare(config) == Config(
+        client=ClientConfig(
+            kubeconfig="k",
+            master="m",
+            limit=RateLimit(99.5, 200),
+            controllers={
+                "deployment-controller": RateLimit(7.0, 9),
+                "replicaset-controller": RateLimit(99.5, 5),
+            },
+        ),
         generic=GenericConfig(
             controllers=("deployment", "-replicaset"),
             controller_start_interval=90,
             controller_shutdown_timeout=1,
             min_resync_period=3600,
             api_server_timeout=3,
-            leader_elect=False,
+            use_service_account_credentials=True,
+            leader_election=LeaderElectionConfig(lease_duration=30),
         ),
-        logging=LoggingConfig(format="json", verbosity=4),
-        serving=ServingConfig(port=0),
+        logging=LoggingConfig(verbosity=4, vmodule=(("queue", 6), ("informers/*", 5))),
+        serving=ServingConfig(
+            port=0,
+            min_tls_13=True,
+            ciphers=("ECDHE-RSA-AES128-GCM-SHA256",),
+            curve="X25519",
+            sni=(
+                CertificateFiles("a.crt", "a.key", ("*.a", "b")),
+                CertificateFiles("c.crt", "c.key"),
+            ),
+        ),
         deployment=ConcurrencyConfig(7),
         replicaset=ConcurrencyConfig(8),
         features=FeatureGates(watch_list_client=False),
-        warnings=("feature gate AllAlpha has no effect in this build",),
+        warnings=("--feature-gates: AllAlpha has no effect in this build",),
     )
+    assert config.client.limit_of("deployment-controller") == RateLimit(7.0, 9)
+    assert config.client.limit_of("other") == RateLimit(99.5, 200)
 
 
-def test_names_and_defaults_are_upstreams() -> None:
-    """But for the flags that are ours, and a burst a pflag cannot show."""
+def test_every_flag_of_upstream_is_there() -> None:
+    """By section, type and default; what is more is ours."""
     recorded = {
-        entry["flag"]: (section, entry.get("default"), entry["type"])
+        entry["flag"]: (section, entry["type"], entry.get("default"))
         for section, entries in json.loads((DATA / "flags.json").read_text()).items()
+        if section != "Global"
         for entry in entries
     }
-    ours = {"wait-for-apiserver-timeout"}
+    empty = ("0", "0s", "false", None)
+    types = {
+        "colonSeparatedMultimapStringString": "gates",
+        "stringToString": "pairs",
+    }
+    here = {}
     for flag in FLAGS:
-        if flag.name in ours:
-            continue
-        section, default, type_ = recorded[flag.name]
-        assert flag.section == section
-        shown = flag.default if flag.default not in ("0", "0s", None) else None
-        shown = f"[{shown}]" if flag.type == "strings" and shown else shown
-        assert shown == default, flag.name
-        if type_ in ("bool", "int", "int32", "float32", "duration", "string"):
-            assert flag.type == type_, flag.name
+        shown = None if flag.default in empty else flag.default
+        here[flag.name] = (flag.section, flag.type, shown)
+    for name, (section, type_, default) in recorded.items():
+        plain = (default or "").strip("[]") or None
+        assert here[name] == (section, types.get(type_, type_), plain), name
+    assert set(here) - set(recorded) == {
+        "config",
+        "controller-kube-api-burst",
+        "controller-kube-api-qps",
+        "vmodule",
+        "wait-for-apiserver-timeout",
+    }
+
+
+def test_kubeadms_manifest_starts_as_it_is() -> None:
+    """What this build does not have is one warning each, never a failure."""
+    manifest = yaml.safe_load(
+        (DATA / "kubeadm-kube-controller-manager.yaml").read_text()
+    )
+    command = manifest["spec"]["containers"][0]["command"]
+    flags = [argument.removeprefix("--").partition("=") for argument in command[1:]]
+    config = config_of({name: [value] for name, _, value in flags})
+    assert config.generic.use_service_account_credentials
+    assert config.serving.bind_address == "127.0.0.1"
+    assert config.authentication.client_ca_file == "/etc/kubernetes/pki/ca.crt"
+    inert = {
+        "--allocate-node-cidrs",
+        "--cluster-cidr",
+        "--cluster-name",
+        "--cluster-signing-cert-file",
+        "--cluster-signing-key-file",
+        "--root-ca-file",
+        "--service-account-private-key-file",
+        "--service-cluster-ip-range",
+    }
+    assert sorted(config.warnings) == sorted(
+        [
+            "--controllers: bootstrapsigner is not in this build, it is not run",
+            "--controllers: tokencleaner is not in this build, it is not run",
+            *(w for w in config.warnings if w.partition(":")[0] in inert),
+        ]
+    )
+    assert {w.partition(":")[0] for w in config.warnings} == {*inert, "--controllers"}
+    assert len(config.warnings) == len(inert) + 2
 
 
 def test_all_problems_are_reported_at_once() -> None:
@@ -116,37 +217,135 @@ def test_all_problems_are_reported_at_once() -> None:
         "-q",
         "-v=x",
     ) == [
-        "--feature-gates: 'X' is not name=true or name=false",
+        "unknown flag: --bogus",
+        "unknown shorthand flag: 'q' in -q",
+        "--feature-gates: invalid argument: 'X' is not name=true or name=false",
         "--kube-api-qps: invalid argument: not a number: 'fast'",
         (
             "--min-resync-period: invalid argument: not a duration: 'soon'; "
             "write it as 10s, 1m30s or 12h"
         ),
-        '--logging-format: must be "text" or "json", not "xml"',
         "--v: invalid argument: not a whole number: 'x'",
-        "--secure-port: must be from 0 to 65535, not 70000",
-        "--concurrent-deployment-syncs: must be from 1 to 2147483647, not 0",
-        (
-            "--leader-elect: true (the default) is not supported by this build yet; "
-            "run a single manager and give --leader-elect=false"
-        ),
-        "unknown flag: --bogus",
-        "unknown shorthand flag: 'q' in -q",
         (
             '--controllers: "deploymnt" is not in the list of known controllers: try '
-            "deployment-controller"
+            "deployment-controller, endpoints-controller"
         ),
         (
             '--controllers: "nope" is not in the list of known controllers: try '
-            "deployment-controller, replicaset-controller"
+            "node-ipam-controller"
         ),
+        "--concurrent-deployment-syncs: must be at least 1, it is 0",
+        '--logging-format: must be "text" or "json", not "xml"',
+        "--secure-port: must be from 0 to 65535, it is 70000",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (
+            {"leader-elect-renew-deadline": ["15s"]},
+            (
+                "--leader-elect-renew-deadline: 15s must be less than "
+                "--leader-elect-lease-duration, which is 15s"
+            ),
+        ),
+        (
+            {"leader-elect-retry-period": ["9s"]},
+            (
+                "--leader-elect-retry-period: 9s times 1.2 (jitter) must be less than "
+                "--leader-elect-renew-deadline, which is 10s"
+            ),
+        ),
+        (
+            {"leader-elect-resource-lock": ["endpoints"]},
+            '--leader-elect-resource-lock: must be "leases", not "endpoints"',
+        ),
+        (
+            {"tls-cert-file": ["a.crt"]},
+            "--tls-cert-file: must be given together with --tls-private-key-file",
+        ),
+        (
+            {"tls-min-version": ["VersionTLS9"]},
+            (
+                "--tls-min-version: 'VersionTLS9' is no version; use VersionTLS12 or "
+                "VersionTLS13"
+            ),
+        ),
+        (
+            {"tls-cipher-suites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA257"]},
+            (
+                "--tls-cipher-suites: no cipher suite "
+                "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA257; did you mean "
+                "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "
+                "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 or "
+                "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA?"
+            ),
+        ),
+        (
+            {"tls-curve-preferences": ["7"]},
+            "--tls-curve-preferences: no curve 7; there is 23, 24, 25, 29",
+        ),
+        (
+            {"tls-sni-cert-key": ["a.crt"]},
+            (
+                "--tls-sni-cert-key: 'a.crt' must be written as certfile,keyfile or "
+                "certfile,keyfile:name,name"
+            ),
+        ),
+        (
+            {"bind-address": ["localhost"]},
+            "--bind-address: invalid argument: not an IP address: 'localhost'",
+        ),
+        (
+            {"authorization-always-allow-paths": ["/a*b"]},
+            "--authorization-always-allow-paths: '/a*b': a * may stand at the end only",
+        ),
+        (
+            {"controller-kube-api-qps": ["deployment=100"]},
+            (
+                "--controller-kube-api-qps: this build has no controller 'deployment'; "
+                "did you mean deployment-controller?"
+            ),
+        ),
+        (
+            {"controller-kube-api-qps": ["deployment-controller=fast"]},
+            "--controller-kube-api-qps: deployment-controller=fast: not a number",
+        ),
+        (
+            {"max-endpoints-per-slice": ["1001"]},
+            "--max-endpoints-per-slice: must be from 1 to 1000, it is 1001",
+        ),
+        (
+            {"disabled-metrics": ["a-b"]},
+            "--disabled-metrics: 'a-b' is not the full name of a metric",
+        ),
+        (
+            {"vmodule": ["a=1"], "logging-format": ["json"]},
+            "--vmodule: is for --logging-format=text only",
+        ),
+        (
+            {"kube-api-burst": ["0"]},
+            "--kube-api-burst: must be at least 1 when a QPS is set",
+        ),
+        (
+            {"min-resync-period": ["-1s"]},
+            "--min-resync-period: must not be negative, it is -1s",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_with_its_flag(
+    given: Mapping[str, Sequence[str]], problem: str
+) -> None:
+    """Alone, or with what it contradicts."""
+    assert refused(given) == (problem,)
 
 
 def test_the_nearest_names_are_suggested() -> None:
     """For flags and commands."""
-    assert problems("--kube-api-qp=1", "--leader-elect=false")[0] == (
-        "unknown flag: --kube-api-qp; did you mean --kube-api-qps or --kube-api-burst?"
+    assert problems("--kube-api-qp=1")[0] == (
+        "unknown flag: --kube-api-qp; did you mean --kube-api-qps or --kube-api-burst "
+        "or --controller-kube-api-qps?"
     )
     assert problems("devclustr") == [
         'unknown command "devclustr" for "controller-manager"; did you mean devcluster?'
@@ -165,35 +364,30 @@ def test_the_nearest_names_are_suggested() -> None:
 )
 def test_switches_take_three_forms(arguments: list[str], leader_elect: bool) -> None:
     """And underscores are dashes; the last value counts."""
-    normalised = [_normalised(each) for each in arguments]
-    texts = [each.partition("=")[2] for each in normalised]
-    assert parse_bool(texts[-1]) is leader_elect
-    assert all(each.startswith("--leader-elect=") for each in normalised)
-
-
-def test_leader_election_is_refused_rather_than_ignored() -> None:
-    """Two managers that each think they lead would be worse."""
-    (problem,) = problems("--leader-elect=true")
-    assert problem == (
-        "--leader-elect: true is not supported by this build yet; run a single "
-        "manager and give --leader-elect=false"
-    )
+    ctx = make_command().make_context("test", ["--help"], resilient_parsing=True)
+    texts = normalised(ctx, arguments)
+    assert parse_bool(texts[-1].partition("=")[2]) is leader_elect
+    assert all(each.startswith("--leader-elect=") for each in texts)
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
+    ("text", "seconds", "canonical"),
     [
-        ("0", 0),
-        ("10s", 10),
-        ("1m30s", 90),
-        ("1.5h", 5400),
-        ("250ms", 0.25),
-        ("-1s", -1),
+        ("0", 0, "0s"),
+        ("10s", 10, "10s"),
+        ("1m30s", 90, "1m30s"),
+        ("1.5h", 5400, "1h30m0s"),
+        ("250ms", 0.25, "250ms"),
+        ("-1s", -1, "-1s"),
+        ("12h", 43200, "12h0m0s"),
+        ("1500us", 0.0015, "1.5ms"),
+        ("61s", 61, "1m1s"),
     ],
 )
-def test_durations_are_gos(text: str, seconds: float) -> None:
-    """With units, also several."""
-    assert parse_duration(text) == seconds
+def test_durations_are_gos(text: str, seconds: float, canonical: str) -> None:
+    """With units, also several; printed as Go prints them."""
+    assert parse_duration(text) == pytest.approx(seconds)
+    assert format_duration(seconds) == canonical
 
 
 @pytest.mark.parametrize("text", ["", "10", "s", "1x", "1s2", "1 s"])
@@ -226,7 +420,7 @@ def test_the_version_names_both() -> None:
     result = run("--version")
     assert (result.exit_code, result.output) == (
         0,
-        "Kubernetes v1.36.2 (controller-manager 0.1.0)\n",
+        "Kubernetes v1.36.2 (controller-manager 0.2.0)\n",
     )
 
 
@@ -234,8 +428,8 @@ def test_a_flag_of_the_daemon_is_not_taken_before_a_subcommand() -> None:
     """It would silently do nothing there."""
     assert problems("--kube-api-qps=5", "demo") == [
         (
-            "--kube-api-qps: a flag of the daemon; demo takes its own flags, see "
-            "controller-manager demo --help"
+            "--kube-api-qps: a flag of the daemon; demo takes its flags after its "
+            "name, see controller-manager demo --help"
         )
     ]
 
@@ -243,31 +437,33 @@ def test_a_flag_of_the_daemon_is_not_taken_before_a_subcommand() -> None:
 def test_a_value_that_looks_like_a_subcommand_stays_a_value() -> None:
     """--controllers demo is a value, demo alone is a command."""
     commands = make_command().commands
-    assert _split(["--controllers", "demo", "-v", "2", "demo", "-v"], commands) == (
+    assert split(["--controllers", "demo", "-v", "2", "demo", "-v"], commands) == (
         ["--controllers", "demo", "-v", "2"],
         ["demo", "-v"],
     )
 
 
 def test_a_kubeconfig_that_is_missing_is_one_line() -> None:
-    """Exit code 1, no traceback."""
-    assert problems("--leader-elect=false", "--kubeconfig=/nowhere/k") == [
+    """Exit code 1, no traceback; for each of the three."""
+    assert problems("--kubeconfig=/nowhere/k") == [
         "kubeconfig /nowhere/k: No such file or directory"
+    ]
+    assert problems("--master=http://x", "--authorization-kubeconfig=/nowhere/k") == [
+        "--authorization-kubeconfig: kubeconfig /nowhere/k: No such file or directory"
     ]
 
 
 def test_an_unreachable_server_is_one_line() -> None:
     """Within the patience that the user gives; nobody listens on port 1."""
     result = run(
-        "--leader-elect=false",
         "--secure-port=0",
         "--master=http://127.0.0.1:1",
-        "--wait-for-apiserver-timeout=0s",
+        "--wait-for-apiserver-timeout=1ms",
     )
     assert result.exit_code == 1
     assert result.output.splitlines()[-1] == (
-        "Error: failed to wait for apiserver being healthy within 0 s: GET /healthz "
-        "at 127.0.0.1:1: cannot connect: Connection refused"
+        "Error: failed to wait for apiserver being healthy within 0.001 s: "
+        "GET /healthz at 127.0.0.1:1: cannot connect: Connection refused"
     )
 
 
@@ -280,26 +476,157 @@ def test_the_console_script_ends_with_1_and_no_traceback() -> None:
         check=False,
     )
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.splitlines()[0] == (
-        "Error: --leader-elect: true (the default) is not supported by this build yet; "
-        "run a single manager and give --leader-elect=false"
+    assert result.stderr == "Error: unknown flag: --nope\n"
+
+
+# The configuration file
+
+
+def test_the_tree_has_upstreams_shape() -> None:
+    """Every field of KubeControllerManagerConfiguration, with its default."""
+    upstream = json.loads((DATA / "configz-default.json").read_text())
+
+    def missing(theirs: object, ours: object, path: str) -> list[str]:
+        if isinstance(theirs, dict) and isinstance(ours, dict):
+            return [
+                each
+                for key in theirs
+                for each in missing(theirs[key], ours.get(key), f"{path}.{key}")
+            ]
+        return [] if theirs == ours else [f"{path}: {theirs!r} is here {ours!r}"]
+
+    ours = json.loads(configz(config_of({})))
+    assert missing(upstream, ours, "") == []
+
+
+def write(path: Path, **sections: object) -> str:
+    head = {
+        "apiVersion": "kubecontrollermanager.config.k8s.io/v1alpha1",
+        "kind": "KubeControllerManagerConfiguration",
+    }
+    file = path / "config.yaml"
+    file.write_text(yaml.safe_dump({**head, **sections}))
+    return str(file)
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
+    """Each field on its own."""
+    file = write(
+        tmp_path,
+        Generic={
+            "ClientConnection": {"qps": 50, "burst": 100},
+            "Controllers": ["deployment-controller"],
+            "ControllerKubeAPIQPS": {"deployment-controller": 9},
+        },
+        FeatureGates={"WatchListClient": False},
+        SecureServing={"SecurePort": 0},
     )
-    assert "Traceback" not in result.stderr
+    config = config_of({"config": [file], "kube-api-qps": ["70"]})
+    assert config.client.limit == RateLimit(70, 100)
+    assert config.client.limit_of("deployment-controller") == RateLimit(9, 100)
+    assert config.generic.controllers == ("deployment-controller",)
+    assert config.features == FeatureGates(watch_list_client=False)
+    assert config.serving.port == 0
 
 
-def test_options_errors_keep_every_problem() -> None:
-    """For whoever does not print them."""
-    with pytest.raises(OptionsError) as caught:
-        parse({"v": ["-1"], "leader-elect": ["maybe"]})
-    assert caught.value.problems == (
+def test_what_config_prints_can_be_read_again(tmp_path: Path) -> None:
+    """The effective configuration, as YAML, is a configuration file."""
+    printed = run("config", "--kube-api-qps=33", "--v=3", "--leader_elect=false")
+    assert printed.exit_code == 0
+    file = tmp_path / "effective.yaml"
+    file.write_text(printed.output)
+    again = config_of({"config": [str(file)]})
+    given = {"kube-api-qps": ["33"], "v": ["3"], "leader-elect": ["false"]}
+    assert again.document == config_of(given).document
+    assert again.client.limit.qps == 33
+
+
+def test_everything_wrong_with_a_file_is_named(tmp_path: Path) -> None:
+    """Unknown fields with the nearest, wrong types with what they must be."""
+    file = write(
+        tmp_path,
+        Generic={
+            "ClientConnection": {"qps": "fast", "brust": 5},
+            "MinResyncPeriod": 5,
+            "Controllers": "all",
+            "LeaderElection": {"leaderElect": "yes"},
+        },
+        DeploymentController=[1],
+        Deployments={},
+        FeatureGates={"A": "on"},
+    )
+    assert refused({"config": [file]}) == (
+        f"--config {file}: DeploymentController: must be a mapping, not [1]",
         (
-            "--leader-elect: invalid argument: not a truth value: 'maybe'; "
-            "write true or false"
+            f"--config {file}: Deployments: unknown field; did you mean "
+            "DeploymentController?"
         ),
-        "--v: must be from 0 to 2147483647, not -1",
+        (
+            f"--config {file}: FeatureGates: must be a mapping of names to true or "
+            "false, not 'on'"
+        ),
+        (
+            f"--config {file}: Generic.ClientConnection.brust: unknown field; did you mean "
+            "Generic.ClientConnection.burst?"
+        ),
+        (
+            f"--config {file}: Generic.ClientConnection.qps: must be a number, "
+            "not 'fast'"
+        ),
+        f"--config {file}: Generic.Controllers: must be a list, not 'all'",
+        (
+            f"--config {file}: Generic.LeaderElection.leaderElect: must be true or "
+            "false, not 'yes'"
+        ),
+        f"--config {file}: Generic.MinResyncPeriod: must be a string, not 5",
     )
-    assert callable(main)
-    assert callable(_config)
+
+
+def test_a_value_in_a_file_is_checked_as_a_flag_is(tmp_path: Path) -> None:
+    """And is named by its field."""
+    file = write(tmp_path, ReplicaSetController={"ConcurrentRSSyncs": 0})
+    assert refused({"config": [file]}) == (
+        (
+            f"--config {file}: ReplicaSetController.ConcurrentRSSyncs: must be at least "
+            "1, it is 0"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "kind: Pod",
+            (
+                ": apiVersion must be kubecontrollermanager.config.k8s.io/v1alpha1, it "
+                "is missing"
+            ),
+        ),
+        ("{", ", line 1: not valid YAML: "),
+        ("[]", ": its top level is no mapping"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_named(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    """In one line."""
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    assert refused({"config": [str(file)]})[0].startswith(f"--config {file}{problem}")
+
+
+def test_every_path_has_a_default_that_its_type_allows() -> None:
+    """The tree of defaults is itself a configuration file."""
+    assert set(as_tree(defaults())) > {"Generic", "SecureServing", "Authentication"}
+
+
+def test_a_shell_can_complete() -> None:
+    """A script for each of three shells."""
+    for shell in ("bash", "fish", "zsh"):
+        result = run("completion", shell)
+        assert result.exit_code == 0
+        assert "_CONTROLLER_MANAGER_COMPLETE" in result.output
 
 
 # The registry
@@ -314,6 +641,7 @@ def test_options_errors_keep_every_problem() -> None:
         (["-deployment", "*"], ["replicaset-controller"]),
         (["replicaset"], ["replicaset-controller"]),
         (["-deployment", "deployment"], []),
+        (["*", "bootstrapsigner"], ["deployment-controller", "replicaset-controller"]),
     ],
 )
 def test_a_selection_enables_by_name_alias_and_star(
@@ -327,6 +655,14 @@ def test_an_unknown_controller_cannot_be_selected() -> None:
     """Even if nobody checked before."""
     with pytest.raises(registry.UnknownControllerError, match='"nope"'):
         registry.select(["nope"])
+
+
+def test_switching_off_what_is_not_here_is_no_news() -> None:
+    """It does not run, as asked."""
+    assert registry.check_selection(["-job", "-podgc", "cronjob"]) == (
+        [],
+        ["cronjob is not in this build, it is not run"],
+    )
 
 
 def test_every_controller_can_be_loaded() -> None:

@@ -9,11 +9,13 @@ import pytest
 import yaml
 
 from controller_manager.client.credentials import (
-    ConfigError,
+    TokenFile,
     in_cluster,
     load_credentials,
 )
+from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.clock import LoopClock
+from controller_manager.serving.certificates import self_signed
 from tests.clusters import EPOCH
 
 CLOCK = LoopClock(EPOCH)
@@ -37,7 +39,7 @@ async def test_a_token_is_presented(tmp_path: Path) -> None:
     """As a bearer."""
     credentials = load_credentials(kubeconfig(tmp_path), "", CLOCK)
     assert credentials.server == "https://127.0.0.1:6443"
-    assert await credentials.headers() == {"Authorization": "Bearer secret"}
+    assert await credentials.headers() == (("Authorization", "Bearer secret"),)
 
 
 @pytest.mark.looptime
@@ -46,7 +48,7 @@ async def test_user_and_password_are_presented(tmp_path: Path) -> None:
     users = [{"name": "u", "user": {"username": "me", "password": "pw"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
     encoded = base64.b64encode(b"me:pw").decode()
-    assert await credentials.headers() == {"Authorization": f"Basic {encoded}"}
+    assert await credentials.headers() == (("Authorization", f"Basic {encoded}"),)
 
 
 @pytest.mark.looptime
@@ -63,7 +65,7 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
     (tmp_path / "token").unlink()
     await asyncio.sleep(61)
     tokens.append(await credentials.headers())
-    assert [each["Authorization"] for each in tokens] == [
+    assert [dict(each)["Authorization"] for each in tokens] == [
         "Bearer first",
         "Bearer first",
         "Bearer second",
@@ -90,7 +92,8 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
     second = kubeconfig(tmp_path / "two", users=users, clusters=clusters)
     credentials = load_credentials(f"{first}:{second}", "", CLOCK)
     assert credentials.server == "https://127.0.0.1:6443"
-    assert credentials._token_file == tmp_path / "two" / "token"
+    assert isinstance(credentials._source, TokenFile)
+    assert credentials._source._path == tmp_path / "two" / "token"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +105,7 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
         ({"users": []}, "there is no user 'u'; there is: (none)"),
         (
             {"clusters": [{"name": "c", "cluster": {}}]},
-            "cluster 'c' names no server",
+            "the cluster of context 'here' names no server",
         ),
         (
             {"clusters": [{"name": "c", "cluster": {"server": "ftp://x"}}]},
@@ -167,7 +170,7 @@ def test_a_certificate_that_is_none_is_named(tmp_path: Path) -> None:
     cluster = {"server": "https://x", "certificate-authority-data": data}
     path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
     with pytest.raises(ConfigError, match="certificate-authority cannot be used"):
-        load_credentials(path, "", CLOCK).ssl_context()
+        load_credentials(path, "", CLOCK)
 
 
 @pytest.mark.looptime
@@ -178,10 +181,10 @@ async def test_in_a_pod_the_service_account_is_used(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     (tmp_path / "token").write_text("t")
-    (tmp_path / "ca.crt").write_text("ca")
+    (tmp_path / "ca.crt").write_bytes(self_signed("ca", ["x"]).certificate)
     credentials = in_cluster(CLOCK, tmp_path)
     assert credentials.server == "https://[fd00::1]:443"
-    assert await credentials.headers() == {"Authorization": "Bearer t"}
+    assert await credentials.headers() == (("Authorization", "Bearer t"),)
 
 
 def test_without_any_configuration_the_ways_are_named(

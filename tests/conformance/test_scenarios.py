@@ -15,6 +15,7 @@ import pytest
 
 from controller_manager.client.credentials import load_credentials
 from controller_manager.client.http import HTTPTransport
+from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import SystemClock
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config, run_manager
@@ -76,7 +77,9 @@ async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
     transport = HTTPTransport(load_credentials(kubeconfig, "", clock), "conformance")
     recording = RecordingTransport(transport)
     try:
-        async with run_manager(recording, clock, random.Random(), make_config()):
+        async with run_manager(
+            Connections(recording), clock, random.Random(), make_config()
+        ):
             player = Player(transport, scenario["name"], clock)
             checkpoints = await player.play(scenario["steps"])
     finally:

@@ -28,7 +28,7 @@ from controller_manager.control.slow_start import slow_start
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import silent_logger
-from tests.clusters import EPOCH, Cluster
+from tests.clusters import EPOCH, Cluster, informer_metrics
 
 pytestmark = pytest.mark.looptime
 
@@ -119,7 +119,12 @@ async def test_a_write_must_be_seen_before_the_key_acts_again() -> None:
     """By the informer that shows it; other keys are free."""
     cluster = Cluster()
     informer = SharedInformer(
-        cluster.client, PODS, resync_period=0, rng=cluster.rng, logger=silent_logger()
+        cluster.client,
+        PODS,
+        resync_period=0,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        metrics=informer_metrics(),
     )
     written = WrittenVersions()
     informer.advanced("9")

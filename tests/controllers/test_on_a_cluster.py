@@ -21,7 +21,7 @@ from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.devcluster.objects import Deletion
-from controller_manager.options import FeatureGates
+from controller_manager.options.config import FeatureGates
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import JSON, deployment_json, template
 

@@ -5,23 +5,30 @@ import os
 import random
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import uvloop
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller_manager.api.resources import DEPLOYMENTS, PODS
 from controller_manager.client.client import Client, ListOptions
-from controller_manager.client.credentials import Credentials, load_credentials
+from controller_manager.client.credentials import (
+    Credentials,
+    TLSMaterial,
+    load_credentials,
+)
 from controller_manager.client.errors import (
     NotFound,
     RequestTimeout,
@@ -29,6 +36,7 @@ from controller_manager.client.errors import (
     Unauthorized,
 )
 from controller_manager.client.http import HTTPTransport
+from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import NAMESPACES, ClusterOptions, DevCluster
@@ -36,8 +44,8 @@ from controller_manager.devcluster.demo import sample_manifests
 from controller_manager.devcluster.http_face import HTTPFace
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
-from controller_manager.serving.server import ServingError
-from tests.clusters import Cluster, make_config, run_manager
+from controller_manager.serving.certificates import ServingError
+from tests.clusters import Cluster, informer_metrics, make_config, run_manager
 from tests.controllers.builders import deployment_json
 
 Test = Callable[[], Coroutine[Any, Any, None]]
@@ -65,7 +73,9 @@ def test_a_rollout_goes_all_the_way_over_https() -> None:
         async with DevCluster(options, clock) as cluster:
             transport = HTTPTransport(cluster.credentials(), "test")
             client = Client(transport, clock)
-            async with run_manager(transport, clock, random.Random(1), make_config()):
+            async with run_manager(
+                Connections(transport), clock, random.Random(1), make_config()
+            ):
                 body = msgspec.json.encode(deployment_json(replicas=5))
                 await client.create_json(DEPLOYMENTS, "default", body)
 
@@ -96,7 +106,7 @@ def test_errors_come_through_http() -> None:
             with pytest.raises(NotFound):
                 await Client(transport, clock).get(PODS, "default", "absent")
             stranger = Credentials(
-                cluster.url, clock=clock, verify=False, token="wrong"
+                cluster.url, clock=clock, tls=TLSMaterial(verify=False), token="wrong"
             )
             other = HTTPTransport(stranger, "test")
             with pytest.raises(Unauthorized):
@@ -151,6 +161,7 @@ def test_a_watch_survives_the_restart_of_its_server() -> None:
             resync_period=0,
             rng=memory.rng,
             logger=silent_logger(),
+            metrics=informer_metrics(),
         )
         running = asyncio.create_task(informer.run())
         await informer.wait_for_sync()
@@ -210,15 +221,17 @@ def devcluster(tmp_path: Path) -> Iterator[Path]:
     assert not kubeconfig.exists()
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "controller_manager", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+def start(*arguments: str, log: Path | None = None) -> "subprocess.Popen[str]":
+    """Start the program; what it prints goes to `log`, else to a pipe."""
+    with log.open("w") if log else nullcontext(subprocess.PIPE) as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "controller_manager", *arguments],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
 
 
 def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
@@ -229,14 +242,23 @@ def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]") ->
         time.sleep(0.05)
 
 
-def get(port: int, path: str) -> tuple[int, str]:
+UNVERIFIED = ssl.create_default_context()
+UNVERIFIED.check_hostname = False
+UNVERIFIED.verify_mode = ssl.CERT_NONE
+
+
+def get(port: int, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+        url = f"https://127.0.0.1:{port}{path}"
+        request = urllib.request.Request(url, headers=headers or {})
+        with urllib.request.urlopen(  # noqa: S310 - our own URL
+            request, context=UNVERIFIED
+        ) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
-    except urllib.error.URLError:
+    except (urllib.error.URLError, ConnectionError):
         return 0, ""
 
 
@@ -246,14 +268,23 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+def token_of(kubeconfig: Path) -> dict[str, str]:
+    """Return the header of the cluster's administrator."""
+    users = yaml.safe_load(kubeconfig.read_text())["users"]
+    return {"Authorization": f"Bearer {users[0]['user']['token']}"}
+
+
 def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
     devcluster: Path,
 ) -> None:
     """As a container runs it: by kubeconfig, scraped, ended by SIGTERM."""
     port = free_port()
+    bearer = token_of(devcluster)
     process = start(
         f"--kubeconfig={devcluster}",
-        "--leader-elect=false",
+        f"--authentication-kubeconfig={devcluster}",
+        f"--authorization-kubeconfig={devcluster}",
+        "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         "--controllers=deployment-controller,replicaset-controller",
         "--kube-api-qps=1000",
@@ -265,16 +296,29 @@ def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
         assert get(port, "/healthz?verbose") == (
             200,
             (
-                "[+]deployment-controller ok\n[+]replicaset-controller ok\n"
-                "healthz check passed\n"
+                "[+]leaderElection ok\n[+]deployment-controller ok\n"
+                "[+]replicaset-controller ok\nhealthz check passed\n"
             ),
         )
-        families = {
-            family.name
-            for family in text_string_to_metric_families(get(port, "/metrics")[1])
-        }
+        wait_for(lambda: get(port, "/readyz")[0] == 200, process)
+        # The endpoint table of the reference: anonymous, then allowed.
+        for path, anonymous, allowed in (
+            ("/healthz", 200, 200),
+            ("/livez", 200, 200),  # 404 upstream
+            ("/readyz", 200, 200),  # 404 upstream
+            ("/metrics", 403, 200),
+            ("/configz", 403, 200),
+            ("/flagz", 403, 200),
+            ("/statusz", 403, 200),
+            ("/debug/pprof/", 403, 200),
+            ("/nothing", 403, 404),
+        ):
+            assert get(port, path)[0] == anonymous, path
+            assert get(port, path, bearer)[0] == allowed, path
+        text = get(port, "/metrics", bearer)[1]
+        families = {family.name for family in text_string_to_metric_families(text)}
         assert {"workqueue_depth", "rest_client_requests"} <= families
-        assert get(port, "/nothing")[0] == 404
+        assert 'leader_election_master_status{name="kube-controller-manager"} 1' in text
     finally:
         process.terminate()
     assert process.wait(15) == 0
@@ -289,14 +333,56 @@ def test_a_port_that_is_taken_is_one_line(devcluster: Path) -> None:
     server = load_credentials(str(devcluster), "", SystemClock()).server
     port = server.rpartition(":")[2]
     process = start(
-        f"--kubeconfig={devcluster}", "--leader-elect=false", f"--secure-port={port}"
+        f"--kubeconfig={devcluster}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
     )
     output = process.communicate(timeout=20)[0]
     assert process.returncode == 1
     assert output.splitlines()[-1] == (
         f"Error: cannot serve on 127.0.0.1:{port}: the port is in use; choose another "
-        "--secure-port, or 0 to serve nothing"
+        "--secure-port or --bind-address, or port 0 to serve nothing"
     )
+
+
+LEASE = (
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms",
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_standby_takes_over(
+    devcluster: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """At once after a clean stop; after the lease when the leader is killed."""
+    managers = []
+    for name in "ab":
+        log = tmp_path / name
+        flags = (f"--kubeconfig={devcluster}", "--secure-port=0", *LEASE)
+        managers.append((start(*flags, log=log), log))
+
+    def wrote(log: Path, text: str) -> bool:
+        return text in log.read_text()
+
+    def one_leads() -> bool:
+        return all(
+            wrote(log, "Attempting to acquire leader lease") for _, log in (managers)
+        ) and any(wrote(log, "Starting controller") for _, log in managers)
+
+    wait_for(one_leads, managers[0][0])
+    managers.sort(key=lambda each: not wrote(each[1], "Starting controller"))
+    (leader, _), (standby, log) = managers
+    killed_at = time.monotonic()
+    leader.send_signal(number)
+    wait_for(lambda: wrote(log, "Starting controller"), standby)
+    took = time.monotonic() - killed_at
+    assert leader.wait(15) == (0 if number is signal.SIGTERM else -number)
+    standby.terminate()
+    assert standby.wait(15) == 0
+    # The lease is 3 s: far wider than any machine is slow.
+    assert took < 15
 
 
 @pytest.mark.parametrize(

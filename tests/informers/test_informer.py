@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core import Pod
 from controller_manager.api.meta import key_of, labels_of
@@ -25,7 +26,8 @@ from controller_manager.informers.store import (
     controller_uid_index,
 )
 from controller_manager.observability.logs import silent_logger
-from tests.clusters import TOKEN, Cluster
+from controller_manager.observability.metrics import InformerCollectors
+from tests.clusters import TOKEN, Cluster, informer_metrics
 
 pytestmark = pytest.mark.looptime
 
@@ -117,6 +119,7 @@ async def informer(
         resync_period=options.pop("resync_period", 0),
         rng=cluster.rng,
         logger=silent_logger(),
+        metrics=informer_metrics(),
         **options,
     )
     task = asyncio.create_task(subject.run())
@@ -372,15 +375,16 @@ async def test_the_factory_has_one_informer_a_resource(cluster: Cluster) -> None
         min_resync_period=100,
         rng=cluster.rng,
         logger=silent_logger(),
+        metrics=InformerCollectors(CollectorRegistry(), "test"),
     )
     pods = factory.informer(PODS)
     assert factory.informer(PODS) is pods
-    assert factory.unsynced() == ["pods"]
+    assert factory.synced() == {"pods": False}
     async with asyncio.TaskGroup() as group:
         tasks = factory.start(group)
         assert factory.start(group) == []
         await factory.wait_for_sync()
-        assert factory.unsynced() == []
+        assert factory.synced() == {"pods": True}
         for task in tasks:
             task.cancel()
 

@@ -16,31 +16,69 @@ def logging(output: Format, verbosity: int = 0) -> tuple[Logger, io.StringIO]:
 
 
 def test_text_has_klogs_header_and_quoted_fields() -> None:
-    """Severity, month and day, time, process, component."""
+    """Severity, month and day, time, process, line; who and why come first."""
     logger, stream = logging("text")
     logger.bind(component="deployment").warning(
         "Sync failed", key="default/web", err='say "no"\nagain', retries=3, last=True
     )
     head, _, rest = stream.getvalue().partition("] ")
     pid = re.escape(f"{os.getpid():>7}")
-    assert re.fullmatch(rf"W\d{{4}} \d\d:\d\d:\d\d\.\d{{6}} {pid} deployment", head)
+    line = r"test_logs\.py:\d+"
+    assert re.fullmatch(rf"W\d{{4}} \d\d:\d\d:\d\d\.\d{{6}} {pid} {line}", head)
     assert rest == (
-        '"Sync failed" key="default/web" err="say \\"no\\"\\nagain" retries=3 '
-        "last=true\n"
+        '"Sync failed" logger="deployment" err="say \\"no\\"\\nagain" '
+        'key="default/web" retries=3 last=true\n'
     )
 
 
 def test_json_is_one_object_a_line() -> None:
-    """Time in milliseconds, ``v`` for news and ``level`` for the rest."""
-    logger, stream = logging("json")
+    """Time in milliseconds; what is no error has its verbosity in ``v``."""
+    logger, stream = logging("json", 2)
     logger.info("Started", workers=5)
+    logger.bind(component="queue").v(2).info("Working")
     logger.error("Stopped", err=ValueError("why"))
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line.pop("ts") > 1e12 for line in lines] == [True, True]
+    assert [line.pop("ts") > 1e12 for line in lines] == [True, True, True]
+    callers = [line.pop("caller").rpartition(":")[0] for line in lines]
+    assert callers == ["observability/test_logs.py"] * 3
     assert lines == [
-        {"caller": "main", "msg": "Started", "v": 0, "workers": 5},
-        {"caller": "main", "msg": "Stopped", "level": "error", "err": "why"},
+        {"msg": "Started", "v": 0, "workers": 5},
+        {"msg": "Working", "v": 2, "logger": "queue"},
+        {"msg": "Stopped", "err": "why"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "seen"),
+    [
+        ("test_logs", 1),
+        ("test_*", 1),
+        ("observability/test_logs", 1),
+        ("other", 0),
+        ("informers/*", 0),
+    ],
+)
+def test_single_modules_may_be_more_verbose(pattern: str, seen: int) -> None:
+    """``--vmodule`` by name, by pattern, or by path."""
+    stream = io.StringIO()
+    logger = make_logger(vmodule=[(pattern, 4)], stream=stream)
+    logger.v(4).info("detail")
+    logger.v(5).info("too much")
+    assert len(stream.getvalue().splitlines()) == seen
+
+
+def test_errors_may_go_to_a_stream_of_their_own() -> None:
+    """``--log-text-split-stream``: the rest goes to the other."""
+    errors, others = io.StringIO(), io.StringIO()
+    logger = make_logger(stream=errors, info_stream=others)
+    logger.info("news")
+    logger.warning("caution")
+    logger.error("trouble")
+    assert [line.split('"')[1] for line in others.getvalue().splitlines()] == [
+        "news",
+        "caution",
+    ]
+    assert errors.getvalue().count("trouble") == 1
 
 
 @pytest.mark.parametrize(("verbosity", "seen"), [(0, 1), (3, 1), (4, 2), (9, 2)])

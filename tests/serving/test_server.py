@@ -1,57 +1,165 @@
-"""What the daemon serves on its port."""
+"""What the daemon serves on its port, and to whom."""
 
+import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.serving.server import HealthCheck, Server, ServingError
+from controller_manager.client.client import Client
+from controller_manager.client.errors import TransportError
+from controller_manager.client.transport import Request, Response
+from controller_manager.clock import SystemClock
+from controller_manager.devcluster.auth import User
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import (
+    AuthenticationConfig,
+    AuthorizationConfig,
+    CertificateFiles,
+    Config,
+    GenericConfig,
+    RequestHeaderConfig,
+    ServingConfig,
+)
+from controller_manager.serving.authentication import Authenticator
+from controller_manager.serving.authorization import Authorizer
+from controller_manager.serving.certificates import (
+    Certificates,
+    ServingError,
+    self_signed,
+)
+from controller_manager.serving.health import HealthCheck
+from controller_manager.serving.server import Pages, Server
+from tests.clusters import Cluster
 
 WELL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: None}
 ILL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: "has stopped"}
+OPEN = AuthorizationConfig(always_allow_paths=("/*",))
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def config_of(**parts: Any) -> Config:
+    parts.setdefault("serving", ServingConfig(port=0, bind_address="127.0.0.1"))
+    parts.setdefault("authorization", OPEN)
+    return Config(**parts)
+
+
+def server_of(
+    config: Config,
+    checks: Mapping[str, HealthCheck] = WELL,
+    client: Client | None = None,
+) -> Server:
+    clock, logger = SystemClock(), silent_logger()
+    authenticator = Authenticator(
+        config.authentication, client, clock=clock, logger=logger
+    )
+    registry = CollectorRegistry()
+    scrapes = Gauge("scrapes", "So far.", registry=registry)
+    pages = Pages(lambda: checks, lambda: checks, registry, scrapes.inc, STARTED)
+    return Server(
+        config,
+        pages,
+        Certificates(
+            config.serving,
+            authenticator.authorities.bundle,
+            wants_clients=authenticator.wants_certificates,
+            logger=logger,
+        ),
+        authenticator,
+        Authorizer(config.authorization, client, clock=clock, logger=logger),
+        clock,
+    )
 
 
 @asynccontextmanager
-async def serving(checks: Mapping[str, HealthCheck]) -> AsyncIterator[str]:
-    registry = CollectorRegistry()
-    scrapes = Gauge("scrapes", "So far.", registry=registry)
-    server = Server(0, registry, lambda: checks, scrapes.inc)
+async def serving(
+    config: Config | None = None,
+    checks: Mapping[str, HealthCheck] = WELL,
+    client: Client | None = None,
+) -> AsyncIterator[str]:
+    server = server_of(config or config_of(), checks, client)
     await server.start()
-    yield f"http://127.0.0.1:{server.port}"
+    yield f"https://127.0.0.1:{server.port}"
     await server.close()
 
 
-async def get(url: str) -> tuple[int, str]:
-    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+def trusting(
+    authority: bytes | None = None, pair: tuple[Path, Path] | None = None
+) -> ssl.SSLContext:
+    context = ssl.create_default_context(
+        cadata=authority.decode() if authority else None
+    )
+    if authority is None:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if pair is not None:
+        context.load_cert_chain(*pair)
+    return context
+
+
+async def get(
+    url: str,
+    tls: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, ssl=tls or trusting(), headers=headers) as answer,
+    ):
         return answer.status, await answer.text()
 
 
+# What is answered
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 @pytest.mark.parametrize(
-    ("checks", "path", "expected"),
+    ("checks", "query", "expected"),
     [
-        (WELL, "/healthz", (200, "ok")),
-        (WELL, "/healthz?verbose", (200, "[+]a ok\n[+]b ok\nhealthz check passed\n")),
+        (WELL, "", (200, "ok")),
+        (WELL, "?verbose", (200, "[+]a ok\n[+]b ok\n{} check passed\n")),
+        (ILL, "", (500, "[+]a ok\n[-]b failed: has stopped\n{} check failed\n")),
+        (ILL, "?exclude=b", (200, "ok")),
         (
-            ILL,
-            "/healthz",
-            (500, "[+]a ok\n[-]b failed: has stopped\nhealthz check failed\n"),
+            WELL,
+            "?verbose&exclude=c",
+            (
+                200,
+                (
+                    "[+]a ok\n[+]b ok\nwarn: some health checks cannot be excluded: "
+                    'no matches for "c"\n{} check passed\n'
+                ),
+            ),
         ),
     ],
 )
 async def test_health_is_ok_or_tells_what_fails(
-    checks: Mapping[str, HealthCheck], path: str, expected: tuple[int, str]
+    checks: Mapping[str, HealthCheck],
+    path: str,
+    query: str,
+    expected: tuple[int, str],
 ) -> None:
     """A probe reads the status, a person the lines."""
-    async with serving(checks) as url:
-        assert await get(url + path) == expected
+    status, text = expected
+    async with serving(checks=checks) as url:
+        assert await get(url + path + query) == (status, text.format(path[1:]))
 
 
 async def test_metrics_are_refreshed_before_each_scrape() -> None:
     """And Prometheus' own parser reads them."""
-    async with serving(WELL) as url:
+    async with serving() as url:
         await get(f"{url}/metrics")
         status, text = await get(f"{url}/metrics")
     values = {
@@ -62,14 +170,480 @@ async def test_metrics_are_refreshed_before_each_scrape() -> None:
     assert (status, values) == (200, {"scrapes": 2.0})
 
 
+async def test_a_metric_can_be_left_out() -> None:
+    """``--disabled-metrics``."""
+    async with serving(config_of(disabled_metrics=("scrapes",))) as url:
+        assert await get(f"{url}/metrics") == (200, "")
+
+
+async def test_configz_and_flagz_show_what_the_daemon_was_told() -> None:
+    """As JSON under upstream's key, as text, and as a Flagz object."""
+    config = config_of(document={"Generic": {"Port": 0}}, flags={"v": "2", "a": ""})
+    accept = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
+    async with serving(config) as url:
+        assert await get(f"{url}/configz") == (
+            200,
+            '{"kubecontrollermanager.config.k8s.io":{"Generic":{"Port":0}}}',
+        )
+        status, text = await get(f"{url}/flagz")
+        assert (status, text.splitlines()[1]) == (200, "kube-controller-manager flagz")
+        assert text.endswith("\n\na=\nv=2\n")
+        assert await get(f"{url}/flagz", headers={"Accept": accept}) == (
+            200,
+            (
+                '{"kind": "Flagz", "apiVersion": "config.k8s.io/v1beta1", "metadata": '
+                '{"name": "kube-controller-manager"}, "flags": {"a": "", "v": "2"}}'
+            ),
+        )
+        status, text = await get(f"{url}/flagz", headers={"Accept": "application/xml"})
+        assert (status, "only the following media types" in text) == (406, True)
+
+
+async def test_statusz_says_since_when_what_runs() -> None:
+    """For people, and as a Statusz object."""
+    async with serving() as url:
+        status, text = await get(f"{url}/statusz")
+        accept = "application/json;v=v1beta1;g=config.k8s.io;as=Statusz"
+        encoded = await get(f"{url}/statusz", headers={"Accept": accept})
+    assert status == 200
+    lines = text.splitlines()
+    assert lines[1] == "kube-controller-manager statusz"
+    assert "Started: Thu Jan  1 00:00:00 UTC 2026" in lines
+    assert "Emulation version: v1.36.2" in lines
+    assert '"startTime": "2026-01-01T00:00:00Z"' in encoded[1]
+
+
+async def test_what_runs_can_be_looked_into() -> None:
+    """Tasks, a profile, memory; for as long as it is asked, and no longer."""
+    async with serving() as url:
+        status, text = await get(f"{url}/debug/pprof/goroutine")
+        assert (status, "tasks" in text.splitlines()[0]) == (200, True)
+        assert (await get(f"{url}/debug/pprof/"))[0] == 200
+        status, text = await get(f"{url}/debug/pprof/profile?seconds=0.1")
+        assert (status, "function calls" in text) == (200, True)
+        status, text = await get(f"{url}/debug/pprof/heap?seconds=0.1")
+        assert (status, "allocated in 0.1 s" in text) == (200, True)
+        assert await get(f"{url}/debug/pprof/profile?seconds=x") == (
+            400,
+            "seconds: must be from 0 to 300, not 'x'\n",
+        )
+        two = await asyncio.gather(
+            get(f"{url}/debug/pprof/profile?seconds=0.3"),
+            get(f"{url}/debug/pprof/profile?seconds=0.3"),
+        )
+        assert sorted(status for status, _ in two) == [200, 409]
+
+
+async def test_without_profiling_there_is_nothing_to_look_into() -> None:
+    """``--profiling=false``."""
+    async with serving(config_of(generic=GenericConfig(profiling=False))) as url:
+        answer = await get(f"{url}/debug/pprof/")
+        assert answer == (404, "404 page not found\n")
+
+
+# Who may ask
+
+
+METRICS_READER: list[dict[str, Any]] = [
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "metrics-reader"},
+        "rules": [{"nonResourceURLs": ["/metrics", "/no*"], "verbs": ["get"]}],
+    },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "prometheus"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "metrics-reader",
+        },
+        "subjects": [{"kind": "User", "name": "prometheus"}],
+    },
+]
+
+
+class _Reviewed(Cluster):
+    """An API server with two users, one of whom may look."""
+
+    def __init__(self) -> None:
+        super().__init__(rbac=True)
+        self.asked: list[str] = []
+        self.server.tokens.add("good", User("prometheus"))
+        self.server.tokens.add("poor", User("stranger"))
+        for obj in METRICS_READER:
+            kind = self.server.catalogue.of(obj["apiVersion"], obj["kind"])
+            assert kind is not None
+            self.server.objects.create(kind, "", obj)
+        handle = self.server.handle
+
+        async def counted(request: Request) -> Any:
+            self.asked.append(request.path.rpartition("/")[2])
+            return await handle(request)
+
+        self.server.handle = counted  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("token", "path", "expected"),
+    [
+        (None, "/healthz", 200),
+        (None, "/metrics", 403),
+        (None, "/nothing", 403),
+        ("good", "/metrics", 200),
+        ("good", "/nothing", 404),
+        ("poor", "/metrics", 403),
+        ("wrong", "/healthz", 401),
+        ("wrong", "/metrics", 401),
+    ],
+)
+async def test_only_who_is_known_and_allowed_may_look(
+    token: str | None, path: str, expected: int
+) -> None:
+    """Health is for everybody; a wrong token is nobody's."""
+    reviewed = _Reviewed()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    config = config_of(authorization=AuthorizationConfig())
+    async with serving(config, client=reviewed.client) as url:
+        status, _ = await get(url + path, headers=headers)
+    assert status == expected
+
+
+async def test_refusals_are_the_apis_own() -> None:
+    """A Status, whole for programs and indented for people."""
+    reviewed = _Reviewed()
+    config = config_of(authorization=AuthorizationConfig())
+    async with serving(config, client=reviewed.client) as url:
+        assert await get(f"{url}/metrics") == (
+            403,
+            (
+                '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+                '"message":"forbidden: User \\"system:anonymous\\" cannot get path '
+                '\\"/metrics\\"","reason":"Forbidden","details":{},"code":403}\n'
+            ),
+        )
+        _, text = await get(f"{url}/metrics", headers={"User-Agent": "curl/8"})
+        assert text.startswith('{\n  "kind": "Status",\n')
+        assert await get(
+            f"{url}/metrics", headers={"Authorization": "Bearer wrong"}
+        ) == (
+            401,
+            (
+                '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+                '"message":"Unauthorized","reason":"Unauthorized","code":401}\n'
+            ),
+        )
+
+
+async def test_answers_of_the_api_server_are_remembered() -> None:
+    """Ten seconds by default; with a ttl of 0 it is asked each time."""
+    reviewed = _Reviewed()
+    config = config_of(authorization=AuthorizationConfig())
+    bearer = {"Authorization": "Bearer good"}
+    async with serving(config, client=reviewed.client) as url:
+        for _ in range(3):
+            await get(f"{url}/metrics", headers=bearer)
+        assert reviewed.asked == ["tokenreviews", "subjectaccessreviews"]
+    reviewed.asked.clear()
+    config = config_of(
+        authentication=AuthenticationConfig(cache_ttl=0),
+        authorization=AuthorizationConfig(authorized_ttl=0),
+    )
+    async with serving(config, client=reviewed.client) as url:
+        for _ in range(2):
+            await get(f"{url}/metrics", headers=bearer)
+        assert reviewed.asked == ["tokenreviews", "subjectaccessreviews"] * 2
+
+
+async def test_an_api_server_that_cannot_be_asked_is_no_permission() -> None:
+    """The probe still answers."""
+    cluster = Cluster()
+
+    async def refuse(request: Request) -> Response:
+        raise TransportError(request.path)
+
+    cluster.server.handle = refuse  # type: ignore[method-assign]
+    config = config_of(authorization=AuthorizationConfig())
+    async with serving(config, client=cluster.client) as url:
+        assert (await get(f"{url}/metrics"))[0] == 500
+        assert (await get(f"{url}/healthz")) == (200, "ok")
+        assert (await get(f"{url}/metrics", headers={"Authorization": "Bearer x"}))[
+            0
+        ] == 401
+
+
+# Certificates
+
+
+class Authority:
+    """A certificate authority in a directory."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.path = directory / f"{name}.crt"
+        self._directory = directory
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = self._certificate(self._name, self._key.public_key(), ca=True)
+        self.path.write_bytes(certificate)
+
+    @property
+    def pem(self) -> bytes:
+        return self.path.read_bytes()
+
+    def _certificate(self, subject: x509.Name, key: Any, *, ca: bool) -> bytes:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), ca)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.DNSName("served.example")]),
+                critical=False,
+            )
+        )
+        made = builder.sign(self._key, hashes.SHA256())
+        return made.public_bytes(serialization.Encoding.PEM)
+
+    def issue(self, file: str, name: str, *groups: str) -> tuple[Path, Path]:
+        """Write a certificate and its key; return the files."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+        attributes += [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in groups
+        ]
+        certificate = self._directory / f"{file}.crt"
+        key_file = self._directory / f"{file}.key"
+        pem = self._certificate(x509.Name(attributes), key.public_key(), ca=False)
+        certificate.write_bytes(pem)
+        key_file.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return certificate, key_file
+
+
+async def test_a_client_certificate_names_a_user(tmp_path: Path) -> None:
+    """Its common name the user, its organisations the groups."""
+    authority = Authority(tmp_path, "ca")
+    config = config_of(
+        authentication=AuthenticationConfig(client_ca_file=str(authority.path)),
+        authorization=AuthorizationConfig(),
+    )
+    admin = authority.issue("admin", "admin", "system:masters")
+    other = authority.issue("other", "other")
+    async with serving(config) as url:
+        assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
+        status, text = await get(f"{url}/metrics", trusting(pair=other))
+        assert (status, 'User \\"other\\" cannot get' in text) == (403, True)
+
+
+async def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
+    """In the handshake."""
+    config = config_of(
+        authentication=AuthenticationConfig(
+            client_ca_file=str(Authority(tmp_path, "ca").path)
+        )
+    )
+    strange = Authority(tmp_path, "strange").issue("x", "admin", "system:masters")
+    async with serving(config) as url:
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/metrics", trusting(pair=strange))
+
+
+async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> None:
+    """With a certificate of its own authority and an allowed name, only."""
+    proxies, users = Authority(tmp_path, "proxies"), Authority(tmp_path, "users")
+    config = config_of(
+        authentication=AuthenticationConfig(
+            client_ca_file=str(users.path),
+            request_header=RequestHeaderConfig(
+                client_ca_file=str(proxies.path), allowed_names=("front",)
+            ),
+        ),
+        authorization=AuthorizationConfig(),
+    )
+    headers = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
+    async with serving(config) as url:
+        statuses = [
+            (await get(f"{url}/metrics", trusting(pair=pair), headers=headers))[0]
+            for pair in (
+                proxies.issue("front", "front"),
+                proxies.issue("back", "back"),
+                users.issue("user", "front"),
+            )
+        ]
+        statuses.append((await get(f"{url}/metrics", headers=headers))[0])
+    assert statuses == [200, 403, 403, 403]
+
+
+async def test_certificates_are_followed_when_they_change(tmp_path: Path) -> None:
+    """The next connection gets the new one; half of a rotation is waited out."""
+    first, second = Authority(tmp_path, "first"), Authority(tmp_path, "second")
+    certificate, key = first.issue("serving", "localhost")
+    files = CertificateFiles(str(certificate), str(key))
+    serving_config = ServingConfig(port=0, bind_address="127.0.0.1", certificate=files)
+    async with serving(config_of(serving=serving_config)) as url:
+
+        async def trusted(authority: Authority) -> bool:
+            context = trusting(authority.pem)
+            context.check_hostname = False
+            try:
+                return (await get(f"{url}/healthz", context)) == (200, "ok")
+            except aiohttp.ClientError:
+                return False
+
+        assert [await trusted(first), await trusted(second)] == [True, False]
+        good_key = key.read_bytes()
+        second.issue("serving", "localhost")
+        new_key = key.read_bytes()
+        key.write_bytes(good_key)
+        assert await trusted(first)
+        key.write_bytes(new_key)
+        assert [await trusted(first), await trusted(second)] == [False, True]
+
+
+async def test_a_client_authority_is_followed_when_it_changes(tmp_path: Path) -> None:
+    """Whoever the old one vouched for is no longer known."""
+    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
+    file = tmp_path / "clients.crt"
+    file.write_bytes(old.pem)
+    config = config_of(
+        authentication=AuthenticationConfig(client_ca_file=str(file)),
+        authorization=AuthorizationConfig(),
+    )
+    before = old.issue("before", "admin", "system:masters")
+    after = new.issue("after", "admin", "system:masters")
+    async with serving(config) as url:
+        assert (await get(f"{url}/metrics", trusting(pair=before)))[0] == 200
+        file.write_bytes(new.pem)
+        assert (await get(f"{url}/metrics", trusting(pair=after)))[0] == 200
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/metrics", trusting(pair=before))
+
+
+async def test_a_name_gets_the_certificate_that_is_for_it(tmp_path: Path) -> None:
+    """By SNI: names given, or those in the certificate."""
+    default, named = Authority(tmp_path, "default"), Authority(tmp_path, "named")
+    first = [str(each) for each in default.issue("a", "a")]
+    other = [str(each) for each in named.issue("b", "b")]
+    config = config_of(
+        serving=ServingConfig(
+            port=0,
+            bind_address="127.0.0.1",
+            certificate=CertificateFiles(first[0], first[1]),
+            sni=(CertificateFiles(other[0], other[1]),),
+        )
+    )
+    server = server_of(config)
+    await server.start()
+    for name, authority in (("served.example", named), ("else.example", default)):
+        context = trusting(authority.pem)
+        context.check_hostname = False
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", server.port, ssl=context, server_hostname=name
+        )
+        writer.close()
+        await writer.wait_closed()
+    await server.close()
+
+
+async def test_a_self_signed_certificate_is_kept_in_its_directory(
+    tmp_path: Path,
+) -> None:
+    """Made once, the key readable by its owner only."""
+    directory = tmp_path / "certs"
+    config = config_of(
+        serving=ServingConfig(port=0, bind_address="127.0.0.1", cert_dir=str(directory))
+    )
+    for _ in range(2):
+        async with serving(config) as url:
+            file = directory / "kube-controller-manager.crt"
+            made = file.read_bytes()
+            assert await get(f"{url}/healthz", trusting(made)) == (200, "ok")
+    assert file.read_bytes() == made
+    key = directory / "kube-controller-manager.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+async def test_old_versions_and_ciphers_are_not_spoken() -> None:
+    """TLS 1.2 is the lowest, 1.3 alone if that is asked for."""
+    modern = ServingConfig(port=0, bind_address="127.0.0.1", min_tls_13=True)
+    async with serving(config_of(serving=modern)) as url:
+        context = trusting()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/healthz", context)
+        assert await get(f"{url}/healthz") == (200, "ok")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("absent", "--tls-cert-file {}/absent.crt: No such file or directory"),
+        (
+            "mismatch",
+            (
+                "--tls-cert-file {0}/a.crt with --tls-private-key-file {0}/b.key: "
+                "cannot be used: the key does not match the certificate"
+            ),
+        ),
+        ("ca", "--client-ca-file {}/a.key: holds no PEM certificate: "),
+    ],
+)
+async def test_files_that_cannot_be_used_are_named(
+    tmp_path: Path, change: str, problem: str
+) -> None:
+    """Before anything listens: flag, file, reason."""
+    authority = Authority(tmp_path, "ca")
+    authority.issue("a", "a")
+    authority.issue("b", "b")
+    pair = {
+        "absent": CertificateFiles(f"{tmp_path}/absent.crt", f"{tmp_path}/a.key"),
+        "mismatch": CertificateFiles(f"{tmp_path}/a.crt", f"{tmp_path}/b.key"),
+        "ca": None,
+    }[change]
+    clients = f"{tmp_path}/a.key" if change == "ca" else ""
+    with pytest.raises(ServingError) as raised:
+        server_of(
+            config_of(
+                serving=ServingConfig(port=0, certificate=pair),
+                authentication=AuthenticationConfig(client_ca_file=clients),
+            )
+        )
+    assert str(raised.value).startswith(problem.format(tmp_path))
+    assert "\n" not in str(raised.value)
+
+
 async def test_a_port_that_is_taken_is_named_with_the_mend() -> None:
     """One line, nothing left listening."""
-    async with serving(WELL) as url:
+    async with serving() as url:
         port = int(url.rpartition(":")[2])
-        second = Server(port, CollectorRegistry(), lambda: WELL, lambda: None)
+        config = config_of()
+        second = server_of(replace(config, serving=replace(config.serving, port=port)))
         with pytest.raises(ServingError) as raised:
             await second.start()
     assert str(raised.value) == (
         f"cannot serve on 127.0.0.1:{port}: the port is in use; choose another "
-        "--secure-port, or 0 to serve nothing"
+        "--secure-port or --bind-address, or port 0 to serve nothing"
     )
+
+
+def test_a_self_signed_certificate_is_for_every_name_it_is_asked_for() -> None:
+    """Names and addresses."""
+    pair = self_signed("me", ["localhost", "127.0.0.1"])
+    names = (
+        x509.load_pem_x509_certificate(pair.certificate)
+        .extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        .value
+    )
+    assert [str(each.value) for each in names] == ["localhost", "127.0.0.1"]

@@ -87,6 +87,7 @@ from controller_manager.controllers.deployment.status import (
     find_condition,
     is_same,
 )
+from controller_manager.controllers.deployment.timing import RolloutTimes
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.store import (
     CONTROLLER_UID_INDEX,
@@ -122,6 +123,7 @@ class DeploymentController:
         self._replica_sets = context.informers.informer(REPLICASETS)
         self._pods = context.informers.informer(PODS)
         self._written = WrittenVersions()
+        self._times = RolloutTimes(context.clock, context.rollout_metrics)
         self._replica_sets.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
         self._pods.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
         index_selectors(self._deployments.store)
@@ -192,6 +194,7 @@ class DeploymentController:
         deployment = self._deployments.store.get(key)
         if deployment is None:
             self._written.forget(key)
+            self._times.forget(key)
             return DONE
         if (stale := self._written.behind(key)) is not None:
             return put_off_for(stale)
@@ -588,6 +591,7 @@ class DeploymentController:
             rollout, draft, now, terminating=self._counts_terminating
         )
         status = rollout_status(rollout, draft, status, now)
+        self._times.reported(key, status)
         await self._write_if_new(key, draft.finished(status))
         return Done(next_progress_check(rollout.deployment, status, now))
 

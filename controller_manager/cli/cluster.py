@@ -1,0 +1,170 @@
+"""The subcommands of the development cluster, an extra."""
+
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from controller_manager.cli.daemon import run
+from controller_manager.cli.failure import Failure
+from controller_manager.cli.help import NAME
+from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.options.values import parse_duration
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            seconds = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds < 0:
+            self.fail("must not be negative", param, ctx)
+        return seconds
+
+
+def _needs_extra(error: ImportError) -> NoReturn:
+    message = (
+        f"the development cluster needs the package {error.name}; install it with: "
+        f"pip install '{NAME}[devcluster]'"
+    )
+    raise Failure([message])
+
+
+@click.command("devcluster")
+@click.option(
+    "--write-kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a kubeconfig to this file once the cluster runs; removed at the end.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=6443,
+    show_default=True,
+    help="Port of the API server, on the loopback interface; 0 takes a free one.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(0, 5000),
+    default=3,
+    show_default=True,
+    help="Number of nodes; with 0, pods stay pending.",
+)
+@click.option(
+    "--pod-start-delay",
+    type=_Duration(),
+    default="1s",
+    show_default=True,
+    help="Time from a pod's scheduling until it is Running and Ready.",
+)
+@click.option(
+    "--grace-scale",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Factor by which the nodes shorten pods' termination grace periods.",
+)
+@click.option(
+    "--manifests",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Create the objects of this YAML file, or of the files in this directory; "
+    "may be given more than once.",
+)
+@click.option(
+    "--without-controllers",
+    is_flag=True,
+    help="Run the API server and the nodes only, to develop a controller against.",
+)
+@click.option(
+    "--secure-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port of the controllers' /healthz and /metrics; 0 serves nothing.",
+)
+@click.option("-v", "--v", "verbosity", type=int, default=0, help="Log verbosity.")
+def devcluster_command(  # noqa: PLR0913 - one for each option
+    *,
+    write_kubeconfig: Path | None,
+    port: int,
+    nodes: int,
+    pod_start_delay: float,
+    grace_scale: float,
+    manifests: tuple[Path, ...],
+    without_controllers: bool,
+    secure_port: int,
+    verbosity: int,
+) -> None:
+    """Run an API server, nodes and the controllers until interrupted."""
+    if without_controllers and secure_port:
+        message = (
+            "--secure-port: serves the controllers' health and metrics, and there are "
+            "none with --without-controllers; leave one of the two out"
+        )
+        raise Failure([message])
+    try:
+        from controller_manager.devcluster.cluster import (  # noqa: PLC0415 - an extra
+            ClusterOptions,
+        )
+        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
+            embedded_config,
+            run_devcluster,
+        )
+    except ImportError as error:
+        _needs_extra(error)
+    options = ClusterOptions(
+        port=port,
+        nodes=nodes,
+        pod_start_delay=pod_start_delay,
+        grace_scale=grace_scale,
+    )
+    _run_cluster(
+        run_devcluster(
+            options,
+            embedded_config(secure_port),
+            make_logger(verbosity=verbosity),
+            kubeconfig=write_kubeconfig,
+            manifests=manifests,
+            with_controllers=not without_controllers,
+        )
+    )
+
+
+@click.command("demo")
+@click.option("-v", "--v", "verbosity", type=int, default=-1, help="Log verbosity.")
+def demo_command(verbosity: int) -> None:
+    """Show rollouts on a development cluster: apply, update, roll back, scale."""
+    try:
+        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
+            run_demo,
+        )
+    except ImportError as error:
+        _needs_extra(error)
+    logger = make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
+    _run_cluster(run_demo(logger))
+
+
+def _run_cluster(main: Coroutine[Any, Any, None]) -> None:
+    from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
+    from controller_manager.devcluster.demo import DemoError  # noqa: PLC0415
+    from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
+
+    try:
+        run(main)
+    except (DemoError, KubeconfigError, ManifestError) as error:
+        raise Failure([str(error)]) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise Failure([f"{where}{error.strerror or error}"]) from None

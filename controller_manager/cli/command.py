@@ -1,0 +1,168 @@
+"""The command and its subcommands."""
+
+import difflib
+import sys
+
+import click
+from click.shell_completion import get_completion_class
+
+from controller_manager.cli.cluster import demo_command, devcluster_command
+from controller_manager.cli.daemon import run, run_daemon
+from controller_manager.cli.failure import Failure
+from controller_manager.cli.flags import (
+    PROBLEMS,
+    daemon_options,
+    given_values,
+    make_config,
+    normalised,
+    split,
+)
+from controller_manager.cli.help import NAME, help_text
+from controller_manager.observability.logs import make_logger
+from controller_manager.options.config import Config
+from controller_manager.options.document import dump
+from controller_manager.version import KUBERNETES_VERSION, VERSION
+
+
+class DaemonGroup(click.Group):
+    """Parses flags as pflag does, and prints help as Cobra does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Normalise what pflag takes and click does not; find unknown flags."""
+        own, rest = split(args, self.commands)
+        return super().parse_args(ctx, [*normalised(ctx, own), *rest])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest subcommands when there is no such one."""
+        if args[0] not in self.commands:
+            close = difflib.get_close_matches(args[0], self.commands, n=1)
+            known = ", ".join(sorted(self.commands))
+            hint = f"did you mean {close[0]}?" if close else f"there is: {known}"
+            message = f'unknown command "{args[0]}" for "{NAME}"; {hint}'
+            raise Failure([*ctx.meta[PROBLEMS], message])
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write description, usage, subcommands and flags by section."""
+        commands = {
+            name: self.commands[name].get_short_help_str(200)
+            for name in self.list_commands(ctx)
+        }
+        formatter.write(help_text(commands))
+
+
+class ConfigCommand(click.Command):
+    """A subcommand that takes the daemon's flags."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Normalise what pflag takes and click does not; find unknown flags."""
+        return super().parse_args(ctx, normalised(ctx, args))
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is None or ctx.resilient_parsing or value == "false":
+        return
+    if value not in ("true", "raw"):
+        message = f"--version: invalid argument: must be true or false, not {value!r}"
+        raise Failure([message])
+    click.echo(f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})")
+    ctx.exit()
+
+
+def _version_option() -> click.Option:
+    return click.Option(
+        ["--version"],
+        is_flag=False,
+        flag_value="true",
+        expose_value=False,
+        is_eager=True,
+        callback=_print_version,
+        help="Print version information and quit.",
+    )
+
+
+def _daemon(**given: tuple[str, ...]) -> None:
+    ctx = click.get_current_context()
+    values = given_values(given)
+    if ctx.invoked_subcommand is None:
+        _run_with(make_config(values, ctx.meta[PROBLEMS]))
+        return
+    if ctx.meta[PROBLEMS]:
+        raise Failure(ctx.meta[PROBLEMS])
+    if values:
+        listed = ", ".join(f"--{name}" for name in values)
+        message = (
+            f"{listed}: a flag of the daemon; {ctx.invoked_subcommand} takes its "
+            f"flags after its name, see {NAME} {ctx.invoked_subcommand} --help"
+        )
+        raise Failure([message])
+
+
+def _run_with(config: Config) -> None:
+    logging = config.logging
+    logger = make_logger(
+        output=logging.format,
+        verbosity=logging.verbosity,
+        vmodule=logging.vmodule,
+        info_stream=sys.stdout if logging.split_stream else None,
+    )
+    run(run_daemon(config, logger))
+
+
+def _show_config(**given: tuple[str, ...]) -> None:
+    ctx = click.get_current_context()
+    config = make_config(given_values(given), ctx.meta[PROBLEMS])
+    for warning in config.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    click.echo(dump(config.document), nl=False)
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
+def completion_command(shell: str) -> None:
+    """Print a script that completes flags and commands in a shell."""
+    completion = get_completion_class(shell)
+    assert completion is not None  # noqa: S101 - the choice is click's own
+    variable = f"_{NAME.replace('-', '_').upper()}_COMPLETE"
+    click.echo(completion(make_command(), {}, NAME, variable).source())
+
+
+def make_command() -> click.Group:
+    """Return the command with all its flags."""
+    group = DaemonGroup(
+        NAME,
+        callback=_daemon,
+        params=[*daemon_options(), _version_option()],
+        invoke_without_command=True,
+        add_help_option=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.add_command(
+        ConfigCommand(
+            "config",
+            callback=_show_config,
+            params=daemon_options(),
+            help="Print the effective configuration: defaults, file and flags.",
+        )
+    )
+    group.add_command(completion_command)
+    group.add_command(devcluster_command)
+    group.add_command(demo_command)
+    return group
+
+
+def main() -> None:
+    """Run the command; the console script's entry point."""
+    try:
+        make_command().main(prog_name=NAME, standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.Abort:
+        sys.exit(1)
+    except click.ClickException as error:
+        if not isinstance(error, Failure):
+            error = Failure([error.format_message()])
+        error.show()
+        sys.exit(1)

@@ -1,0 +1,139 @@
+"""Running the daemon: credentials, signals, uvloop."""
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from controller_manager.app import USER_AGENT, ControllerManager, StartError
+from controller_manager.cli.failure import Failure
+from controller_manager.client.credentials import (
+    Credentials,
+    from_kubeconfig,
+    in_cluster,
+    is_in_cluster,
+    load_credentials,
+)
+from controller_manager.client.identities import Connections
+from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.client.transport import Transport
+from controller_manager.clock import Clock, SystemClock
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import Config
+from controller_manager.serving.certificates import ServingError
+from controller_manager.version import KUBERNETES_VERSION, VERSION
+
+_MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
+
+
+async def run_daemon(config: Config, logger: Logger) -> None:
+    """Run until SIGTERM or SIGINT; a second one ends the process at once."""
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        connections = await _connect(config, clock, logger, stack)
+        logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
+        manager = ControllerManager(
+            config,
+            connections,
+            clock=clock,
+            rng=random.Random(),  # noqa: S311 - jitter and ids
+            logger=logger,
+        )
+        await manager.run(_stop_on_signals(logger))
+
+
+def _stop_on_signals(logger: Logger) -> asyncio.Event:
+    stop = asyncio.Event()
+
+    def received(name: str) -> None:
+        if stop.is_set():
+            logger.warning("Second signal, exiting at once", signal=name)
+            os._exit(1)
+        logger.info("Stopping", signal=name)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, received, number.name)
+    return stop
+
+
+async def _connect(
+    config: Config, clock: Clock, logger: Logger, stack: AsyncExitStack
+) -> Connections:
+    """Read all credentials; open what they lead to. Raises ConfigError."""
+    from controller_manager.client.http import HTTPTransport  # noqa: PLC0415 - aiohttp
+
+    def connect(credentials: Credentials) -> Transport:
+        transport = HTTPTransport(credentials, USER_AGENT)
+        stack.push_async_callback(transport.close)
+        return transport
+
+    manager = load_credentials(
+        config.client.kubeconfig, config.client.master, clock, logger
+    )
+    reviewers = {
+        flag: _reviewer(flag, path, clock, logger)
+        for flag, path in (
+            ("--authentication-kubeconfig", config.authentication.kubeconfig),
+            ("--authorization-kubeconfig", config.authorization.kubeconfig),
+        )
+    }
+    transports = {
+        flag: connect(each) if each is not None else None
+        for flag, each in reviewers.items()
+    }
+    own = config.generic.use_service_account_credentials
+    return Connections(
+        manager=connect(manager),
+        anonymous=connect(manager.anonymous()) if own else None,
+        authentication=transports["--authentication-kubeconfig"],
+        authorization=transports["--authorization-kubeconfig"],
+    )
+
+
+def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials | None:
+    """Return whom to ask about those who scrape; in a pod, its own server."""
+    if not path:
+        return in_cluster(clock, logger=logger) if is_in_cluster() else None
+    try:
+        return from_kubeconfig(path, "", clock, logger=logger)
+    except ConfigError as error:
+        msg = f"{flag}: {error}"
+        raise ConfigError(msg) from error
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run `main` on uvloop; turn what a user can mend into one line."""
+    import uvloop  # noqa: PLC0415 - nothing else needs it
+
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(main)
+    except KeyboardInterrupt:
+        raise Failure(["interrupted"]) from None
+    except BaseExceptionGroup as group:
+        raise _mendable(group) from group
+    except _MENDABLE as error:
+        raise Failure([_line(error)]) from None
+
+
+def _mendable(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the one failure in a group that a user can mend, else the group."""
+    known, unknown = group.split(_MENDABLE)
+    if known is not None and unknown is None:
+        first: BaseException = known
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        return Failure([_line(first)])
+    return group
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, LeadershipLost):
+        return f"leader election lost: {error}"
+    return str(error)

@@ -1,0 +1,94 @@
+"""Arguments as pflag reads them: what click does not know of."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import click
+
+from controller_manager.cli.failure import Failure
+from controller_manager.options.config import Config
+from controller_manager.options.flags import FLAGS, FLAGS_BY_NAME
+from controller_manager.options.parsing import OptionsError, parse, suggest
+from controller_manager.registry import check_selection, known_names
+
+PROBLEMS: Final = "controller_manager.problems"
+"""Where the parser leaves what it could not make sense of, for one report."""
+
+
+def split(args: list[str], commands: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Cut the arguments before the subcommand: those are the daemon's own."""
+    takes_value = False
+    for position, argument in enumerate(args):
+        if takes_value:
+            takes_value = False
+        elif argument in commands:
+            return args[:position], args[position:]
+        elif argument.startswith("-") and "=" not in argument:
+            flag = FLAGS_BY_NAME.get(argument.lstrip("-").replace("_", "-"))
+            takes_value = flag is not None and flag.type != "bool"
+    return args, []
+
+
+def normalised(ctx: click.Context, args: list[str]) -> list[str]:
+    """Return arguments as click takes them; leave unknown ones as problems."""
+    unknown = {each: problem for each in args if (problem := _unknown(each))}
+    ctx.meta[PROBLEMS] = list(unknown.values())
+    return [_normalised(each) for each in args if each not in unknown]
+
+
+def _unknown(argument: str) -> str | None:
+    if not argument.startswith("-") or argument in ("-", "--"):
+        return None
+    if not argument.startswith("--"):
+        known = argument[1] in ("v", "h") or re.fullmatch(r"-\d+", argument)
+        return (
+            None if known else f"unknown shorthand flag: {argument[1]!r} in {argument}"
+        )
+    name = argument[2:].partition("=")[0].replace("_", "-")
+    names = (*FLAGS_BY_NAME, "help", "version")
+    return None if name in names else f"unknown flag: --{name}{suggest(name, names)}"
+
+
+def _normalised(argument: str) -> str:
+    """Return a flag with dashes for underscores, and a value if it is a switch."""
+    if not argument.startswith("--"):
+        # pflag takes -v=2 as well as -v2 and -v 2.
+        return re.sub(r"^-v=", "-v", argument)
+    name, equals, value = argument[2:].partition("=")
+    name = name.replace("_", "-")
+    flag = FLAGS_BY_NAME.get(name)
+    if flag is not None and flag.type == "bool" and not equals:
+        return f"--{name}=true"
+    return f"--{name}{equals}{value}"
+
+
+def daemon_options() -> list[click.Parameter]:
+    """Return an option for each flag of the daemon."""
+    return [
+        click.Option(
+            [f"--{flag.name}"] + ([f"-{flag.short}"] if flag.short else []),
+            multiple=True,
+            type=click.Path() if _is_path(flag.name) else str,
+            help=flag.help,
+        )
+        for flag in FLAGS
+    ]
+
+
+def _is_path(name: str) -> bool:
+    """Tell whether a shell should complete the value as a file's name."""
+    return name.endswith(("-file", "kubeconfig", "-dir")) or name == "config"
+
+
+def given_values(given: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the flags that were given, by name."""
+    return {name.replace("_", "-"): texts for name, texts in given.items() if texts}
+
+
+def make_config(given: Mapping[str, Sequence[str]], problems: Sequence[str]) -> Config:
+    """Return the config that flags make; raises Failure with every problem."""
+    try:
+        return parse(given, check_selection, known_names(), problems)
+    except OptionsError as error:
+        raise Failure(error.problems) from None

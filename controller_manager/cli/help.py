@@ -1,0 +1,88 @@
+"""Help as Cobra prints it: flags by section."""
+
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from controller_manager.options.flags import FLAGS, Flag
+from controller_manager.version import KUBERNETES_VERSION
+
+NAME: Final = "controller-manager"
+
+_ABOUT: Final = (
+    "The controller manager is a daemon that runs the core control loops of "
+    "Kubernetes: each watches the shared state of the cluster through the apiserver "
+    "and makes changes that move the current state towards the desired state. It "
+    f"takes the flags of kube-controller-manager {KUBERNETES_VERSION} and leaves the "
+    "same objects behind."
+)
+_NARROW: Final = 24
+_VALUE_NAMES: Final = {
+    "float32": "float",
+    "gates": "strings",
+    "namedCertKey": "namedCertKey",
+    "pairs": "mapping",
+}
+
+
+def help_text(commands: Mapping[str, str]) -> str:
+    """Return description, usage, subcommands (with their help) and flags."""
+    width = max(shutil.get_terminal_size((80, 24)).columns, 60)
+    lines = [
+        *textwrap.wrap(_ABOUT, width),
+        "",
+        "Usage:",
+        f"  {NAME} [flags]",
+        f"  {NAME} [command]",
+        "",
+        "Available Commands:",
+        *(f"  {name:<12}{text}" for name, text in commands.items()),
+    ]
+    for section in dict.fromkeys(flag.section for flag in FLAGS):
+        flags = [flag for flag in FLAGS if flag.section == section]
+        lines += ["", f"{section} flags:", "", *_section(flags, width)]
+    lines += [
+        "",
+        "Global flags:",
+        "",
+        *_described("  -h, --help", f"help for {NAME}", width),
+        *_described("      --version", "Print version information and quit", width),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _section(flags: Sequence[Flag], width: int) -> list[str]:
+    lines: list[str] = []
+    for flag in flags:
+        short = f"  -{flag.short}, " if flag.short else "      "
+        value = flag.value_name or _VALUE_NAMES.get(flag.type, flag.type)
+        head = f"{short}--{flag.name}" + ("" if flag.type == "bool" else f" {value}")
+        default = _shown_default(flag)
+        text = flag.help + (f" (default {default})" if default else "")
+        if flag.inert:
+            text += f" Has no effect: {flag.inert}."
+        lines += _described(head, text, width)
+    return lines
+
+
+def _shown_default(flag: Flag) -> str:
+    """Return the default as pflag shows it: nothing for an empty value."""
+    if flag.default in (None, "0", "0s", "false"):
+        return ""
+    match flag.type:
+        case "string":
+            return f'"{flag.default}"'
+        case "strings":
+            return f"[{flag.default}]"
+    return str(flag.default)
+
+
+def _described(head: str, text: str, width: int) -> list[str]:
+    indent = " " * 16
+    wrapped = [
+        line
+        for paragraph in text.split("\n")
+        for line in textwrap.wrap(paragraph, max(width - len(indent), _NARROW))
+    ]
+    return [head, *(indent + line for line in wrapped)]

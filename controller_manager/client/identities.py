@@ -1,0 +1,109 @@
+"""Who sends what: the manager itself, and each controller as itself.
+
+Upstream: controller-manager's client builders. With
+``--use-service-account-credentials`` a controller is a service account of its
+own; without it, all are the manager. Every controller has its own rate limit.
+"""
+
+import math
+from dataclasses import dataclass
+
+from controller_manager.client.client import Client, RequestMetrics
+from controller_manager.client.leader_election import FencedTransport, LeaderElector
+from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.service_accounts import (
+    ServiceAccountToken,
+    ServiceAccountTransport,
+)
+from controller_manager.client.transport import Transport
+from controller_manager.client.warning_headers import WarningHeaders
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import ClientConfig, RateLimit
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """The ways to API servers, which stay their maker's to close.
+
+    `manager` is the manager's own identity. `anonymous` leads to the same
+    server without one, for service accounts; without it no controller has an
+    identity of its own. `authentication` and `authorization` are whom to ask
+    about those who scrape.
+    """
+
+    manager: Transport
+    anonymous: Transport | None = None
+    authentication: Transport | None = None
+    authorization: Transport | None = None
+
+
+class Identities:
+    """Makes clients."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        config: ClientConfig,
+        *,
+        clock: Clock,
+        metrics: RequestMetrics,
+        logger: Logger,
+    ) -> None:
+        """Take the connections and the limits."""
+        self._connections = connections
+        self._config = config
+        self._clock = clock
+        self._metrics = metrics
+        self._logger = logger
+        self._warnings = WarningHeaders(logger)
+        self._accounts: dict[str, ServiceAccountTransport] = {}
+        self._elector: LeaderElector | None = None
+
+    def fence(self, elector: LeaderElector) -> None:
+        """Let writes through only while `elector` leads."""
+        self._elector = elector
+
+    def _seconds_left(self) -> float:
+        return math.inf if self._elector is None else self._elector.seconds_left()
+
+    def manager(self, limit: RateLimit | None = None) -> Client:
+        """Return a client of the manager itself, for reads and reviews."""
+        return self._client(self._connections.manager, limit)
+
+    def unlimited(self) -> Client:
+        """Return a client of the manager that never waits, for the lease."""
+        return self._client(self._connections.manager, RateLimit(0, 0))
+
+    def writer(self) -> Client:
+        """Return a client of the manager whose writes are fenced."""
+        return self._client(self._fenced(self._connections.manager), None)
+
+    def controller(self, name: str, service_account: str) -> Client:
+        """Return a client of one controller, with that controller's limit."""
+        transport = self._fenced(self._transport_of(service_account))
+        return self._client(transport, self._config.limit_of(name))
+
+    async def close(self) -> None:
+        """Stop renewing tokens."""
+        for account in self._accounts.values():
+            await account.close()
+
+    def _fenced(self, transport: Transport) -> Transport:
+        return FencedTransport(transport, self._seconds_left)
+
+    def _transport_of(self, service_account: str) -> Transport:
+        anonymous = self._connections.anonymous
+        if anonymous is None:
+            return self._connections.manager
+        if service_account not in self._accounts:
+            token = ServiceAccountToken(
+                self.writer(), service_account, clock=self._clock, logger=self._logger
+            )
+            self._accounts[service_account] = ServiceAccountTransport(anonymous, token)
+        return self._accounts[service_account]
+
+    def _client(self, transport: Transport, limit: RateLimit | None) -> Client:
+        limit = limit or self._config.limit
+        limiter = RequestLimiter(limit.qps, limit.burst, self._clock)
+        return Client(transport, self._clock, limiter, self._metrics, self._warnings)

@@ -1,0 +1,171 @@
+"""Kubeconfig files: reading, merging, and the context in use.
+
+Only what is written is read here; certificates, tokens and plugins are put to
+use by `credentials`. Upstream: client-go tools/clientcmd.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+_SECTIONS: Final = ("clusters", "contexts", "users")
+_PATHS: Final = (
+    "certificate-authority",
+    "client-certificate",
+    "client-key",
+    "tokenFile",
+)
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; the message names culprit and mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The cluster and the user that a context names.
+
+    `where` begins every message about them. File names are absolute; `config`
+    and `base` (the first file's directory) are what all of it came from.
+    """
+
+    name: str
+    where: str
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any]
+    config: Mapping[str, Any]
+    base: Path
+
+
+def read_kubeconfig(paths: str, context: str | None = None) -> Context:
+    """Return the current (or the named) context of one or more files.
+
+    `paths` may name several files, separated as in ``$KUBECONFIG``: the first
+    to name a thing wins, and all but one of them may be missing. Raises
+    ConfigError.
+    """
+    config, base = _merge(paths)
+    where = f"kubeconfig {paths}"
+    name = context or config.get("current-context") or ""
+    if not name:
+        msg = f"{where}: no current-context is set; set one of: {_names(config)}"
+        raise ConfigError(msg)
+    chosen = _named(config, "contexts", "context", name, where)
+    cluster = _named(config, "clusters", "cluster", chosen.get("cluster"), where)
+    user: Mapping[str, Any] = {}
+    if chosen.get("user"):
+        user = _named(config, "users", "user", chosen["user"], where)
+    if not cluster.get("server"):
+        cluster = {**cluster, "server": ""}
+    return Context(str(name), where, cluster, user, config, base)
+
+
+def material(section: Mapping[str, Any], key: str, where: str) -> bytes | Path | None:
+    """Return the content of ``KEY-data``, the path in ``KEY``, or `None`.
+
+    Raises ConfigError if there is no such file or the data is not base64.
+    """
+    if encoded := section.get(f"{key}-data"):
+        try:
+            return base64.b64decode(str(encoded), validate=True)
+        except binascii.Error as error:
+            msg = f"{where}: {key}-data is not base64: {error}"
+            raise ConfigError(msg) from error
+    if name := section.get(key):
+        path = Path(str(name))
+        try:
+            path.read_bytes()
+        except OSError as error:
+            msg = f"{where}: {key} {path}: {error.strerror}"
+            raise ConfigError(msg) from error
+        return path
+    return None
+
+
+def _merge(paths: str) -> tuple[dict[str, Any], Path]:
+    named = [Path(text).expanduser() for text in paths.split(os.pathsep) if text]
+    # Of several, those that are not there are passed over, as kubectl does.
+    files = [path for path in named if path.exists()] or named
+    merged: dict[str, Any] = {}
+    for path in files:
+        _merge_one(merged, path, _read(path))
+    return merged, files[0].resolve().parent if files else Path()
+
+
+def _merge_one(merged: dict[str, Any], path: Path, document: dict[str, Any]) -> None:
+    for key, value in document.items():
+        if key in _SECTIONS and not isinstance(value, list | None):
+            msg = f"kubeconfig {path}: {key} must be a list"
+            raise ConfigError(msg)
+        if isinstance(value, list):
+            merged.setdefault(key, [])
+            known = {entry.get("name") for entry in merged[key]}
+            merged[key] += [
+                _with_absolute_paths(entry, path.resolve().parent)
+                for entry in value
+                if isinstance(entry, dict) and entry.get("name") not in known
+            ]
+        elif value is not None and not merged.get(key):
+            merged[key] = value
+
+
+def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Return `entry` with its file names resolved against its own file."""
+    return {
+        key: {
+            inner: str(base / str(value)) if inner in _PATHS and value else value
+            for inner, value in body.items()
+        }
+        if isinstance(body, dict)
+        else body
+        for key, body in entry.items()
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"kubeconfig {path}: {error.strerror}"
+        raise ConfigError(msg) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problem = getattr(error, "problem", None) or "not UTF-8 text"
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        msg = f"kubeconfig {path}{line}: not valid YAML: {problem}"
+        raise ConfigError(msg) from error
+    if document is None:
+        msg = f"kubeconfig {path}: the file is empty"
+        raise ConfigError(msg)
+    if not isinstance(document, dict):
+        msg = f"kubeconfig {path}: not a kubeconfig: its top level is no mapping"
+        raise ConfigError(msg)
+    return cast("dict[str, Any]", document)
+
+
+def _names(config: Mapping[str, Any]) -> str:
+    contexts = config.get("contexts") or []
+    return ", ".join(str(entry.get("name")) for entry in contexts) or "(none defined)"
+
+
+def _named(
+    config: Mapping[str, Any], section: str, key: str, name: object, where: str
+) -> Mapping[str, Any]:
+    for entry in config.get(section) or []:
+        if entry.get("name") == name:
+            body = entry.get(key)
+            if isinstance(body, dict):
+                return body
+            break
+    else:
+        known = ", ".join(str(entry.get("name")) for entry in config.get(section) or [])
+        msg = f"{where}: there is no {key} {name!r}; there is: {known or '(none)'}"
+        raise ConfigError(msg)
+    msg = f"{where}: {key} {name!r} has no {key!r} mapping"
+    raise ConfigError(msg)

@@ -1,0 +1,230 @@
+"""Acting as a service account, with tokens from the TokenRequest API.
+
+Upstream: controller-manager clientbuilder (client_builder_dynamic.go), for
+``--use-service-account-credentials``.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final
+
+from controller_manager.api.authentication import TokenRequest, TokenRequestSpec
+from controller_manager.api.core import Namespace, ServiceAccount
+from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.resources import NAMESPACES, SERVICE_ACCOUNTS
+from controller_manager.api.times import parse_time
+from controller_manager.client.client import Client
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+
+NAMESPACE: Final = "kube-system"
+LIFETIME: Final = 3600
+"""Seconds that are asked for; the API server may give more or fewer."""
+
+_RENEW_AT: Final = 0.8
+"""The part of a token's life after which it is renewed."""
+
+_RETRY: Final = 10.0
+"""Seconds before a renewal that failed is tried again."""
+
+
+class ServiceAccountToken:
+    """The current token of one service account.
+
+    It is asked for when it is first needed (the account is created if there
+    is none), renewed in the background once 80 % of its life are over, and
+    asked for anew after `discard`. While renewals fail, the old one is used
+    until it ends. One request at a time, however many wait.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        *,
+        clock: Clock,
+        logger: Logger,
+        namespace: str = NAMESPACE,
+    ) -> None:
+        """Take the client that may create tokens, and the account's name."""
+        self._client = client
+        self._name = name
+        self._namespace = namespace
+        self._clock = clock
+        self._logger = logger
+        self._token = ""
+        self._renew_at = self._ends_at = float("-inf")
+        self._lock = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
+
+    async def get(self) -> str:
+        """Return a valid token.
+
+        Raises APIError, TransportError or ProtocolError if none can be had.
+        """
+        now = self._clock.monotonic()
+        if self._token and now < self._ends_at:
+            if now >= self._renew_at:
+                self._renew_in_background()
+            return self._token
+        async with self._lock:
+            if not self._token or self._clock.monotonic() >= self._ends_at:
+                await self._request()
+            return self._token
+
+    def discard(self, token: str) -> None:
+        """Ask for a new one next time, unless that has been done already."""
+        if token == self._token:
+            self._token = ""
+
+    async def close(self) -> None:
+        """Give up a renewal that is under way."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
+
+    def _renew_in_background(self) -> None:
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(
+                self._renew(), name=f"token-{self._name}"
+            )
+
+    async def _renew(self) -> None:
+        async with self._lock:
+            try:
+                await self._request()
+            except (APIError, TransportError, ProtocolError) as error:
+                self._renew_at = self._clock.monotonic() + _RETRY
+                self._logger.warning(
+                    "Token not renewed, the old one stays in use",
+                    serviceAccount=f"{self._namespace}/{self._name}",
+                    err=str(error),
+                )
+
+    async def _request(self) -> None:
+        asked_at = self._clock.monotonic()
+        asked_on = self._clock.now()
+        try:
+            answer = await self._token_request()
+        except NotFound:
+            await self._create_account()
+            answer = await self._token_request()
+        if not answer.status.token:
+            msg = f"the token request of {self._name} was answered without a token"
+            raise ProtocolError(msg)
+        # Measured on our own clock: the wall clocks may differ.
+        lifetime = float(answer.spec.expiration_seconds or LIFETIME)
+        if answer.status.expiration_timestamp:
+            ends = parse_time(answer.status.expiration_timestamp)
+            left = (ends - asked_on).total_seconds()
+            lifetime = left if 0 < left < lifetime else lifetime
+        self._token = answer.status.token
+        self._ends_at = asked_at + lifetime
+        self._renew_at = asked_at + lifetime * _RENEW_AT
+
+    async def _token_request(self) -> TokenRequest:
+        return await self._client.create_subresource(
+            SERVICE_ACCOUNTS,
+            self._namespace,
+            self._name,
+            "token",
+            TokenRequest(
+                api_version="authentication.k8s.io/v1",
+                kind="TokenRequest",
+                spec=TokenRequestSpec(expiration_seconds=LIFETIME),
+            ),
+        )
+
+    async def _create_account(self) -> None:
+        account = ServiceAccount(
+            metadata=ObjectMeta(name=self._name, namespace=self._namespace)
+        )
+        try:
+            await self._create(account)
+        except NotFound:
+            namespace = Namespace(metadata=ObjectMeta(name=self._namespace))
+            try:
+                await self._client.create(NAMESPACES, namespace)
+            except AlreadyExists:
+                self._logger.v(4).info("Somebody else created the namespace")
+            await self._create(account)
+
+    async def _create(self, account: ServiceAccount) -> None:
+        try:
+            await self._client.create(SERVICE_ACCOUNTS, account)
+        except AlreadyExists:
+            self._logger.v(4).info("Somebody else created the service account")
+        else:
+            self._logger.v(2).info(
+                "Created service account",
+                serviceAccount=f"{self._namespace}/{self._name}",
+            )
+
+
+class ServiceAccountTransport:
+    """Sends requests as one service account, over an anonymous transport.
+
+    A 401 discards the token; the request is sent once more with a new one.
+    Problems in getting a token are raised as `TransportError`: whatever the
+    request was, it was not carried out.
+    """
+
+    def __init__(self, anonymous: Transport, token: ServiceAccountToken) -> None:
+        """Take a transport without identity and where tokens come from."""
+        self._anonymous = anonymous
+        self._token = token
+
+    @property
+    def host(self) -> str:
+        """``host:port`` of the server."""
+        return self._anonymous.host
+
+    async def request(self, request: Request) -> Response:
+        """Send; see `Transport.request`."""
+        token = await self._current()
+        answer = await self._anonymous.request(_with_token(request, token))
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return answer
+        self._token.discard(token)
+        return await self._anonymous.request(
+            _with_token(request, await self._current())
+        )
+
+    async def stream(self, request: Request) -> Stream:
+        """Send; see `Transport.stream`."""
+        token = await self._current()
+        stream = await self._anonymous.stream(_with_token(request, token))
+        if stream.status != HTTPStatus.UNAUTHORIZED:
+            return stream
+        await stream.close()
+        self._token.discard(token)
+        return await self._anonymous.stream(_with_token(request, await self._current()))
+
+    async def close(self) -> None:
+        """Stop renewing; the anonymous transport is shared and stays open."""
+        await self._token.close()
+
+    async def _current(self) -> str:
+        try:
+            return await self._token.get()
+        except (APIError, ProtocolError) as error:
+            msg = f"no token for the service account: {error}"
+            raise TransportError(msg) from error
+
+
+def _with_token(request: Request, token: str) -> Request:
+    headers: Mapping[str, str] = {
+        **request.headers,
+        "authorization": f"Bearer {token}",
+    }
+    return replace(request, headers=headers)

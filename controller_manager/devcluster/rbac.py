@@ -1,0 +1,143 @@
+"""Who may do what, by the roles and bindings that are stored.
+
+Upstream: plugin/pkg/auth/authorizer/rbac. Without enforcement everybody with
+an identity may do everything.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.statuses import Refusal, qualified
+from controller_manager.devcluster.storage import Storage
+
+JSON = dict[str, Any]
+
+_MASTERS: Final = "system:masters"
+_GROUP: Final = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What somebody wants to do, to an object or to a `path`."""
+
+    verb: str
+    path: str = ""
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def full_resource(self) -> str:
+        """``deployments`` or ``deployments/status``."""
+        if self.subresource:
+            return f"{self.resource}/{self.subresource}"
+        return self.resource
+
+
+class Authorizer:
+    """Decides on attempts."""
+
+    def __init__(self, storage: Storage, *, enforced: bool) -> None:
+        """Take the storage with the roles; not `enforced` allows everything."""
+        self._storage = storage
+        self.enforced = enforced
+
+    def check(self, user: User, attempt: Attempt) -> None:
+        """Raise the refusal of what `user` may not do."""
+        if not self.allows(user, attempt):
+            raise _refusal(user, attempt)
+
+    def allows(self, user: User, attempt: Attempt) -> bool:
+        """Tell whether `user` may do it."""
+        if not self.enforced or _MASTERS in user.groups:
+            return True
+        return any(_permits(rule, attempt) for rule in self._rules(user, attempt))
+
+    def _rules(self, user: User, attempt: Attempt) -> Iterator[JSON]:
+        for binding in self._stored("clusterrolebindings"):
+            if _binds(binding, user):
+                yield from self._rules_of(binding, "")
+        if not attempt.namespace:
+            return
+        for binding in self._stored("rolebindings"):
+            namespace = binding["metadata"]["namespace"]
+            if namespace == attempt.namespace and _binds(binding, user):
+                yield from self._rules_of(binding, namespace)
+
+    def _stored(self, plural: str) -> list[JSON]:
+        collection = self._storage.collection(f"{plural}.{_GROUP}")
+        return [stored.obj for stored in collection]
+
+    def _rules_of(self, binding: JSON, namespace: str) -> Sequence[JSON]:
+        reference = binding["roleRef"]
+        if reference["kind"] == "ClusterRole":
+            namespace = ""
+        plural = f"{reference['kind'].lower()}s.{_GROUP}"
+        role = self._storage.collection(plural).get((namespace, reference["name"]))
+        return role.obj.get("rules") or () if role is not None else ()
+
+
+def _binds(binding: JSON, user: User) -> bool:
+    for subject in binding.get("subjects") or ():
+        match subject["kind"]:
+            case "User":
+                found = subject["name"] == user.name
+            case "Group":
+                found = subject["name"] in user.groups
+            case _:
+                account = f"{subject.get('namespace', '')}:{subject['name']}"
+                found = user.name == f"system:serviceaccount:{account}"
+        if found:
+            return True
+    return False
+
+
+def _permits(rule: Mapping[str, Any], attempt: Attempt) -> bool:
+    if not _among(attempt.verb, rule.get("verbs")):
+        return False
+    if attempt.path:
+        return any(
+            pattern in ("*", attempt.path)
+            or (pattern.endswith("*") and attempt.path.startswith(pattern[:-1]))
+            for pattern in rule.get("nonResourceURLs") or ()
+        )
+    names = rule.get("resourceNames")
+    return (
+        _among(attempt.group, rule.get("apiGroups"))
+        and (
+            _among(attempt.full_resource, rule.get("resources"))
+            or f"*/{attempt.subresource}" in (rule.get("resources") or ())
+        )
+        and (not names or attempt.name in names)
+    )
+
+
+def _among(value: str, allowed: Sequence[str] | None) -> bool:
+    return "*" in (allowed or ()) or value in (allowed or ())
+
+
+def _refusal(user: User, attempt: Attempt) -> Refusal:
+    if attempt.path:
+        message = f'User "{user.name}" cannot {attempt.verb} path "{attempt.path}"'
+        return Refusal(403, "Forbidden", f"forbidden: {message}", {})
+    where = (
+        f'in the namespace "{attempt.namespace}"'
+        if attempt.namespace
+        else "at the cluster scope"
+    )
+    what = qualified(attempt.group, attempt.resource)
+    named = f'{what} "{attempt.name}"' if attempt.name else what
+    message = (
+        f'{named} is forbidden: User "{user.name}" cannot {attempt.verb} resource '
+        f'"{attempt.full_resource}" in API group "{attempt.group}" {where}'
+    )
+    details: JSON = {"kind": attempt.resource}
+    if attempt.name:
+        details["name"] = attempt.name
+    if attempt.group:
+        details["group"] = attempt.group
+    return Refusal(403, "Forbidden", message, details)

@@ -1,0 +1,56 @@
+"""The text format of /metrics, written as Go's client library writes it."""
+
+from collections.abc import Collection, Iterable
+from decimal import Decimal
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Sample
+
+
+def expose(registry: CollectorRegistry, disabled: Collection[str] = ()) -> bytes:
+    """Return the registry in the text format, bounds written as Go writes them.
+
+    Prometheus tells series apart by the text of ``le``: a dashboard that asks
+    for ``le="1"`` does not find ``le="1.0"``. Metrics named in `disabled` are
+    left out (``--disabled-metrics``).
+    """
+    return generate_latest(_GoBounds(registry, disabled))
+
+
+class _GoBounds(CollectorRegistry):
+    """A view of a registry with the bounds of histograms rewritten."""
+
+    def __init__(self, inner: CollectorRegistry, disabled: Collection[str]) -> None:
+        super().__init__()
+        self._inner = inner
+        self._disabled = frozenset(disabled)
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in self._inner.collect():
+            total = f"{metric.name}_total" if metric.type == "counter" else metric.name
+            if {metric.name, total} & self._disabled:
+                continue
+            if metric.type == "histogram":
+                metric.samples = [_with_go_bound(each) for each in metric.samples]
+            yield metric
+
+
+def _with_go_bound(sample: Sample) -> Sample:
+    bound = sample.labels.get("le")
+    if bound is None or bound == "+Inf":
+        return sample
+    return sample._replace(labels={**sample.labels, "le": go_float(float(bound))})
+
+
+def go_float(value: float) -> str:
+    """Return a number as Go's strconv does with format g: 1, 0.005, 1.6e+07."""
+    number = Decimal(repr(value)).normalize()
+    _, digits, exponent = number.as_tuple()
+    magnitude = len(digits) + int(exponent) - 1
+    if -5 < magnitude < 6 or value == 0:  # noqa: PLR2004 - Go's limits
+        return format(number, "f")
+    text = "".join(map(str, digits))
+    mantissa = text[0] + (f".{text[1:]}" if len(text) > 1 else "")
+    return f"{mantissa}e{magnitude:+03d}"

@@ -1,0 +1,17 @@
+"""Watching the event loop: how late it is."""
+
+import asyncio
+from typing import Final
+
+from controller_manager.observability.metrics import LoopCollectors
+
+_INTERVAL: Final = 1.0
+
+
+async def watch_loop(metrics: LoopCollectors) -> None:
+    """Observe, once a second and for ever, by how much a timer is late."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _INTERVAL
+        await asyncio.sleep(_INTERVAL)
+        metrics.late(max(0.0, loop.time() - due))

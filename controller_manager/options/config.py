@@ -1,0 +1,164 @@
+"""The frozen config that flags and file become. Times are in seconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from controller_manager.options.flags import DEFAULT_SECURE_PORT
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """How fast one client may send; a `qps` of 0 or less limits nothing."""
+
+    qps: float = 20.0
+    burst: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """How to reach the API server, and how fast.
+
+    `controllers` has the limits of those whose own differ.
+    """
+
+    kubeconfig: str = ""
+    master: str = ""
+    limit: RateLimit = RateLimit()
+    controllers: Mapping[str, RateLimit] = field(default_factory=dict)
+
+    def limit_of(self, controller: str) -> RateLimit:
+        """Return the limit of one controller, by its name."""
+        return self.controllers.get(controller, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElectionConfig:
+    """Whether and how managers agree on the one that acts."""
+
+    leader_elect: bool = True
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    resource_name: str = "kube-controller-manager"
+    resource_namespace: str = "kube-system"
+
+
+@dataclass(frozen=True, slots=True)
+class GenericConfig:
+    """What concerns all controllers."""
+
+    controllers: tuple[str, ...] = ("*",)
+    controller_start_interval: float = 0.0
+    controller_shutdown_timeout: float = 10.0
+    min_resync_period: float = 43200.0
+    api_server_timeout: float = 0.0
+    use_service_account_credentials: bool = False
+    profiling: bool = True
+    leader_election: LeaderElectionConfig = LeaderElectionConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingConfig:
+    """How to log; `vmodule` has verbosities by pattern of a module's name."""
+
+    format: Literal["text", "json"] = "text"
+    verbosity: int = 0
+    vmodule: tuple[tuple[str, int], ...] = ()
+    split_stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """A certificate, its key, and the names that it is for (SNI)."""
+
+    certificate: str
+    key: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServingConfig:
+    """Where and how to serve; port 0 serves nothing."""
+
+    port: int = DEFAULT_SECURE_PORT
+    bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default
+    certificate: CertificateFiles | None = None
+    cert_dir: str = ""
+    sni: tuple[CertificateFiles, ...] = ()
+    min_tls_13: bool = False
+    ciphers: tuple[str, ...] = ()
+    curve: str = ""
+    permit_address_sharing: bool = False
+    permit_port_sharing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeaderConfig:
+    """Who may name a user in headers, and in which."""
+
+    client_ca_file: str = ""
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...] = ("x-remote-user",)
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationConfig:
+    """How to find out who asks."""
+
+    kubeconfig: str = ""
+    skip_lookup: bool = False
+    tolerate_lookup_failure: bool = False
+    cache_ttl: float = 10.0
+    client_ca_file: str = ""
+    request_header: RequestHeaderConfig = RequestHeaderConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationConfig:
+    """How to find out whether they may."""
+
+    kubeconfig: str = ""
+    always_allow_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
+    authorized_ttl: float = 10.0
+    unauthorized_ttl: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrencyConfig:
+    """How many objects a controller works on at a time."""
+
+    concurrent_syncs: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """The feature gates that have an effect in this build."""
+
+    watch_list_client: bool = True
+    deployment_replica_set_terminating_replicas: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that the daemon is told.
+
+    `document` is the same as /configz shows it, `flags` as /flagz does.
+    """
+
+    client: ClientConfig = field(default_factory=ClientConfig)
+    generic: GenericConfig = field(default_factory=GenericConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    serving: ServingConfig = field(default_factory=ServingConfig)
+    authentication: AuthenticationConfig = field(default_factory=AuthenticationConfig)
+    authorization: AuthorizationConfig = field(default_factory=AuthorizationConfig)
+    disabled_metrics: tuple[str, ...] = ()
+    deployment: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
+    replicaset: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
+    features: FeatureGates = field(default_factory=FeatureGates)
+    warnings: tuple[str, ...] = ()
+    document: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,197 @@
+"""The options as a tree: what a configuration file holds and /configz shows.
+
+The shape is upstream's KubeControllerManagerConfiguration (v1alpha1, files
+staging/src/k8s.io/kube-controller-manager/config/v1alpha1/types.go and those
+that it embeds), with further sections for what upstream keeps in flags only.
+"""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+from controller_manager.options.flags import FLAGS, Flag, FlagType
+from controller_manager.options.values import check_file_value, parse_flag
+
+API_VERSION: Final = "kubecontrollermanager.config.k8s.io/v1alpha1"
+KIND: Final = "KubeControllerManagerConfiguration"
+
+_FILE_ONLY: Final[tuple[tuple[str, FlagType, Any], ...]] = (
+    ("Generic.Port", "int32", 0),
+    ("Generic.Address", "string", "0.0.0.0"),  # noqa: S104 - upstream's default
+    ("Generic.ClientConnection.acceptContentTypes", "string", ""),
+    ("KubeCloudShared.AllowUntaggedCloud", "bool", False),
+    ("KubeCloudShared.NodeSyncPeriod", "duration", "0s"),
+    ("NodeIPAMController.SecondaryServiceCIDR", "string", ""),
+    ("NodeLifecycleController.PodEvictionTimeout", "duration", "0s"),
+    (
+        (
+            "PersistentVolumeBinderController.VolumeConfiguration"
+            ".PersistentVolumeRecyclerConfiguration.MaximumRetry"
+        ),
+        "int32",
+        3,
+    ),
+)
+"""Fields of upstream's configuration that no flag sets; none has an effect."""
+
+_CARRIED: Final[Mapping[str, Any]] = {
+    "Generic.LeaderMigration": {
+        "leaderName": "",
+        "resourceLock": "",
+        "controllerLeaders": None,
+    },
+    "DeprecatedController": {},
+    "GarbageCollectorController.GCIgnoredResources": [
+        {"Group": "", "Resource": "events"},
+        {"Group": "events.k8s.io", "Resource": "events"},
+    ],
+}
+"""Fields of upstream's configuration that are passed through as they are."""
+
+_NOT_IN_FILES: Final = frozenset(("config",))
+
+_FIRST: Final = (
+    "Generic",
+    "KubeCloudShared",
+    "AttachDetachController",
+    "CSRSigningController",
+)
+"""Sections in upstream's order; the others follow as the flags do."""
+
+_EMPTY: Final[Mapping[FlagType, Any]] = {
+    "string": "",
+    "strings": [],
+    "int32Slice": [],
+    "namedCertKey": [],
+    "gates": {},
+    "pairs": {},
+    "quantity": "0",
+}
+
+
+class FileError(Exception):
+    """A configuration file that cannot be used: `problems`, a line each."""
+
+    def __init__(self, *problems: str) -> None:
+        """Take the lines."""
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def default_value(flag: Flag) -> Any:  # noqa: ANN401 - by type
+    """Return the flag's default as a value of the tree."""
+    if flag.default is None:
+        return _EMPTY[flag.type]
+    return parse_flag(flag, [flag.default])
+
+
+def defaults() -> dict[str, Any]:
+    """Return every path and its default."""
+    values = {path: value for path, _, value in _FILE_ONLY} | dict(_CARRIED)
+    for flag in FLAGS:
+        if flag.name not in _NOT_IN_FILES:
+            values[flag.path] = default_value(flag)
+    return values
+
+
+def as_tree(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by path as a nested document with kind and apiVersion."""
+    tree: dict[str, Any] = {"kind": KIND, "apiVersion": API_VERSION}
+    for section in _FIRST:
+        tree[section] = {}
+    for path, value in values.items():
+        *parents, name = path.split(".")
+        place = tree
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[name] = value
+    return tree
+
+
+def _types() -> dict[str, FlagType]:
+    types: dict[str, FlagType] = {path: kind for path, kind, _ in _FILE_ONLY}
+    for flag in FLAGS:
+        if flag.name not in _NOT_IN_FILES:
+            types[flag.path] = flag.type
+    return types
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the values that a configuration file sets, by path.
+
+    Raises FileError with every field that is unknown or of a wrong type.
+    """
+    document = _load(path)
+    problems: list[str] = []
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        given = document.pop(key, None)
+        if given != wanted:
+            shown = "missing" if given is None else repr(given)
+            problems.append(f"--config {path}: {key} must be {wanted}, it is {shown}")
+    if problems:
+        raise FileError(*problems)
+    values: dict[str, Any] = {}
+    _collect(document, "", _types(), values, problems, f"--config {path}")
+    if problems:
+        raise FileError(*problems)
+    return values
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"--config {path}: {error.strerror}"
+        raise FileError(msg) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        what = getattr(error, "problem", None) or "not UTF-8 text"
+        msg = f"--config {path}{line}: not valid YAML: {what}"
+        raise FileError(msg) from error
+    if not isinstance(document, dict):
+        msg = f"--config {path}: its top level is no mapping"
+        raise FileError(msg)
+    return cast("dict[str, Any]", document)
+
+
+def _collect(
+    tree: Mapping[str, Any],
+    prefix: str,
+    types: Mapping[str, FlagType],
+    values: dict[str, Any],
+    problems: list[str],
+    where: str,
+) -> None:
+    for key, value in tree.items():
+        path = f"{prefix}{key}"
+        if path in types:
+            try:
+                values[path] = check_file_value(types[path], value)
+            except ValueError as error:
+                problems.append(f"{where}: {path}: {error}")
+        elif path in _CARRIED:
+            values[path] = value
+        elif not any(known.startswith(f"{path}.") for known in types):
+            problems.append(f"{where}: {path}: unknown field{_hint(path, types)}")
+        elif isinstance(value, dict):
+            _collect(value, f"{path}.", types, values, problems, where)
+        elif value is not None:
+            problems.append(f"{where}: {path}: must be a mapping, not {value!r}")
+
+
+def _hint(path: str, types: Mapping[str, FlagType]) -> str:
+    depth = path.count(".") + 1
+    known = {".".join(each.split(".")[:depth]) for each in types}
+    folded = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(path.lower(), folded, n=1)
+    return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+def dump(tree: Mapping[str, Any]) -> str:
+    """Return a document as YAML that `read_file` reads."""
+    text: str = yaml.safe_dump(dict(tree), sort_keys=False)
+    return text

@@ -1,0 +1,477 @@
+"""From flags and file to a config, or to every problem at once."""
+
+import difflib
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from controller_manager.options import tls
+from controller_manager.options.config import (
+    AuthenticationConfig,
+    AuthorizationConfig,
+    CertificateFiles,
+    ClientConfig,
+    ConcurrencyConfig,
+    Config,
+    FeatureGates,
+    GenericConfig,
+    LeaderElectionConfig,
+    LoggingConfig,
+    RateLimit,
+    RequestHeaderConfig,
+    ServingConfig,
+)
+from controller_manager.options.document import (
+    FileError,
+    as_tree,
+    default_value,
+    defaults,
+    read_file,
+)
+from controller_manager.options.flags import FLAGS, FLAGS_BY_NAME
+from controller_manager.options.rules import RULES
+from controller_manager.options.values import parse_duration, parse_flag
+
+_GATES: Final = {
+    "WatchListClient": "watch_list_client",
+    "DeploymentReplicaSetTerminatingReplicas": (
+        "deployment_replica_set_terminating_replicas"
+    ),
+}
+_JITTER: Final = 1.2
+
+
+class OptionsError(Exception):
+    """Values that cannot be used: `problems` has one line for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        """Take the problems."""
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class Options:
+    """The values by flag name, where each came from, and what is wrong."""
+
+    def __init__(self, given: Mapping[str, Sequence[str]]) -> None:
+        """Read the file that ``--config`` names, then the flags over it."""
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
+        self.values = defaults()
+        self._origins: dict[str, str] = {}
+        if texts := given.get("config"):
+            self._read(Path(texts[-1]))
+        for flag in FLAGS:
+            if flag.name not in given or flag.name == "config":
+                continue
+            self._origins[flag.path] = f"--{flag.name}"
+            try:
+                self.values[flag.path] = parse_flag(flag, given[flag.name])
+            except ValueError as error:
+                self.problem(flag.name, f"invalid argument: {error}")
+                self.values[flag.path] = default_value(flag)
+
+    def _read(self, path: Path) -> None:
+        try:
+            found = read_file(path)
+        except FileError as error:
+            self.problems += error.problems
+            return
+        self.values |= found
+        self._origins |= {field: f"--config {path}: {field}" for field in found}
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - by the flag's type
+        """Return the value of a flag."""
+        return self.values[FLAGS_BY_NAME[name].path]
+
+    def seconds(self, name: str) -> float:
+        """Return the value of a flag that is a duration."""
+        return parse_duration(self[name])
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return the value of a flag that is a list."""
+        return tuple(self[name])
+
+    def origin(self, name: str) -> str:
+        """Return where a value came from: the flag, or the file and field."""
+        return self._origins.get(FLAGS_BY_NAME[name].path, f"--{name}")
+
+    def is_set(self, name: str) -> bool:
+        """Tell whether a flag or the file sets it."""
+        return FLAGS_BY_NAME[name].path in self._origins
+
+    def problem(self, name: str, what: str) -> None:
+        """Note that a value cannot be used."""
+        self.problems.append(f"{self.origin(name)}: {what}")
+
+
+def parse(
+    given: Mapping[str, Sequence[str]],
+    check_controllers: Callable[[Iterable[str]], tuple[list[str], list[str]]],
+    controllers: Collection[str],
+    known_problems: Iterable[str] = (),
+) -> Config:
+    """Return the config that the flags in `given` make.
+
+    `given` maps a flag's name to its values as written, in order; the last of
+    them counts, lists are joined. `controllers` are those of this build by
+    name; `check_controllers` returns problems and warnings of a selection.
+    Raises OptionsError with every problem.
+    """
+    options = Options(given)
+    options.problems[:0] = known_problems
+    problems, warnings = check_controllers(options.words("controllers"))
+    for problem in problems:
+        options.problem("controllers", problem)
+    options.warnings += [
+        f"{options.origin('controllers')}: {each}" for each in warnings
+    ]
+    _warn_of_what_has_no_effect(options, controllers)
+    for name, rule in RULES:
+        if complaint := rule(options[name]):
+            options.problem(name, complaint)
+    config = Config(
+        client=_client(options, controllers),
+        generic=_generic(options),
+        logging=_logging(options),
+        serving=_serving(options),
+        authentication=_authentication(options),
+        authorization=_authorization(options),
+        disabled_metrics=options.words("disabled-metrics"),
+        deployment=ConcurrencyConfig(options["concurrent-deployment-syncs"]),
+        replicaset=ConcurrencyConfig(options["concurrent-replicaset-syncs"]),
+        features=_features(options),
+        document=as_tree(options.values),
+        flags=_shown(options),
+        warnings=tuple(options.warnings),
+    )
+    if options.problems:
+        raise OptionsError(options.problems)
+    return config
+
+
+def _warn_of_what_has_no_effect(options: Options, controllers: Collection[str]) -> None:
+    for flag in FLAGS:
+        if flag.name == "config" or not options.is_set(flag.name):
+            continue
+        where = options.origin(flag.name)
+        if flag.controller and flag.controller not in controllers:
+            options.warnings.append(
+                f"{where}: has no effect, this build has no {flag.controller}"
+            )
+        elif flag.inert:
+            options.warnings.append(f"{where}: has no effect, {flag.inert}")
+
+
+def _shown(options: Options) -> dict[str, str]:
+    """Return every flag's value as text, for /flagz."""
+    return {flag.name: _text(options.values.get(flag.path, "")) for flag in FLAGS} | {
+        "help": "false",
+        "version": "false",
+    }
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - any value of the tree
+    match value:
+        case bool():
+            return str(value).lower()
+        case list():
+            return "[" + ",".join(str(each) for each in value) + "]"
+        case dict():
+            return ",".join(f"{name}={_text(each)}" for name, each in value.items())
+    return str(value)
+
+
+def _client(options: Options, controllers: Collection[str]) -> ClientConfig:
+    limit = RateLimit(float(options["kube-api-qps"]), options["kube-api-burst"])
+    if limit.qps > 0 and limit.burst < 1:
+        options.problem("kube-api-burst", "must be at least 1 when a QPS is set")
+    return ClientConfig(
+        kubeconfig=options["kubeconfig"],
+        master=options["master"],
+        limit=limit,
+        controllers=_limits(options, limit, controllers),
+    )
+
+
+def _limits(
+    options: Options, limit: RateLimit, controllers: Collection[str]
+) -> dict[str, RateLimit]:
+    rates = _numbers(options, "controller-kube-api-qps", float)
+    bursts = _numbers(options, "controller-kube-api-burst", int)
+    for flag, given in (
+        ("controller-kube-api-qps", rates),
+        ("controller-kube-api-burst", bursts),
+    ):
+        for name in given:
+            if name not in controllers:
+                hint = suggest(name, controllers, "")
+                options.problem(flag, f"this build has no controller {name!r}{hint}")
+    limits = {
+        name: RateLimit(rates.get(name, limit.qps), int(bursts.get(name, limit.burst)))
+        for name in {**rates, **bursts}
+    }
+    for name, each in limits.items():
+        if each.qps > 0 and each.burst < 1:
+            options.problem(
+                "controller-kube-api-burst",
+                f"the burst of {name} must be at least 1 when it has a QPS",
+            )
+    return limits
+
+
+def _numbers(
+    options: Options, name: str, convert: Callable[[str], float]
+) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for controller, text in options[name].items():
+        try:
+            numbers[controller] = convert(text)
+        except ValueError:
+            wanted = "a whole number" if convert is int else "a number"
+            options.problem(name, f"{controller}={text}: not {wanted}")
+    return numbers
+
+
+def _generic(options: Options) -> GenericConfig:
+    return GenericConfig(
+        controllers=options.words("controllers"),
+        controller_start_interval=_not_negative(options, "controller-start-interval"),
+        controller_shutdown_timeout=_not_negative(
+            options, "controller-shutdown-timeout"
+        ),
+        min_resync_period=_not_negative(options, "min-resync-period"),
+        api_server_timeout=_not_negative(options, "wait-for-apiserver-timeout"),
+        use_service_account_credentials=options["use-service-account-credentials"],
+        profiling=options["profiling"],
+        leader_election=_leader_election(options),
+    )
+
+
+def _not_negative(options: Options, name: str) -> float:
+    seconds = options.seconds(name)
+    if seconds < 0:
+        options.problem(name, f"must not be negative, it is {options[name]}")
+    return seconds
+
+
+def _leader_election(options: Options) -> LeaderElectionConfig:
+    config = LeaderElectionConfig(
+        leader_elect=options["leader-elect"],
+        lease_duration=options.seconds("leader-elect-lease-duration"),
+        renew_deadline=options.seconds("leader-elect-renew-deadline"),
+        retry_period=options.seconds("leader-elect-retry-period"),
+        resource_name=options["leader-elect-resource-name"],
+        resource_namespace=options["leader-elect-resource-namespace"],
+    )
+    if not config.leader_elect:
+        return config
+    lock = options["leader-elect-resource-lock"]
+    if lock != "leases":
+        options.problem("leader-elect-resource-lock", f'must be "leases", not "{lock}"')
+    for name in ("name", "namespace"):
+        if not options[f"leader-elect-resource-{name}"]:
+            options.problem(f"leader-elect-resource-{name}", "must not be empty")
+    if config.lease_duration < 1:
+        options.problem(
+            "leader-elect-lease-duration",
+            f"must be at least 1s, it is {options['leader-elect-lease-duration']}",
+        )
+    if config.renew_deadline <= 0:
+        options.problem("leader-elect-renew-deadline", "must be greater than 0")
+    elif config.renew_deadline >= config.lease_duration:
+        options.problem(
+            "leader-elect-renew-deadline",
+            f"{options['leader-elect-renew-deadline']} must be less than "
+            "--leader-elect-lease-duration, "
+            f"which is {options['leader-elect-lease-duration']}",
+        )
+    if config.retry_period <= 0:
+        options.problem("leader-elect-retry-period", "must be greater than 0")
+    elif config.renew_deadline <= _JITTER * config.retry_period:
+        options.problem(
+            "leader-elect-retry-period",
+            f"{options['leader-elect-retry-period']} times {_JITTER} (jitter) must be "
+            "less than --leader-elect-renew-deadline, "
+            f"which is {options['leader-elect-renew-deadline']}",
+        )
+    return config
+
+
+def _logging(options: Options) -> LoggingConfig:
+    output = options["logging-format"]
+    if output not in ("text", "json"):
+        options.problem("logging-format", f'must be "text" or "json", not "{output}"')
+        output = "text"
+    form: Literal["text", "json"] = output
+    if options["v"] < 0:
+        options.problem("v", f"must not be negative, it is {options['v']}")
+    vmodule = _numbers(options, "vmodule", int)
+    if vmodule and form != "text":
+        options.problem("vmodule", "is for --logging-format=text only")
+    return LoggingConfig(
+        format=form,
+        verbosity=options["v"],
+        vmodule=tuple((pattern, int(level)) for pattern, level in vmodule.items()),
+        split_stream=options[f"log-{form}-split-stream"],
+    )
+
+
+def _serving(options: Options) -> ServingConfig:
+    port = options["secure-port"]
+    if not 0 <= port <= 65535:  # noqa: PLR2004 - the range of ports
+        options.problem("secure-port", f"must be from 0 to 65535, it is {port}")
+    certificate, key = options["tls-cert-file"], options["tls-private-key-file"]
+    if bool(certificate) != bool(key):
+        absent = "tls-private-key-file" if certificate else "tls-cert-file"
+        present = "tls-cert-file" if certificate else "tls-private-key-file"
+        options.problem(present, f"must be given together with --{absent}")
+    return ServingConfig(
+        port=port,
+        bind_address=options["bind-address"],
+        certificate=CertificateFiles(certificate, key) if certificate else None,
+        cert_dir=options["cert-dir"],
+        sni=tuple(_named_certificates(options)),
+        min_tls_13=_is_tls_13(options),
+        ciphers=_ciphers(options),
+        curve=_curve(options),
+        permit_address_sharing=options["permit-address-sharing"],
+        permit_port_sharing=options["permit-port-sharing"],
+    )
+
+
+def _named_certificates(options: Options) -> list[CertificateFiles]:
+    found = []
+    for text in options["tls-sni-cert-key"]:
+        files, _, names = text.partition(":")
+        certificate, comma, key = files.partition(",")
+        if not comma or not certificate or not key or "," in key:
+            options.problem(
+                "tls-sni-cert-key",
+                f"{text!r} must be written as certfile,keyfile or "
+                "certfile,keyfile:name,name",
+            )
+            continue
+        listed = tuple(name for name in names.split(",") if name)
+        found.append(CertificateFiles(certificate, key, listed))
+    return found
+
+
+def _is_tls_13(options: Options) -> bool:
+    version = options["tls-min-version"]
+    if version in ("VersionTLS10", "VersionTLS11"):
+        options.warnings.append(
+            f"{options.origin('tls-min-version')}: {version} is not offered any more, "
+            "VersionTLS12 is the lowest"
+        )
+    elif version not in ("", "VersionTLS12", "VersionTLS13"):
+        options.problem(
+            "tls-min-version",
+            f"{version!r} is no version; use VersionTLS12 or VersionTLS13",
+        )
+    return bool(version == "VersionTLS13")
+
+
+def _ciphers(options: Options) -> tuple[str, ...]:
+    names = []
+    for name in options.words("tls-cipher-suites"):
+        if name in tls.CIPHER_SUITES:
+            names.append(tls.CIPHER_SUITES[name])
+        elif name in tls.INSECURE_SUITES:
+            options.warnings.append(
+                f"{options.origin('tls-cipher-suites')}: {name} is insecure and is "
+                "not offered"
+            )
+        elif name not in tls.TLS_13_SUITES:
+            hint = suggest(name, tls.CIPHER_SUITES, "")
+            options.problem("tls-cipher-suites", f"no cipher suite {name}{hint}")
+    return tuple(names)
+
+
+def _curve(options: Options) -> str:
+    numbers = options["tls-curve-preferences"]
+    for number in numbers:
+        if number not in tls.CURVES:
+            known = ", ".join(map(str, tls.CURVES))
+            options.problem(
+                "tls-curve-preferences", f"no curve {number}; there is {known}"
+            )
+    if len(numbers) > 1:
+        options.warnings.append(
+            f"{options.origin('tls-curve-preferences')}: of several curves OpenSSL "
+            "takes its own choice"
+        )
+        return ""
+    return tls.CURVES.get(numbers[0], "") if numbers else ""
+
+
+def _authentication(options: Options) -> AuthenticationConfig:
+    for name in (
+        "allowed-names",
+        "extra-headers-prefix",
+        "group-headers",
+        "uid-headers",
+        "username-headers",
+    ):
+        if any(not each.strip() for each in options[f"requestheader-{name}"]):
+            options.problem(f"requestheader-{name}", "has an empty entry")
+    return AuthenticationConfig(
+        kubeconfig=options["authentication-kubeconfig"],
+        skip_lookup=options["authentication-skip-lookup"],
+        tolerate_lookup_failure=options["authentication-tolerate-lookup-failure"],
+        cache_ttl=options.seconds("authentication-token-webhook-cache-ttl"),
+        client_ca_file=options["client-ca-file"],
+        request_header=RequestHeaderConfig(
+            client_ca_file=options["requestheader-client-ca-file"],
+            allowed_names=options.words("requestheader-allowed-names"),
+            username_headers=options.words("requestheader-username-headers"),
+            uid_headers=options.words("requestheader-uid-headers"),
+            group_headers=options.words("requestheader-group-headers"),
+            extra_prefixes=options.words("requestheader-extra-headers-prefix"),
+        ),
+    )
+
+
+def _authorization(options: Options) -> AuthorizationConfig:
+    paths = options.words("authorization-always-allow-paths")
+    for path in paths:
+        if "*" in path[:-1]:
+            options.problem(
+                "authorization-always-allow-paths",
+                f"{path!r}: a * may stand at the end only",
+            )
+    return AuthorizationConfig(
+        kubeconfig=options["authorization-kubeconfig"],
+        always_allow_paths=paths,
+        authorized_ttl=options.seconds("authorization-webhook-cache-authorized-ttl"),
+        unauthorized_ttl=options.seconds(
+            "authorization-webhook-cache-unauthorized-ttl"
+        ),
+    )
+
+
+def _features(options: Options) -> FeatureGates:
+    gates: dict[str, bool] = {}
+    for name, enabled in options["feature-gates"].items():
+        if name in _GATES:
+            gates[_GATES[name]] = enabled
+        else:
+            options.warnings.append(
+                f"{options.origin('feature-gates')}: {name} has no effect in this build"
+            )
+    return FeatureGates(**gates)
+
+
+def suggest(name: str, known: Iterable[str], prefix: str = "--") -> str:
+    """Return ``; did you mean …?`` for the nearest known names, or nothing."""
+    close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
+    if not close:
+        return ""
+    return "; did you mean " + " or ".join(f"{prefix}{each}" for each in close) + "?"
+
+
+def configz(config: Config) -> bytes:
+    """Return the body of /configz: the effective configuration."""
+    body = {"kubecontrollermanager.config.k8s.io": config.document}
+    return json.dumps(body, separators=(",", ":")).encode()

@@ -1,0 +1,235 @@
+"""The syntax of values, on the command line (pflag's) and in a file (YAML)."""
+
+import ipaddress
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from controller_manager.options.flags import Flag, FlagType
+
+_UNITS: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_QUANTITY: Final = re.compile(r"\d+(\.\d*)?(m|k|[KMGTPE]i?)?")
+_BITS: Final[dict[str, int]] = {"int32": 32, "Level": 32}
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that a Go duration such as ``1m30s`` means.
+
+    Raises ValueError for anything else.
+    """
+    if text in ("0", "+0", "-0"):
+        return 0.0
+    sign = -1.0 if text.startswith("-") else 1.0
+    rest = text.lstrip("+-") if text[:1] in ("+", "-") else text
+    parts = _DURATION_PART.findall(rest)
+    if not parts or "".join(number + unit for number, unit in parts) != rest:
+        msg = f"not a duration: {text!r}; write it as 10s, 1m30s or 12h"
+        raise ValueError(msg)
+    return sign * sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def format_duration(seconds: float) -> str:
+    """Return `seconds` as Go prints a duration: 12h0m0s, 1.5s, 100ms."""
+    if seconds < 0:
+        return "-" + format_duration(-seconds)
+    nanoseconds = round(seconds * 1e9)
+    if nanoseconds < 10**9:
+        for unit, size in (("ms", 10**6), ("µs", 10**3)):
+            if nanoseconds >= size:
+                return f"{_trimmed(nanoseconds / size)}{unit}"
+        return f"{nanoseconds}ns" if nanoseconds else "0s"
+    minutes, rest = divmod(nanoseconds, 60 * 10**9)
+    text = f"{_trimmed(rest / 10**9)}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
+
+
+def _trimmed(number: float) -> str:
+    return f"{number:.9f}".rstrip("0").rstrip(".")
+
+
+def parse_bool(text: str) -> bool:
+    """Return the truth value that Go's strconv.ParseBool sees in `text`."""
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    msg = f"not a truth value: {text!r}; write true or false"
+    raise ValueError(msg)
+
+
+def parse_flag(flag: Flag, texts: Sequence[str]) -> Any:  # noqa: ANN401 - by type
+    """Return the value of a flag as written one or more times.
+
+    What comes back can be written as JSON and YAML. Raises ValueError.
+    """
+    if not flag.is_list:
+        return _parse_one(flag.type, texts[-1])
+    match flag.type:
+        case "strings":
+            return [part for text in texts for part in _split(text)]
+        case "int32Slice":
+            return [_integer(part, 32) for text in texts for part in _split(text)]
+        case "namedCertKey":
+            return list(texts)
+        case "gates":
+            return _gates(part for text in texts for part in _split(text))
+    return dict(_pair(part) for text in texts for part in _pairs_of(text))
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _pairs_of(text: str) -> list[str]:
+    """Split ``a=1,b=2``; a comma before a part without ``=`` belongs to it."""
+    parts: list[str] = []
+    pending = ""
+    for part in text.split(","):
+        pending = f"{pending},{part}" if pending else part
+        if "=" in pending:
+            parts.append(pending.strip())
+            pending = ""
+    if pending.strip():
+        # What follows a value after a comma is more of that value.
+        parts = [*parts[:-1], f"{parts[-1]},{pending}"] if parts else [pending]
+    return parts
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        msg = f"not name=value: {text!r}"
+        raise ValueError(msg)
+    return name.strip(), value.strip()
+
+
+def _gates(entries: Any) -> dict[str, bool]:  # noqa: ANN401 - an iterable of texts
+    gates: dict[str, bool] = {}
+    for entry in entries:
+        # 1.36 accepts a component before the gate: kube:SomeFeature=true.
+        name, _, text = entry.removeprefix("kube:").partition("=")
+        try:
+            # Without the = there is no text, which is no truth value.
+            gates[name] = parse_bool(text)
+        except ValueError:
+            msg = f"{entry!r} is not name=true or name=false"
+            raise ValueError(msg) from None
+    return gates
+
+
+def _parse_one(flag_type: FlagType, text: str) -> Any:  # noqa: ANN401 - by type
+    match flag_type:
+        case "bool":
+            return parse_bool(text)
+        case "int" | "int32" | "Level":
+            return _integer(text, _BITS.get(flag_type, 64))
+        case "float" | "float32":
+            return _number(text)
+        case "duration":
+            return format_duration(parse_duration(text))
+        case "ip":
+            return _address(text)
+        case "quantity":
+            if not _QUANTITY.fullmatch(text):
+                msg = f"not a quantity: {text!r}; write it as 512, 64Ki or 1M"
+                raise ValueError(msg)
+    return text
+
+
+def _integer(text: str, bits: int) -> int:
+    if not re.fullmatch(r"[+-]?\d+", text):
+        msg = f"not a whole number: {text!r}"
+        raise ValueError(msg)
+    return _in_range(int(text), bits)
+
+
+def _in_range(number: int, bits: int) -> int:
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        msg = f"out of range: {number}"
+        raise ValueError(msg)
+    return number
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        msg = f"not a number: {text!r}"
+        raise ValueError(msg)
+    return _shortened(number)
+
+
+def _shortened(number: float) -> float:
+    """Return 20 for 20.0, as Go prints it."""
+    return int(number) if number == int(number) else number
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        msg = f"not an IP address: {text!r}"
+        raise ValueError(msg) from None
+
+
+def check_file_value(flag_type: FlagType, value: Any) -> Any:  # noqa: ANN401 - by type
+    """Return the value of a field of a file, as `parse_flag` returns it.
+
+    Raises ValueError that says what it must be.
+    """
+    match flag_type:
+        case "bool":
+            return _of(bool, value, "true or false")
+        case "int" | "int32" | "Level":
+            if isinstance(value, bool):
+                value = str(value)
+            number = _of(int, value, "a whole number")
+            return _in_range(number, _BITS.get(flag_type, 64))
+        case "float" | "float32":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return _of(float, None if value is None else str(value), "a number")
+            return _number(str(value))
+        case "strings" | "namedCertKey":
+            return [_of(str, each, "a list of strings") for each in _listed(value)]
+        case "int32Slice":
+            return [_of(int, each, "a list of numbers") for each in _listed(value)]
+        case "gates":
+            wanted = "a mapping of names to true or false"
+            return {
+                str(name): _of(bool, each, wanted)
+                for name, each in _of(dict, value, wanted).items()
+            }
+        case "pairs":
+            return {
+                str(name): str(each)
+                for name, each in _of(dict, value, "a mapping").items()
+            }
+    return _parse_one(flag_type, _of(str, value, "a string"))
+
+
+def _of(wanted: type, value: Any, name: str) -> Any:  # noqa: ANN401 - any YAML
+    if not isinstance(value, wanted):
+        shown = "nothing" if value is None else repr(value)
+        msg = f"must be {name}, not {shown}"
+        raise ValueError(msg)  # noqa: TRY004 - callers turn it into a line
+    return value
+
+
+def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - any YAML
+    made: list[Any] = _of(list, value, "a list")
+    return made

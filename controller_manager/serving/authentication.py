@@ -1,0 +1,301 @@
+"""Who asks: front proxy headers, client certificates, bearer tokens, or nobody.
+
+Upstream: apiserver pkg/server/options/authentication.go (delegating) and
+pkg/authentication. An identity that is presented and not accepted is refused;
+only who presents none is anonymous.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.x509.oid import NameOID
+
+from controller_manager.api.authentication import TokenReview, TokenReviewSpec
+from controller_manager.api.resources import CONFIG_MAPS, TOKEN_REVIEWS
+from controller_manager.client.client import Client
+from controller_manager.client.errors import (
+    APIError,
+    Forbidden,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import (
+    AuthenticationConfig,
+    RequestHeaderConfig,
+)
+from controller_manager.serving.cache import ExpiringCache
+from controller_manager.serving.certificates import ServingError, read_authorities
+from controller_manager.serving.users import ANONYMOUS, AUTHENTICATED, User
+
+_NAMESPACE: Final = "kube-system"
+_CONFIG_MAP: Final = "extension-apiserver-authentication"
+_LOOKUP_INTERVAL: Final = 60.0
+_LOOKUP_RETRY: Final = 5.0
+_REVIEW_TIMEOUT: Final = 10.0
+_NOBODY: Final = User("")
+"""Whose a token is that the API server does not accept; cached like others."""
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not an error
+    """The identity that was presented is not accepted (401)."""
+
+
+@dataclass(slots=True)
+class Authorities:
+    """Whose client certificates count, from files or from the cluster."""
+
+    config: AuthenticationConfig
+    found_client_ca: bytes = b""
+    found_proxy_ca: bytes = b""
+    request_header: RequestHeaderConfig = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read the files; raises ServingError if one cannot be used."""
+        self.request_header = self.config.request_header
+        self.bundle()
+
+    @property
+    def client_ca(self) -> bytes:
+        """PEM of the authorities of users' certificates."""
+        path = self.config.client_ca_file
+        if not path:
+            return self.found_client_ca
+        return read_authorities(Path(path), "--client-ca-file")
+
+    @property
+    def proxy_ca(self) -> bytes:
+        """PEM of the authorities of front proxies' certificates."""
+        path = self.config.request_header.client_ca_file
+        if not path:
+            return self.found_proxy_ca
+        return read_authorities(Path(path), "--requestheader-client-ca-file")
+
+    def bundle(self) -> bytes:
+        """Return all of them, for the TLS handshake."""
+        return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
+
+    def learn(self, data: Mapping[str, str]) -> None:
+        """Take what the cluster's config map says, where no flag says it."""
+        self.found_client_ca = data.get("client-ca-file", "").encode()
+        if self.config.request_header.client_ca_file:
+            return
+        self.found_proxy_ca = data.get("requestheader-client-ca-file", "").encode()
+        self.request_header = RequestHeaderConfig(
+            allowed_names=_listed(data, "requestheader-allowed-names"),
+            username_headers=_listed(data, "requestheader-username-headers"),
+            uid_headers=_listed(data, "requestheader-uid-headers"),
+            group_headers=_listed(data, "requestheader-group-headers"),
+            extra_prefixes=_listed(data, "requestheader-extra-headers-prefix"),
+        )
+
+    def signed_by_proxy_ca(self, certificate: x509.Certificate) -> bool:
+        """Tell whether a certificate is a front proxy's."""
+        if not self.proxy_ca:
+            return False
+        for authority in x509.load_pem_x509_certificates(self.proxy_ca):
+            try:
+                certificate.verify_directly_issued_by(authority)
+            except (ValueError, TypeError, InvalidSignature):
+                continue
+            return True
+        return False
+
+
+def _listed(data: Mapping[str, str], key: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(data.get(key) or "[]")
+    except ValueError:
+        return ()
+    return tuple(str(each) for each in found) if isinstance(found, list) else ()
+
+
+class Authenticator:
+    """Finds out who asks, with the API server's help."""
+
+    def __init__(
+        self,
+        config: AuthenticationConfig,
+        client: Client | None,
+        *,
+        clock: Clock,
+        logger: Logger,
+    ) -> None:
+        """Take a client that may create tokenreviews, `None` if there is none.
+
+        Raises ServingError if a file cannot be used.
+        """
+        self._config = config
+        self._client = client
+        self._logger = logger
+        self._tokens: ExpiringCache[str, User] = ExpiringCache(clock)
+        self.authorities = Authorities(config)
+        if client is None:
+            self._warn_of_missing_client()
+
+    def _warn_of_missing_client(self) -> None:
+        for flag, given in (
+            ("client-ca-file", self._config.client_ca_file),
+            (
+                "requestheader-client-ca-file",
+                self._config.request_header.client_ca_file,
+            ),
+        ):
+            if not given:
+                self._logger.warning(
+                    "Client certificates identify nobody: neither this flag nor "
+                    "--authentication-kubeconfig is given",
+                    flag=f"--{flag}",
+                )
+
+    @property
+    def wants_certificates(self) -> bool:
+        """Whether client certificates may ever count."""
+        return bool(self.authorities.bundle()) or self._looks_up
+
+    @property
+    def _looks_up(self) -> bool:
+        complete = (
+            self._config.client_ca_file and self._config.request_header.client_ca_file
+        )
+        return (
+            self._client is not None and not self._config.skip_lookup and not complete
+        )
+
+    async def follow_cluster(self) -> None:
+        """Read the cluster's settings every minute, for ever, if they are wanted.
+
+        Raises ServingError if that is forbidden and failure is not tolerated.
+        """
+        while self._looks_up and self._client is not None:
+            delay = _LOOKUP_INTERVAL
+            try:
+                found = await self._client.get(CONFIG_MAPS, _NAMESPACE, _CONFIG_MAP)
+                self.authorities.learn(found.data or {})
+            except NotFound:
+                self._logger.v(2).info("The cluster has no settings of authentication")
+            except Forbidden as error:
+                self._forbidden(error)
+            except (APIError, TransportError, ProtocolError) as error:
+                self._logger.warning(
+                    "Settings of authentication not read, trying again", err=str(error)
+                )
+                delay = _LOOKUP_RETRY
+            await asyncio.sleep(delay)
+
+    def _forbidden(self, error: Forbidden) -> None:
+        mend = (
+            "kubectl create rolebinding -n kube-system NAME "
+            "--role=extension-apiserver-authentication-reader --user=USER, or give "
+            "--authentication-tolerate-lookup-failure"
+        )
+        if not self._config.tolerate_lookup_failure:
+            msg = f"--authentication-kubeconfig: {error}; mend it with: {mend}"
+            raise ServingError(msg) from error
+        self._logger.warning(
+            "Error looking up in-cluster authentication configuration",
+            err=str(error),
+            mend=mend,
+        )
+
+    async def authenticate(
+        self, headers: Mapping[str, str], certificate: bytes | None
+    ) -> User:
+        """Return who asks, by headers and the (verified, DER) certificate.
+
+        Names of `headers` are lower case. Raises Refused.
+        """
+        presented = x509.load_der_x509_certificate(certificate) if certificate else None
+        user = None
+        if presented is not None:
+            user = self._proxied(headers, presented) or _named_by(presented)
+        if user is None:
+            user = await self._by_token(headers.get("authorization", ""))
+        if user is None:
+            return ANONYMOUS
+        if AUTHENTICATED in user.groups:
+            return user
+        return replace(user, groups=(*user.groups, AUTHENTICATED))
+
+    def _proxied(
+        self, headers: Mapping[str, str], certificate: x509.Certificate
+    ) -> User | None:
+        wanted = self.authorities.request_header
+        name = _first(headers, wanted.username_headers)
+        if not name or not self.authorities.signed_by_proxy_ca(certificate):
+            return None
+        common = _attribute(certificate, NameOID.COMMON_NAME)
+        if wanted.allowed_names and not set(common) & set(wanted.allowed_names):
+            return None
+        groups = [
+            group
+            for header in wanted.group_headers
+            for group in headers.get(header.lower(), "").split("\n")
+            if group
+        ]
+        extra = {
+            unquote(header[len(prefix) :]): tuple(value.split("\n"))
+            for prefix in (each.lower() for each in wanted.extra_prefixes)
+            for header, value in headers.items()
+            if header.startswith(prefix)
+        }
+        uid = _first(headers, wanted.uid_headers)
+        return User(name, uid, tuple(groups), extra)
+
+    async def _by_token(self, authorization: str) -> User | None:
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token or self._client is None:
+            return None
+        key = hashlib.sha256(token.encode()).hexdigest()
+        user = self._tokens.get(key)
+        if user is None:
+            user = await self._reviewed(self._client, token)
+            self._tokens.put(key, user, self._config.cache_ttl)
+        if user is _NOBODY:
+            msg = "invalid bearer token"
+            raise Refused(msg)
+        return user
+
+    async def _reviewed(self, client: Client, token: str) -> User:
+        review = TokenReview(spec=TokenReviewSpec(token=token))
+        try:
+            async with asyncio.timeout(_REVIEW_TIMEOUT):
+                answer = await client.create(TOKEN_REVIEWS, review)
+        except (APIError, TransportError, ProtocolError, TimeoutError) as error:
+            why = str(error) or f"no answer within {_REVIEW_TIMEOUT:g} s"
+            self._logger.error("Unable to authenticate the request", err=why)
+            raise Refused(why) from error
+        if not answer.status.authenticated:
+            return _NOBODY
+        info = answer.status.user
+        return User(
+            info.username, info.uid, tuple(info.groups or ()), dict(info.extra or {})
+        )
+
+
+def _first(headers: Mapping[str, str], names: Sequence[str]) -> str:
+    found = (headers.get(name.lower(), "").split("\n")[0] for name in names)
+    return next((value for value in found if value), "")
+
+
+def _attribute(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:
+    return [str(each.value) for each in certificate.subject.get_attributes_for_oid(oid)]
+
+
+def _named_by(certificate: x509.Certificate) -> User | None:
+    names = _attribute(certificate, NameOID.COMMON_NAME)
+    if not names:
+        return None
+    groups = _attribute(certificate, NameOID.ORGANIZATION_NAME)
+    return User(names[0], "", tuple(groups))

@@ -1,0 +1,113 @@
+"""Whether they may: a group, paths for everybody, or the API server's word.
+
+Upstream: apiserver pkg/server/options/authorization.go (delegating).
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from controller_manager.api.authentication import (
+    NonResourceAttributes,
+    SubjectAccessReview,
+    SubjectAccessReviewSpec,
+)
+from controller_manager.api.resources import SUBJECT_ACCESS_REVIEWS
+from controller_manager.client.client import Client
+from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import AuthorizationConfig
+from controller_manager.serving.cache import ExpiringCache
+from controller_manager.serving.users import MASTERS, User
+
+_REVIEW_TIMEOUT: Final = 10.0
+
+
+class ReviewError(Exception):
+    """The API server could not be asked (500)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether something is allowed, and why or why not."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Authorizer:
+    """Decides, and remembers for a while what the API server decided."""
+
+    def __init__(
+        self,
+        config: AuthorizationConfig,
+        client: Client | None,
+        *,
+        clock: Clock,
+        logger: Logger,
+    ) -> None:
+        """Take a client that may create subjectaccessreviews, or `None`."""
+        self._config = config
+        self._client = client
+        self._cache: ExpiringCache[tuple[User, str, str], Decision] = ExpiringCache(
+            clock
+        )
+        if client is None:
+            logger.warning(
+                "No --authorization-kubeconfig: who is not in system:masters may read "
+                "the paths of --authorization-always-allow-paths only"
+            )
+
+    async def decide(self, user: User, verb: str, path: str) -> Decision:
+        """Tell whether `user` may do `verb` (lower case) to `path`.
+
+        Raises ReviewError if the API server cannot be asked.
+        """
+        if MASTERS in user.groups or self._is_open(path):
+            return Decision(allowed=True)
+        if self._client is None:
+            return Decision(allowed=False)
+        key = (user, verb, path)
+        known = self._cache.get(key)
+        if known is not None:
+            return known
+        decision = await self._reviewed(self._client, user, verb, path)
+        ttl = (
+            self._config.authorized_ttl
+            if decision.allowed
+            else self._config.unauthorized_ttl
+        )
+        self._cache.put(key, decision, ttl)
+        return decision
+
+    def _is_open(self, path: str) -> bool:
+        bare = path.lstrip("/")
+        for pattern in self._config.always_allow_paths:
+            wanted = pattern.lstrip("/")
+            if bare == wanted or (
+                wanted.endswith("*") and bare.startswith(wanted[:-1])
+            ):
+                return True
+        return False
+
+    async def _reviewed(
+        self, client: Client, user: User, verb: str, path: str
+    ) -> Decision:
+        review = SubjectAccessReview(
+            spec=SubjectAccessReviewSpec(
+                non_resource_attributes=NonResourceAttributes(path=path, verb=verb),
+                user=user.name,
+                uid=user.uid,
+                groups=user.groups,
+                extra=dict(user.extra) or None,
+            )
+        )
+        try:
+            async with asyncio.timeout(_REVIEW_TIMEOUT):
+                answer = await client.create(SUBJECT_ACCESS_REVIEWS, review)
+        except (APIError, TransportError, ProtocolError, TimeoutError) as error:
+            why = str(error) or f"no answer within {_REVIEW_TIMEOUT:g} s"
+            raise ReviewError(why) from error
+        allowed = answer.status.allowed and not answer.status.denied
+        return Decision(allowed, answer.status.reason)

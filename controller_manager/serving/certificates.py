@@ -1,0 +1,290 @@
+"""The certificates that are served with, and whom clients' are checked against.
+
+Files are looked at again at each handshake: a new certificate, or a new client
+authority, counts from the next connection on.
+"""
+
+import ipaddress
+import os
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from controller_manager.client.credentials import load_certificate, tls_reason
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import CertificateFiles, ServingConfig
+
+PAIR_NAME: Final = "kube-controller-manager"
+_VALIDITY: Final = timedelta(days=365)
+_RENEW_BEFORE: Final = timedelta(days=60)
+_WILDCARDS: Final = ("0.0.0.0", "::")  # noqa: S104 - what upstream calls them
+
+
+class ServingError(Exception):
+    """Nothing can be served; the message names flag, value and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate (and its authorities) and its key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+    ends_at: datetime | None = None
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """Return settings to serve with; raises ssl.SSLError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        load_certificate(context, self.certificate, self.key)
+        return context
+
+
+def self_signed(common_name: str, hosts: Sequence[str]) -> Pair:
+    """Return a certificate for names and addresses, its own authority.
+
+    It is valid for a year.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + _VALIDITY)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(
+            x509.SubjectAlternativeName([_general_name(host) for host in hosts]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+        now + _VALIDITY,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def read_authorities(path: Path, flag: str) -> bytes:
+    """Return the PEM certificates in a file.
+
+    Raises ServingError that names `flag` if it has none.
+    """
+    pem = _content(path, flag)
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        msg = f"{flag} {path}: holds no PEM certificate: {error}"
+        raise ServingError(msg) from error
+    ended = [each for each in found if each.not_valid_after_utc < datetime.now(UTC)]
+    if len(ended) == len(found):
+        msg = (
+            f"{flag} {path}: its certificate has expired on "
+            f"{ended[0].not_valid_after_utc:%Y-%m-%d}"
+        )
+        raise ServingError(msg)
+    return pem
+
+
+def _content(path: Path, flag: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        msg = f"{flag} {path}: {error.strerror}"
+        raise ServingError(msg) from error
+
+
+@dataclass(slots=True)
+class _Source:
+    """One certificate that may be served, and the context made of it."""
+
+    names: tuple[str, ...]
+    read: Callable[[], Pair]
+    where: str
+    context: ssl.SSLContext | None = None
+    made_of: tuple[bytes, ...] = ()
+
+    def matches(self, server_name: str) -> bool:
+        name = server_name.lower()
+        return any(fnmatchcase(name, pattern.lower()) for pattern in self.names)
+
+
+@dataclass(slots=True)
+class Certificates:
+    """Makes the TLS settings of a server, and keeps them up to date.
+
+    `authorities` returns the PEM of those whose client certificates are
+    accepted, empty for none. Raises ServingError if a file cannot be used at
+    the start; later the last usable one stays in use.
+    """
+
+    config: ServingConfig
+    authorities: Callable[[], bytes]
+    wants_clients: bool
+    logger: Logger
+    context: ssl.SSLContext = field(init=False)
+    _sources: list[_Source] = field(init=False)
+    _memory: Pair | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Read all files."""
+        self._sources = [
+            _from_files(each, "--tls-sni-cert-key") for each in (self.config.sni)
+        ]
+        self._sources.append(self._default())
+        contexts = [self._current(source) for source in self._sources]
+        self.context = contexts[-1]
+        # The first settings decide whether a client is asked at all.
+        if self.wants_clients:
+            self.context.verify_mode = ssl.CERT_OPTIONAL
+        self.context.sni_callback = self._choose
+
+    def _default(self) -> _Source:
+        if self.config.certificate is not None:
+            return _from_files(self.config.certificate, "--tls-cert-file")
+        if self.config.cert_dir:
+            directory = Path(self.config.cert_dir)
+            files = CertificateFiles(
+                str(directory / f"{PAIR_NAME}.crt"), str(directory / f"{PAIR_NAME}.key")
+            )
+            self._fill(directory, files)
+            return _from_files(files, "--cert-dir")
+        return _Source((), self._in_memory, "the self-signed certificate")
+
+    def _hosts(self) -> list[str]:
+        address = self.config.bind_address
+        own = [] if address in _WILDCARDS else [address]
+        hosts = ["localhost", "127.0.0.1", "::1", socket.gethostname(), *own]
+        return list(dict.fromkeys(hosts))
+
+    def _in_memory(self) -> Pair:
+        pair = self._memory
+        ends_at = pair.ends_at if pair else None
+        if pair is None or (
+            ends_at is not None and datetime.now(UTC) > ends_at - _RENEW_BEFORE
+        ):
+            pair = self._memory = self_signed(PAIR_NAME, self._hosts())
+            self.logger.info("Generated self-signed cert in-memory")
+        return pair
+
+    def _fill(self, directory: Path, files: CertificateFiles) -> None:
+        certificate, key = Path(files.certificate), Path(files.key)
+        if certificate.exists() and key.exists():
+            return
+        pair = self_signed(PAIR_NAME, self._hosts())
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            certificate.write_bytes(pair.certificate)
+            descriptor = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(pair.key)
+        except OSError as error:
+            msg = f"--cert-dir {directory}: cannot write to it: {error.strerror}"
+            raise ServingError(msg) from error
+        self.logger.info(
+            "Generated self-signed cert", cert=str(certificate), key=str(key)
+        )
+
+    def _choose(
+        self,
+        connection: ssl.SSLObject | ssl.SSLSocket,
+        server_name: str | None,
+        _: ssl.SSLContext,
+    ) -> None:
+        """Pick the settings for one handshake (the ssl module's callback)."""
+        name = server_name or ""
+        named = (each for each in self._sources if name and each.matches(name))
+        source = next(named, self._sources[-1])
+        connection.context = self._current(source)
+
+    def _current(self, source: _Source) -> ssl.SSLContext:
+        try:
+            pair, authorities = source.read(), self.authorities()
+            made_of = (pair.certificate, pair.key, authorities)
+            if source.context is None or made_of != source.made_of:
+                source.context = self._made(pair, authorities, source.where)
+                source.made_of = made_of
+        except ServingError as error:
+            if source.context is None:
+                raise
+            # Half of a rotation, most likely: the rest will come.
+            self.logger.warning("New certificate not usable", err=str(error))
+        return source.context
+
+    def _made(self, pair: Pair, authorities: bytes, where: str) -> ssl.SSLContext:
+        try:
+            context = pair.ssl_context()
+        except (ssl.SSLError, ValueError) as error:
+            reason = tls_reason(error)
+            if reason == "KEY_VALUES_MISMATCH":
+                reason = "the key does not match the certificate"
+            msg = f"{where}: cannot be used: {reason}"
+            raise ServingError(msg) from error
+        if self.config.min_tls_13:
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+        if self.config.ciphers:
+            context.set_ciphers(":".join(self.config.ciphers))
+        if self.config.curve:
+            context.set_ecdh_curve(self.config.curve)
+        # A resumed session would outlive a change of certificates.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        if authorities:
+            context.load_verify_locations(cadata=authorities.decode("ascii"))
+        return context
+
+
+def _from_files(files: CertificateFiles, flag: str) -> _Source:
+    certificate, key = Path(files.certificate), Path(files.key)
+    key_flag = "--tls-private-key-file" if flag == "--tls-cert-file" else flag
+
+    def read() -> Pair:
+        return Pair(_content(certificate, flag), _content(key, key_flag))
+
+    where = f"{flag} {certificate} with {key_flag} {key}"
+    names = files.names
+    if flag == "--tls-sni-cert-key" and not names:
+        names = _names_in(_content(certificate, flag), f"{flag} {certificate}")
+    return _Source(names, read, where)
+
+
+def _names_in(pem: bytes, where: str) -> tuple[str, ...]:
+    """Return the names that a certificate says it is for."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+    except ValueError as error:
+        msg = f"{where}: holds no PEM certificate: {error}"
+        raise ServingError(msg) from error
+    try:
+        names = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value.get_values_for_type(x509.DNSName)
+    except x509.ExtensionNotFound:
+        names = []
+    return tuple(names)
