@@ -81,8 +81,10 @@ _ABSENT: Final = {
     "garbage-collector-controller": "garbagecollector",
     "horizontal-pod-autoscaler-controller": "horizontalpodautoscaling",
     "job-controller": "job",
-    "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",  # noqa: E501
-    "legacy-serviceaccount-token-cleaner-controller": "legacy-service-account-token-cleaner",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
+    "legacy-serviceaccount-token-cleaner-controller": (
+        "legacy-service-account-token-cleaner"
+    ),
     "namespace-controller": "namespace",
     "node-ipam-controller": "nodeipam",
     "node-lifecycle-controller": "nodelifecycle",

@@ -164,6 +164,7 @@ class LeaderElector:
             field_selector=f"metadata.name={self._config.resource_name}"
         )
         while True:
+            started = self._clock.monotonic()
             stream = self._client.watch(
                 LEASES, self._config.resource_namespace, options
             )
@@ -180,7 +181,9 @@ class LeaderElector:
                                     pass  # nothing about the lease
             except (APIError, TransportError, ProtocolError) as error:
                 self._logger.v(4).info("Lease not watched", err=str(error))
-            await asyncio.sleep(self._jittered())
+            if self._clock.monotonic() - started < self._config.lease_duration:
+                # No usual end: whoever ends watches early must not be hammered.
+                await asyncio.sleep(self._jittered())
 
     async def release(self) -> None:
         """Give the lease back, so that another may take it at once.

@@ -558,7 +558,8 @@ def test_everything_wrong_with_a_file_is_named(tmp_path: Path) -> None:
     assert refused({"config": [file]}) == (
         f"--config {file}: DeploymentController: must be a mapping, not [1]",
         (
-            f"--config {file}: Deployments: unknown field; did you mean "
+            f"--config {file}: Deployments: unknown field; did you "
+            "mean "
             "DeploymentController?"
         ),
         (
@@ -566,7 +567,8 @@ def test_everything_wrong_with_a_file_is_named(tmp_path: Path) -> None:
             "false, not 'on'"
         ),
         (
-            f"--config {file}: Generic.ClientConnection.brust: unknown field; did you mean "
+            f"--config {file}: Generic.ClientConnection.brust: unknown field; did you "
+            "mean "
             "Generic.ClientConnection.burst?"
         ),
         (
@@ -587,8 +589,8 @@ def test_a_value_in_a_file_is_checked_as_a_flag_is(tmp_path: Path) -> None:
     file = write(tmp_path, ReplicaSetController={"ConcurrentRSSyncs": 0})
     assert refused({"config": [file]}) == (
         (
-            f"--config {file}: ReplicaSetController.ConcurrentRSSyncs: must be at least "
-            "1, it is 0"
+            f"--config {file}: ReplicaSetController.ConcurrentRSSyncs: must be "
+            "at least 1, it is 0"
         ),
     )
 

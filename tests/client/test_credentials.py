@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,13 @@ import pytest
 import yaml
 
 from controller_manager.client.credentials import (
+    Credentials,
     TokenFile,
     in_cluster,
     load_credentials,
 )
 from controller_manager.client.kubeconfig import ConfigError
-from controller_manager.clock import LoopClock
+from controller_manager.clock import LoopClock, SystemClock
 from controller_manager.serving.certificates import self_signed
 from tests.clusters import EPOCH
 
@@ -194,3 +197,266 @@ def test_without_any_configuration_the_ways_are_named(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigError, match="give --kubeconfig PATH or --master URL"):
         in_cluster(CLOCK, tmp_path)
+
+
+# What changes while the daemon runs
+
+
+@pytest.mark.looptime
+async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
+    """And tells whether another try makes sense."""
+    (tmp_path / "token").write_text("first")
+    users = [{"name": "u", "user": {"tokenFile": "token"}}]
+    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    await credentials.headers()
+    assert await credentials.refresh() is False
+    (tmp_path / "token").write_text("second")
+    assert await credentials.refresh() is True
+    assert await credentials.headers() == (("Authorization", "Bearer second"),)
+
+
+@pytest.mark.looptime
+async def test_certificate_files_are_followed(tmp_path: Path) -> None:
+    """A new pair makes new TLS settings; half of a rotation does not."""
+    pair = self_signed("a", ["x"])
+    (tmp_path / "a.crt").write_bytes(pair.certificate)
+    (tmp_path / "a.key").write_bytes(pair.key)
+    users = [
+        {"name": "u", "user": {"client-certificate": "a.crt", "client-key": "a.key"}}
+    ]
+    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    first = await credentials.ssl_context()
+    await asyncio.sleep(11)
+    assert await credentials.ssl_context() is first
+    new = self_signed("a", ["x"])
+    (tmp_path / "a.crt").write_bytes(new.certificate)
+    await asyncio.sleep(11)
+    assert await credentials.ssl_context() is first
+    (tmp_path / "a.key").write_bytes(new.key)
+    await asyncio.sleep(11)
+    assert await credentials.ssl_context() is not first
+
+
+@pytest.mark.looptime
+async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
+    """With uid, groups and further attributes."""
+    user = {
+        "token": "t",
+        "as": "jane",
+        "as-uid": "7",
+        "as-groups": ["a", "b"],
+        "as-user-extra": {"scopes/x": ["v", "w"]},
+    }
+    path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
+    assert await load_credentials(path, "", CLOCK).headers() == (
+        ("Authorization", "Bearer t"),
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+        ("Impersonate-Extra-scopes%2Fx", "v"),
+        ("Impersonate-Extra-scopes%2Fx", "w"),
+    )
+
+
+def test_a_proxy_is_the_kubeconfigs_or_the_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not for what $NO_PROXY names."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
+    monkeypatch.setenv("NO_PROXY", "spared.example")
+    proxies = []
+    for cluster in (
+        {"server": "https://a.example", "proxy-url": "http://own:1"},
+        {"server": "https://a.example"},
+        {"server": "https://spared.example"},
+        {"server": "https://127.0.0.1:6443"},
+    ):
+        path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
+        proxies.append(load_credentials(path, "", CLOCK).proxy)
+    assert proxies == ["http://own:1", "http://environment:3128", None, None]
+    cluster = {"server": "https://a.example", "proxy-url": "socks5://x"}
+    path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
+    with pytest.raises(ConfigError, match="only http:// and https:// proxies"):
+        load_credentials(path, "", CLOCK)
+
+
+def test_of_several_files_those_that_are_missing_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    """As kubectl does with $KUBECONFIG."""
+    path = kubeconfig(tmp_path)
+    both = f"{tmp_path}/absent:{path}"
+    assert load_credentials(both, "", CLOCK).server == "https://127.0.0.1:6443"
+
+
+# Exec plugins
+
+
+class Plugin:
+    """A plugin whose answers a test decides; it counts its runs."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.script = directory / "plugin"
+        self.script.write_text(
+            f"#!/bin/sh\necho run >> {directory}/runs\n"
+            f'echo "$KUBERNETES_EXEC_INFO" > {directory}/info\n'
+            f'echo "$GIVEN $1" > {directory}/arguments\n'
+            f". {directory}/answer\n"
+        )
+        self.script.chmod(0o755)
+
+    def answers(self, token: str, seconds: float | None = None) -> None:
+        status: dict[str, str] = {"token": token}
+        if seconds is not None:
+            ends = datetime.now(UTC) + timedelta(seconds=seconds)
+            status["expirationTimestamp"] = ends.isoformat()
+        answer = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": status,
+        }
+        self.does(f"echo '{json.dumps(answer)}'")
+
+    def does(self, script: str) -> None:
+        (self._directory / "answer").write_text(script)
+
+    @property
+    def runs(self) -> int:
+        file = self._directory / "runs"
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    def credentials(self, **section: Any) -> Credentials:
+        user = {
+            "exec": {
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "command": "./plugin",
+                "args": ["argument"],
+                "env": [{"name": "GIVEN", "value": "environment"}],
+                "interactiveMode": "Never",
+                **section,
+            }
+        }
+        path = kubeconfig(self._directory, users=[{"name": "u", "user": user}])
+        return load_credentials(path, "", SystemClock())
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Plugin:
+    return Plugin(tmp_path)
+
+
+async def bearer(credentials: Credentials) -> str:
+    return dict(await credentials.headers())["Authorization"]
+
+
+async def test_a_plugin_is_run_once_for_all_that_wait(
+    plugin: Plugin, tmp_path: Path
+) -> None:
+    """With its arguments, environment and what the protocol tells it."""
+    plugin.answers("t", 3600)
+    credentials = plugin.credentials(provideClusterInfo=True)
+    tokens = await asyncio.gather(*(bearer(credentials) for _ in range(5)))
+    assert (tokens, plugin.runs) == (["Bearer t"] * 5, 1)
+    assert (tmp_path / "arguments").read_text() == "environment argument\n"
+    assert json.loads((tmp_path / "info").read_text()) == {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "spec": {
+            "interactive": False,
+            "cluster": {"server": "https://127.0.0.1:6443"},
+        },
+    }
+
+
+async def test_a_credential_is_renewed_in_the_background(plugin: Plugin) -> None:
+    """A minute before it ends; meanwhile it is used."""
+    plugin.answers("old", 30)
+    credentials = plugin.credentials()
+    assert await bearer(credentials) == "Bearer old"
+    plugin.answers("new", 3600)
+    assert await bearer(credentials) == "Bearer old"
+    async with asyncio.timeout(10):
+        while await bearer(credentials) != "Bearer new":  # noqa: ASYNC110 - a process
+            await asyncio.sleep(0.01)
+    assert plugin.runs == 2
+    await credentials.close()
+
+
+async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
+    plugin: Plugin,
+) -> None:
+    """A failing renewal is logged, not passed on."""
+    plugin.answers("old", 30)
+    credentials = plugin.credentials()
+    await credentials.headers()
+    plugin.does("echo no such profile >&2; exit 3")
+    for _ in range(20):
+        assert await bearer(credentials) == "Bearer old"
+        await asyncio.sleep(0.01)
+    assert plugin.runs == 2  # not run again and again
+    await credentials.close()
+
+
+async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
+    """Even though the credential says that it is valid."""
+    plugin.answers("old", 3600)
+    credentials = plugin.credentials()
+    await credentials.headers()
+    plugin.answers("new", 3600)
+    assert await credentials.refresh() is True
+    assert await bearer(credentials) == "Bearer new"
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("echo no such profile >&2; exit 3", "plugin exited with 3: no such profile"),
+        ("echo hello", "plugin printed no ExecCredential: JSONDecodeError("),
+        ("echo '{}'", "plugin printed no ExecCredential: KeyError('status')"),
+        (
+            'echo \'{"apiVersion":"client.authentication.k8s.io/v1","status":{}}\'',
+            "plugin returned no token and no certificate",
+        ),
+        (
+            'echo \'{"apiVersion":"v2","status":{"token":"t"}}\'',
+            ("plugin answered with apiVersion v2, not client.authentication.k8s.io/v1"),
+        ),
+    ],
+)
+async def test_what_a_plugin_does_wrong_is_named(
+    plugin: Plugin, script: str, problem: str
+) -> None:
+    """In one line; and it is not run again at once."""
+    plugin.does(script)
+    credentials = plugin.credentials()
+    for _ in range(2):
+        with pytest.raises(ConfigError) as caught:
+            await credentials.headers()
+        assert problem in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert plugin.runs == 1
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ({"command": ""}, "no command is named"),
+        ({"apiVersion": "v1"}, "apiVersion 'v1' is not supported"),
+        ({"interactiveMode": "Always"}, "interactiveMode Always needs a terminal"),
+    ],
+)
+def test_a_plugin_that_cannot_be_run_is_refused(
+    plugin: Plugin, section: dict[str, str], problem: str
+) -> None:
+    """When the kubeconfig is read."""
+    with pytest.raises(ConfigError, match=problem):
+        plugin.credentials(**section)
+
+
+async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> None:
+    """By its installHint."""
+    credentials = plugin.credentials(command="./gone", installHint="apt install gone")
+    with pytest.raises(ConfigError, match="No such file or directory; apt install"):
+        await credentials.headers()

@@ -1,0 +1,452 @@
+"""Of several managers one leads, whatever goes wrong."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.coordination import Lease, LeaseSpec
+from controller_manager.api.core import Pod
+from controller_manager.api.resources import EVENTS, LEASES, PODS
+from controller_manager.api.times import format_micro_time
+from controller_manager.client.client import Client
+from controller_manager.client.errors import TransportError
+from controller_manager.client.events import EventBroadcaster
+from controller_manager.client.leader_election import (
+    FencedTransport,
+    LeaderElector,
+    LeadershipLost,
+    NotLeading,
+)
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.clock import Clock, LoopClock
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import LeaderElectionConfig
+from tests.clusters import EPOCH, Cluster
+
+pytestmark = pytest.mark.looptime
+
+NAME, NAMESPACE = "kube-controller-manager", "kube-system"
+CONFIG = LeaderElectionConfig()
+
+
+@dataclass
+class Metrics:
+    status: list[bool] = field(default_factory=list)
+    slow: int = 0
+
+    def leads(self, *, leading: bool) -> None:
+        self.status.append(leading)
+
+    def slow_path(self) -> None:
+        self.slow += 1
+
+
+@dataclass
+class Faulty:
+    """A transport on which something can be wrong."""
+
+    cluster: Cluster
+    fault: Callable[[Request], Awaitable[Response | None]] | None = None
+
+    @property
+    def host(self) -> str:
+        return "faulty"
+
+    async def request(self, request: Request) -> Response:
+        async with asyncio.timeout(request.timeout):
+            if self.fault and (answer := await self.fault(request)) is not None:
+                return answer
+        return await self.cluster.transport.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        if self.fault:
+            await self.fault(request)
+        return await self.cluster.transport.stream(request)
+
+    async def close(self) -> None:
+        pass
+
+
+class Candidate:
+    """A manager as far as the lease is concerned."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        identity: str,
+        *,
+        clock: Clock | None = None,
+        watches: bool = True,
+    ) -> None:
+        self.transport = Faulty(cluster)
+        self.metrics = Metrics()
+        self.clock = clock or cluster.clock
+        self._watches = watches
+        client = Client(self.transport, self.clock)
+        self._broadcaster = EventBroadcaster(
+            client,
+            NAME,
+            clock=self.clock,
+            rng=random.Random(1),
+            logger=silent_logger(),
+        )
+        self.elector = LeaderElector(
+            client,
+            CONFIG,
+            identity,
+            clock=self.clock,
+            rng=random.Random(identity),
+            recorder=self._broadcaster,
+            metrics=self.metrics,
+            logger=silent_logger(),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator["Candidate", None]:
+        """Follow the lease and write events while entered."""
+        tasks = [asyncio.create_task(self._broadcaster.run())]
+        if self._watches:
+            tasks.append(asyncio.create_task(self.elector.watch()))
+        try:
+            yield self
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def lease_of(cluster: Cluster) -> LeaseSpec:
+    return (await cluster.client.get(LEASES, NAMESPACE, NAME)).spec
+
+
+def now_of(cluster: Cluster) -> str:
+    return format_micro_time(cluster.clock.now())
+
+
+def time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_the_first_candidate_leads(cluster: Cluster) -> None:
+    """A lease as client-go writes it, an event on it, the metric."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        now = now_of(cluster)
+        assert await lease_of(cluster) == LeaseSpec(
+            holder_identity="a",
+            lease_duration_seconds=15,
+            acquire_time=now,
+            renew_time=now,
+            lease_transitions=0,
+        )
+        assert candidate.elector.is_leader
+        assert candidate.metrics.status == [False, True]
+        await asyncio.sleep(0.1)
+    page = await cluster.client.list_page(EVENTS, NAMESPACE)
+    (event,) = page.items
+    assert (event.type, event.reason, event.message, event.source.component) == (
+        "Normal",
+        "LeaderElection",
+        "a became leader",
+        NAME,
+    )
+    involved = event.involved_object
+    assert (involved.kind, involved.api_version, involved.name) == (
+        "Lease",
+        "coordination.k8s.io/v1",
+        NAME,
+    )
+
+
+async def test_a_leader_renews_and_keeps_what_it_has(cluster: Cluster) -> None:
+    """Every two seconds; the time of taking it and other fields stay."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        acquired = (await lease_of(cluster)).acquire_time
+        labels = {"metadata": {"labels": {"mine": "yes"}}}
+        await cluster.client.patch(LEASES, NAMESPACE, NAME, labels)
+        holding = asyncio.create_task(candidate.elector.hold())
+        await asyncio.sleep(61)
+        stored = await cluster.client.get(LEASES, NAMESPACE, NAME)
+        assert (stored.spec.acquire_time, stored.spec.lease_transitions) == (
+            acquired,
+            0,
+        )
+        assert stored.metadata.labels == {"mine": "yes"}
+        age = cluster.clock.now() - EPOCH
+        assert age - timedelta(seconds=2.1) < timedelta(
+            seconds=float(stored.spec.renew_time[17:26]) + 60  # type: ignore[index]
+        )
+        assert candidate.metrics.slow == 0
+        holding.cancel()
+
+
+async def test_a_standby_leads_when_the_lease_has_ended(cluster: Cluster) -> None:
+    """Fifteen seconds after the last change it saw, and not before."""
+    async with (
+        Candidate(cluster, "a").running() as first,
+        Candidate(cluster, "b").running() as second,
+    ):
+        await first.elector.acquire()
+        started = time()
+        await second.elector.acquire()
+        assert 15 <= time() - started < 15.1
+        spec = await lease_of(cluster)
+        assert (spec.holder_identity, spec.lease_transitions) == ("b", 1)
+        assert not first.elector.is_leader
+
+
+async def test_a_lease_that_is_released_is_taken_at_once(cluster: Cluster) -> None:
+    """The standby watches it; nobody waits for a retry."""
+    async with (
+        Candidate(cluster, "a").running() as first,
+        Candidate(cluster, "b").running() as second,
+    ):
+        await first.elector.acquire()
+        waiting = asyncio.create_task(second.elector.acquire())
+        await asyncio.sleep(5)
+        assert not waiting.done()
+        released = time()
+        acquired = (await lease_of(cluster)).lease_transitions
+        await first.elector.release()
+        await waiting
+        assert time() - released < 0.1
+        assert (await lease_of(cluster)).lease_transitions == (acquired or 0) + 1
+        assert first.metrics.status == [False, True, False]
+
+
+async def test_a_released_lease_is_one_that_nobody_holds(cluster: Cluster) -> None:
+    """With one second to live, as client-go leaves it."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        await asyncio.sleep(1)
+        await candidate.elector.release()
+        now = now_of(cluster)
+        spec = await lease_of(cluster)
+        assert not spec.holder_identity
+        assert msgspec.structs.replace(spec, holder_identity="") == LeaseSpec(
+            holder_identity="",
+            lease_duration_seconds=1,
+            acquire_time=now,
+            renew_time=now,
+            lease_transitions=0,
+        )
+
+
+async def test_without_a_watch_a_standby_polls(cluster: Cluster) -> None:
+    """Where watching leases is forbidden: within 1 to 2.2 retry periods."""
+    async with (
+        Candidate(cluster, "a").running() as first,
+        Candidate(cluster, "b", watches=False).running() as second,
+    ):
+        await first.elector.acquire()
+        waiting = asyncio.create_task(second.elector.acquire())
+        await asyncio.sleep(5)
+        await first.elector.release()
+        released = time()
+        await waiting
+        assert time() - released < 4.4
+
+
+async def hang(_: Request) -> Response | None:
+    await asyncio.sleep(10_000)
+    return None
+
+
+async def reset(request: Request) -> Response | None:
+    raise TransportError(request.path)
+
+
+async def garbage(_: Request) -> Response | None:
+    return Response(200, {}, b"<html>")
+
+
+async def refuse(_: Request) -> Response | None:
+    return Response(500, {}, b"etcd has no leader")
+
+
+@pytest.mark.parametrize("fault", [hang, reset, garbage, refuse])
+async def test_a_leader_that_cannot_renew_stops_before_another_leads(
+    cluster: Cluster, fault: Callable[[Request], Awaitable[Response | None]]
+) -> None:
+    """Whether the server hangs, breaks off, talks nonsense or refuses."""
+    async with (
+        Candidate(cluster, "a").running() as first,
+        Candidate(cluster, "b").running() as second,
+    ):
+        await first.elector.acquire()
+        holding = asyncio.create_task(first.elector.hold())
+        waiting = asyncio.create_task(second.elector.acquire())
+        await asyncio.sleep(30)
+        assert first.elector.is_leader
+        first.transport.fault = fault
+        broken = time()
+        with pytest.raises(LeadershipLost, match="was not renewed within 10 s"):
+            await holding
+        stopped = time()
+        assert stopped - broken <= 10
+        assert first.elector.seconds_left() == 0
+        assert not waiting.done()
+        await waiting
+        # The last renewal was at most 2 s before the fault.
+        assert time() - broken >= 13
+        assert time() > stopped
+
+
+async def test_a_stolen_lease_is_noticed_at_once(cluster: Cluster) -> None:
+    """And is not taken back."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        holding = asyncio.create_task(candidate.elector.hold())
+        await asyncio.sleep(0.5)
+        thief = {"spec": {"holderIdentity": "thief"}}
+        await cluster.client.patch(LEASES, NAMESPACE, NAME, thief)
+        stolen = time()
+        with pytest.raises(LeadershipLost, match="is held by thief"):
+            await holding
+        assert time() - stolen < 0.1
+        assert (await lease_of(cluster)).holder_identity == "thief"
+
+
+async def test_a_stolen_lease_is_noticed_without_a_watch(cluster: Cluster) -> None:
+    """By the next renewal."""
+    async with Candidate(cluster, "a", watches=False).running() as candidate:
+        await candidate.elector.acquire()
+        holding = asyncio.create_task(candidate.elector.hold())
+        await asyncio.sleep(0.5)
+        thief = {"spec": {"holderIdentity": "thief"}}
+        await cluster.client.patch(LEASES, NAMESPACE, NAME, thief)
+        with pytest.raises(LeadershipLost, match="is held by thief"):
+            await holding
+        assert time() < 2.1
+
+
+async def test_a_lease_that_was_deleted_is_made_again(cluster: Cluster) -> None:
+    """By its holder, who goes on."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        holding = asyncio.create_task(candidate.elector.hold())
+        await cluster.client.delete(LEASES, NAMESPACE, NAME)
+        await asyncio.sleep(5)
+        assert (await lease_of(cluster)).holder_identity == "a"
+        assert not holding.done()
+        holding.cancel()
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+async def test_wall_clocks_that_differ_do_no_harm(cluster: Cluster, hours: int) -> None:
+    """What counts is when a change was seen, not what it says."""
+    skewed = LoopClock(EPOCH + timedelta(hours=hours))
+    async with (
+        Candidate(cluster, "a", clock=skewed).running() as first,
+        Candidate(cluster, "b").running() as second,
+    ):
+        await first.elector.acquire()
+        holding = asyncio.create_task(first.elector.hold())
+        waiting = asyncio.create_task(second.elector.acquire())
+        await asyncio.sleep(300)
+        assert first.elector.is_leader
+        assert not waiting.done()
+        holding.cancel()
+        stopped = time()
+        await waiting
+        assert 13 <= time() - stopped <= 15.1
+
+
+async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
+    """Over twenty minutes in which each is cut off again and again, at random."""
+    seed = 7
+    rng = random.Random(seed)
+    leaders: list[set[str]] = []
+
+    async def compete(candidate: Candidate) -> None:
+        while True:
+            await candidate.elector.acquire()
+            try:
+                await candidate.elector.hold()
+            except LeadershipLost:
+                await asyncio.sleep(1)
+
+    async def disturb(candidate: Candidate) -> None:
+        while True:
+            await asyncio.sleep(rng.uniform(1, 60))
+            candidate.transport.fault = rng.choice([hang, reset, garbage, refuse])
+            await asyncio.sleep(rng.uniform(1, 30))
+            candidate.transport.fault = None
+
+    async with (
+        Candidate(cluster, "a").running() as first,
+        Candidate(cluster, "b").running() as second,
+    ):
+        both = (first, second)
+        tasks = [asyncio.create_task(compete(each)) for each in both]
+        tasks += [asyncio.create_task(disturb(each)) for each in both]
+        for _ in range(12_000):
+            await asyncio.sleep(0.1)
+            leaders.append({c.elector.identity for c in both if c.elector.is_leader})
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert max(len(each) for each in leaders) == 1, f"seed {seed}"
+    assert {"a"} in leaders
+    assert {"b"} in leaders
+
+
+async def test_a_leader_that_hangs_is_unhealthy(cluster: Cluster) -> None:
+    """One that neither renews nor gives up; a standby is always well."""
+    async with Candidate(cluster, "a").running() as candidate:
+        assert candidate.elector.health_problem() is None
+        await candidate.elector.acquire()
+        await asyncio.sleep(35)
+        assert candidate.elector.health_problem() is None
+        await asyncio.sleep(1)
+        assert candidate.elector.health_problem() == (
+            "failed election to renew leadership on lease kube-controller-manager"
+        )
+
+
+async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
+    cluster: Cluster,
+) -> None:
+    """A write is given no more time than the lease has left."""
+    seen: list[Request] = []
+
+    @dataclass
+    class Recording(Faulty):
+        async def request(self, request: Request) -> Response:
+            seen.append(request)
+            return Response(200, {}, b"{}")
+
+    left = 0.0
+    fenced = FencedTransport(Recording(cluster), lambda: left)
+    client = Client(fenced, cluster.clock)
+    await client.get(PODS, "default", "a")
+    with pytest.raises(NotLeading, match="this process does not lead"):
+        await client.delete(PODS, "default", "a")
+    left = 3.0
+    await client.delete(PODS, "default", "a")
+    left = 1000.0
+    await client.delete(PODS, "default", "a")
+    assert [(each.method, each.timeout) for each in seen] == [
+        ("GET", 30.0),
+        ("DELETE", 3.0),
+        ("DELETE", 30.0),
+    ]
+
+
+def test_a_lease_is_whole_when_it_is_written_back() -> None:
+    """Fields that only a coordinated election uses are carried."""
+    wire: dict[str, Any] = {
+        "metadata": {"name": NAME},
+        "spec": {"strategy": "OldestEmulationVersion", "preferredHolder": "b"},
+    }
+    lease = msgspec.json.decode(msgspec.json.encode(wire), type=Lease)
+    assert msgspec.to_builtins(lease) == wire
+    assert PODS.type is Pod
