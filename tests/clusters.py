@@ -17,6 +17,7 @@ from controller_manager.client.transport import Request, Response, Stream, Trans
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.nodes import Nodes
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors, InformerMetrics
@@ -123,6 +124,24 @@ class Cluster:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    @asynccontextmanager
+    async def confined_manager(
+        self, config: Config | None = None
+    ) -> AsyncGenerator[RecordingTransport, None]:
+        """Run a manager as kubeadm's user, each controller as its own account.
+
+        Yields what the controllers write; the cluster should enforce RBAC.
+        """
+        self.server.tokens.add("manager", User(MANAGER))
+        recording = RecordingTransport(InMemoryTransport(self.server))
+        connections = Connections(
+            InMemoryTransport(self.server, "manager"), anonymous=recording
+        )
+        async with run_manager(
+            connections, self.clock, self.rng, config or make_config()
+        ):
+            yield recording
 
     @asynccontextmanager
     async def manager(

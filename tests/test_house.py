@@ -25,14 +25,20 @@ def test_the_wheel_has_every_package() -> None:
 
 @pytest.mark.parametrize(
     "paper",
-    ["README.md", "config/deployment.yaml", "Dockerfile"],
+    ["README.md", "config/base/deployment.yaml", "Dockerfile"],
 )
 def test_every_flag_that_is_named_exists(paper: str) -> None:
     """Of the daemon or of the development cluster; other programs' are known."""
     runner = CliRunner()
     helps = "".join(
         runner.invoke(make_command(), arguments).output
-        for arguments in (["--help"], ["devcluster", "--help"], ["demo", "--help"])
+        for arguments in (
+            ["--help"],
+            ["config", "--help"],
+            ["completion", "--help"],
+            ["devcluster", "--help"],
+            ["demo", "--help"],
+        )
     )
     existing = set(re.findall(r"--[a-z][a-z-]+", helps))
     others = {
@@ -42,8 +48,14 @@ def test_every_flag_that_is_named_exists(paper: str) -> None:
         "--cascade",
         "--validate",
         "--from",  # docker
+        "--interval",
+        "--retries",
+        "--start-period",
+        "--timeout",
         "--no-cache-dir",  # pip
         "--no-compile",
+        "--yes",
+        "--patches",  # kubeadm
     }
     named = set(re.findall(r"--[a-z][a-z-]+", (ROOT / paper).read_text()))
     assert named - others - existing == set()

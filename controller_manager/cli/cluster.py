@@ -94,6 +94,12 @@ def _needs_extra(error: ImportError) -> NoReturn:
     show_default=True,
     help="Port of the controllers' /healthz and /metrics; 0 serves nothing.",
 )
+@click.option(
+    "--rbac",
+    is_flag=True,
+    help="Let everybody do only what roles allow: the administrator everything, "
+    "controllers what upstream's bootstrap roles give them.",
+)
 @click.option("-v", "--v", "verbosity", type=int, default=0, help="Log verbosity.")
 def devcluster_command(  # noqa: PLR0913 - one for each option
     *,
@@ -105,6 +111,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
     manifests: tuple[Path, ...],
     without_controllers: bool,
     secure_port: int,
+    rbac: bool,
     verbosity: int,
 ) -> None:
     """Run an API server, nodes and the controllers until interrupted."""
@@ -129,6 +136,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
         nodes=nodes,
         pod_start_delay=pod_start_delay,
         grace_scale=grace_scale,
+        rbac=rbac,
     )
     _run_cluster(
         run_devcluster(

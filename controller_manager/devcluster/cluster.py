@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 import yaml
 
-from controller_manager.client.credentials import Credentials
+from controller_manager.client.credentials import Credentials, TLSMaterial
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
@@ -145,8 +145,24 @@ class DevCluster:
             token=self._token,
         )
 
+    def manager_credentials(self) -> Credentials:
+        """Return what an HTTP transport needs to be the controller manager."""
+        pair = client_certificate(self._certificate, MANAGER)
+        return Credentials(
+            self.url,
+            clock=self._clock,
+            tls=TLSMaterial(
+                authority=self._certificate.certificate,
+                certificate=pair.certificate,
+                key=pair.key,
+            ),
+        )
+
     def kubeconfig(self) -> dict[str, Any]:
-        """Return a kubeconfig of the administrator."""
+        """Return a kubeconfig of the administrator, and of the manager.
+
+        The administrator's context is the current one.
+        """
         authority = base64.b64encode(self._certificate.certificate).decode()
         return {
             "apiVersion": "v1",

@@ -53,11 +53,17 @@ def embedded_config(secure_port: int) -> Config:
 async def _controllers(
     cluster: DevCluster, config: Config, logger: Logger
 ) -> AsyncIterator[ControllerManager]:
-    """Run the controllers against `cluster`, over HTTPS, until left."""
-    transport = HTTPTransport(cluster.credentials(), USER_AGENT)
+    """Run the controllers against `cluster`, over HTTPS, until left.
+
+    As kubeadm runs them: the manager by its certificate, each controller as
+    its own service account.
+    """
+    credentials = cluster.manager_credentials()
+    transport = HTTPTransport(credentials, USER_AGENT)
+    anonymous = HTTPTransport(credentials.anonymous(), USER_AGENT)
     manager = ControllerManager(
         config,
-        Connections(transport, authentication=transport, authorization=transport),
+        Connections(transport, anonymous, transport, transport),
         clock=SystemClock(),
         rng=random.Random(),  # noqa: S311 - jitter and names
         logger=logger,
@@ -76,6 +82,7 @@ async def _controllers(
         try:
             await running
         finally:
+            await anonymous.close()
             await transport.close()
 
 

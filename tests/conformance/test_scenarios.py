@@ -18,6 +18,7 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import SystemClock
+from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config, run_manager
 from tests.conformance.normalise import comparable
 from tests.conformance.player import Player
@@ -65,6 +66,23 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: JSON) -> None:
         checkpoints = await player.play(scenario["steps"])
     assert checkpoints == _expected(scenario)
     assert len(recording.writes) <= _allowed(scenario)
+
+
+@pytest.mark.looptime
+async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
+    scenario: JSON,
+) -> None:
+    """As service accounts that may do what the bootstrap roles allow, no more."""
+    cluster = Cluster(rbac=True)
+    player = Player(
+        InMemoryTransport(cluster.server, TOKEN), scenario["name"], cluster.clock
+    )
+    config = make_config(leader_election=LeaderElectionConfig())
+    async with cluster.confined_manager(config) as recording:
+        checkpoints = await player.play(scenario["steps"])
+    assert checkpoints == _expected(scenario)
+    assert len(recording.writes) <= _allowed(scenario)
+    assert [each for each in recording.writes if each.status in (401, 403)] == []
 
 
 @pytest.mark.real_cluster

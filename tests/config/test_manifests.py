@@ -1,0 +1,323 @@
+"""What config/ holds can be applied, and does what it says."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.resources import DEPLOYMENTS
+from controller_manager.app import ControllerManager
+from controller_manager.cli.flags import make_config as parsed
+from controller_manager.client.identities import Connections
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.negotiation import check_object
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import Config, LeaderElectionConfig
+from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
+from tests.controllers.builders import deployment_json
+from tests.controllers.test_on_a_cluster import User, settle
+
+JSON = dict[str, Any]
+
+CONFIG = Path(__file__).parents[2] / "config"
+DATA = Path(__file__).parents[1] / "data"
+BASE = CONFIG / "base"
+OVERLAY = CONFIG / "overlays" / "beside-kube-controller-manager"
+MONITORING = CONFIG / "monitoring"
+
+FOREIGN = ("kustomize.config.k8s.io/v1beta1", "monitoring.coreos.com/v1")
+"""Kinds that no API server has by itself."""
+
+
+def documents(path: Path) -> Iterator[JSON]:
+    for document in yaml.safe_load_all(path.read_text()):
+        if isinstance(document, dict):
+            yield document
+
+
+def kustomization(directory: Path) -> JSON:
+    (found,) = documents(directory / "kustomization.yaml")
+    return found
+
+
+def every_manifest() -> list[Path]:
+    return sorted(CONFIG.rglob("*.yaml"))
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    "path", every_manifest(), ids=lambda p: f"{p.parent.name}/{p.stem}"
+)
+async def test_an_api_server_takes_every_object(path: Path, cluster: Cluster) -> None:
+    """With no unknown field, and nothing that validation refuses."""
+    for document in documents(path):
+        if document["apiVersion"] in FOREIGN or path.name == "own-lease.yaml":
+            continue
+        kind = cluster.server.catalogue.of(document["apiVersion"], document["kind"])
+        assert kind is not None, document["kind"]
+        checked, unknown = check_object(document, kind, kind.version)
+        assert unknown == []
+        namespace = document["metadata"].get("namespace", "")
+        if namespace and kind.namespaced and kind.kind != "Namespace":
+            _ensure_namespace(cluster.server, namespace)
+        if kind.kind == "Namespace" and checked["metadata"]["name"] == "default":
+            continue
+        cluster.server.objects.create(kind, namespace, checked)
+
+
+def _ensure_namespace(server: APIServer, name: str) -> None:
+    if server.storage.collection("namespaces").get(("", name)) is None:
+        kind = server.catalogue.find("", "v1", "namespaces")
+        assert kind is not None
+        server.objects.create(kind, "", {"metadata": {"name": name}})
+
+
+@pytest.mark.parametrize("directory", [BASE, OVERLAY, MONITORING], ids=lambda p: p.name)
+def test_a_kustomization_names_files_that_are_there(directory: Path) -> None:
+    """And every file but patches of others is named."""
+    found = kustomization(directory)
+    named = [*found["resources"]]
+    named += [each["path"] for each in found.get("patches", ())]
+    named += [
+        file for each in found.get("configMapGenerator", ()) for file in each["files"]
+    ]
+    for each in named:
+        assert (directory / each).exists(), each
+    files = {each.name for each in directory.iterdir()} - {"kustomization.yaml"}
+    assert files - set(named) <= {"kube-controller-manager-patch.yaml"}
+
+
+@pytest.mark.parametrize("directory", [BASE, OVERLAY, MONITORING], ids=lambda p: p.name)
+def test_kustomize_builds_it(directory: Path) -> None:
+    """With the kustomize that is in kubectl, where there is a recent one."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("no kubectl")
+    version = subprocess.run(
+        [kubectl, "version", "--client", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    if "kustomizeVersion" not in json.loads(version):
+        pytest.skip("this kubectl is older than kustomize's stable API")
+    built = subprocess.run(
+        [kubectl, "kustomize", str(directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    kinds = [each["kind"] for each in yaml.safe_load_all(built.stdout)]
+    if directory is OVERLAY:
+        assert "--leader-elect-resource-name=controller-manager" in built.stdout
+        assert kinds.count("Deployment") == 1
+    if directory is BASE:
+        assert "image: controller-manager:0.2.0" in built.stdout
+
+
+def _container(path: Path) -> JSON:
+    (document,) = documents(path)
+    spec = document["spec"]
+    pod = spec["template"]["spec"] if "template" in spec else spec
+    container: JSON = pod["containers"][0]
+    return container
+
+
+def _config(arguments: list[str]) -> Config:
+    flags = [argument.removeprefix("--").partition("=") for argument in arguments]
+    return parsed({name: (value,) for name, _, value in flags}, [])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        BASE / "deployment.yaml",
+        OVERLAY / "own-lease.yaml",
+        CONFIG / "static-pod" / "kube-controller-manager.yaml",
+    ],
+    ids=lambda path: path.stem,
+)
+def test_the_daemon_takes_the_arguments_without_a_warning(path: Path) -> None:
+    """What it is told, and that it leads before it acts."""
+    container = _container(path)
+    arguments = container.get("args") or container["command"][1:]
+    config = _config(arguments)
+    assert config.warnings == ()
+    assert config.generic.leader_election.leader_elect
+    assert config.generic.use_service_account_credentials
+
+
+def test_the_overlay_says_all_that_the_base_says() -> None:
+    """A patch replaces the list of arguments as a whole."""
+    base = set(_container(BASE / "deployment.yaml")["args"])
+    overlay = set(_container(OVERLAY / "own-lease.yaml")["args"])
+    assert overlay - base == {
+        "--leader-elect-resource-name=controller-manager",
+        "--leader-elect-resource-namespace=controller-manager-system",
+    }
+    assert base <= overlay
+
+
+def test_the_pods_are_as_restricted_as_their_namespace_asks() -> None:
+    """Pod Security's "restricted"."""
+    (namespace,) = documents(BASE / "namespace.yaml")
+    labels = namespace["metadata"]["labels"]
+    assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}
+    (deployment,) = documents(BASE / "deployment.yaml")
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    grace = pod["terminationGracePeriodSeconds"]
+    assert grace > make_config().generic.controller_shutdown_timeout
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    "election",
+    [
+        LeaderElectionConfig(),
+        LeaderElectionConfig(
+            resource_name="controller-manager",
+            resource_namespace="controller-manager-system",
+        ),
+    ],
+    ids=["base", "overlay"],
+)
+async def test_the_roles_are_enough_and_no_more(election: LeaderElectionConfig) -> None:
+    """A manager with this service account runs; it may not read secrets."""
+    cluster = Cluster(rbac=True)
+    for name in ("namespace", "service-account", "rbac"):
+        for document in documents(BASE / f"{name}.yaml"):
+            kind = cluster.server.catalogue.of(document["apiVersion"], document["kind"])
+            assert kind is not None
+            namespace = document["metadata"].get("namespace", "")
+            cluster.server.objects.create(kind, namespace, document)
+    account = cluster.server.storage.collection("serviceaccounts").get(
+        ("controller-manager-system", "controller-manager")
+    )
+    assert account is not None
+    now = cluster.clock.now()
+    token = cluster.server.tokens.issue(
+        "controller-manager-system",
+        "controller-manager",
+        account.obj["metadata"]["uid"],
+        now.replace(year=now.year + 1),
+    )
+    manager = RecordingTransport(InMemoryTransport(cluster.server, token))
+    controllers = RecordingTransport(InMemoryTransport(cluster.server))
+    user = User(cluster)
+    async with (
+        cluster.nodes(),
+        run_manager(
+            Connections(manager, controllers),
+            cluster.clock,
+            cluster.rng,
+            make_config(leader_election=election),
+        ),
+    ):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(30)
+        assert len(await user.pods()) == 2
+    written = manager.writes + controllers.writes
+    assert [each for each in written if each.status == 403] == []
+
+
+# Monitoring
+
+
+def _metrics_of_the_daemon(cluster: Cluster) -> set[str]:
+    registry = CollectorRegistry()
+    ControllerManager(
+        make_config(leader_election=LeaderElectionConfig()),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        registry=registry,
+    )
+    suffixes = {
+        "histogram": ("_bucket", "_count", "_sum"),
+        "counter": ("_total",),
+    }
+    return {
+        f"{metric.name}{suffix}"
+        for metric in registry.collect()
+        for suffix in suffixes.get(metric.type, ("",))
+    }
+
+
+def _expressions() -> Iterator[tuple[str, str]]:
+    (rule,) = documents(MONITORING / "prometheus-rule.yaml")
+    for group in rule["spec"]["groups"]:
+        for each in group["rules"]:
+            yield each["alert"], each["expr"]
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+
+
+@pytest.mark.looptime
+async def test_alerts_and_panels_ask_for_metrics_that_there_are(
+    cluster: Cluster,
+) -> None:
+    """By name; a misspelt one would be silent for ever."""
+    known = _metrics_of_the_daemon(cluster) | {"up"}
+    for title, expression in _expressions():
+        asked = set(re.findall(r"([a-z_]+)\{", expression))
+        assert asked, title
+        assert asked <= known, title
+
+
+def test_alerts_say_how_bad_it_is_and_what_it_is() -> None:
+    """A severity and a summary each, no name twice."""
+    (rule,) = documents(MONITORING / "prometheus-rule.yaml")
+    rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+    names = [each["alert"] for each in rules]
+    assert len(names) == len(set(names))
+    for each in rules:
+        assert each["labels"]["severity"] in ("critical", "warning")
+        assert each["annotations"]["summary"].endswith(".")
+
+
+def test_what_is_scraped_is_what_is_served() -> None:
+    """The monitor's port is the service's, the service's the pods'."""
+    (monitor,) = documents(MONITORING / "service-monitor.yaml")
+    (service,) = documents(MONITORING / "service.yaml")
+    (port,) = service["spec"]["ports"]
+    (endpoint,) = monitor["spec"]["endpoints"]
+    (deployment,) = documents(BASE / "deployment.yaml")
+    template = deployment["spec"]["template"]
+    assert endpoint["port"] == port["name"]
+    assert monitor["spec"]["selector"]["matchLabels"] == service["metadata"]["labels"]
+    assert service["spec"]["selector"] == template["metadata"]["labels"]
+    named = {each["name"] for each in template["spec"]["containers"][0]["ports"]}
+    assert port["targetPort"] in named
+
+
+def test_the_patch_leaves_exactly_these_controllers_alone() -> None:
+    """Those that the overlay runs."""
+    (operation,) = yaml.safe_load(
+        (OVERLAY / "kube-controller-manager-patch.yaml").read_text()
+    )
+    off = operation["value"].removeprefix("--controllers=").split(",")
+    (on,) = [
+        each.removeprefix("--controllers=").split(",")
+        for each in _container(OVERLAY / "own-lease.yaml")["args"]
+        if each.startswith("--controllers=")
+    ]
+    assert [each.removeprefix("-") for each in off] == on

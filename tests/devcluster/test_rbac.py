@@ -1,0 +1,208 @@
+"""Roles say who may do what; tokens say who somebody is."""
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.bootstrap import CONTROLLERS, MANAGER
+from controller_manager.devcluster.rbac import Attempt
+from tests.clusters import TOKEN, Cluster
+
+pytestmark = pytest.mark.looptime
+
+DATA = Path(__file__).parents[1] / "data"
+
+Grants = set[tuple[str, str, str]]
+
+
+def _recorded(name: str) -> Grants:
+    grants: Grants = set()
+    for group, resources, verbs in json.loads((DATA / "rbac.json").read_text())[name]:
+        groups = (
+            ("", "events.k8s.io") if group.startswith("events.k8s.io") else (group,)
+        )
+        plain = verbs.replace("; get,update on kube-controller-manager only", "")
+        grants |= {
+            (each, resource, verb.strip())
+            for each in groups
+            for resource in resources.split(", ")
+            for verb in plain.split(",")
+        }
+    return grants
+
+
+@pytest.mark.parametrize("account", sorted(CONTROLLERS))
+async def test_a_controllers_role_is_upstreams(account: str) -> None:
+    """Verb by verb."""
+    assert _recorded(account) == {
+        (group, resource, verb)
+        for group, resources, verbs in CONTROLLERS[account]
+        for resource in resources.split(",")
+        for verb in verbs.split(",")
+    }
+
+
+async def test_the_managers_role_is_upstreams() -> None:
+    """As user, with the one lease by name."""
+    cluster = Cluster(rbac=True)
+    user = User(MANAGER)
+    allows = cluster.server.authorizer.allows
+    recorded = _recorded("system:kube-controller-manager (the manager's own user)")
+    for group, resource, verb in recorded:
+        plural, _, subresource = resource.partition("/")
+        attempt = Attempt(
+            verb,
+            group=group if group != "*" else "anything.example",
+            resource=plural if plural != "*" else "anythings",
+            subresource=subresource,
+        )
+        assert allows(user, attempt), attempt
+    for name, allowed in (("kube-controller-manager", True), ("other", False)):
+        lease = Attempt(
+            "update",
+            group="coordination.k8s.io",
+            resource="leases",
+            namespace="kube-system",
+            name=name,
+        )
+        assert allows(user, lease) is allowed
+    assert not allows(user, Attempt("create", resource="pods", namespace="default"))
+    assert not allows(user, Attempt("get", path="/metrics"))
+    assert allows(User("x"), Attempt("get", path="/healthz"))
+
+
+async def _ask(cluster: Cluster, method: str, path: str, **headers: str) -> Response:
+    answer = await cluster.server.handle(Request(method, path, headers=headers))
+    assert isinstance(answer, Response)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        (
+            "GET",
+            "/apis/apps/v1/namespaces/default/deployments/web",
+            (
+                'deployments.apps "web" is forbidden: User "jane" cannot get resource '
+                '"deployments" in API group "apps" in the namespace "default"'
+            ),
+        ),
+        (
+            "GET",
+            "/api/v1/nodes",
+            (
+                'nodes is forbidden: User "jane" cannot list resource "nodes" in API '
+                'group "" at the cluster scope'
+            ),
+        ),
+        (
+            "PUT",
+            "/apis/apps/v1/namespaces/default/deployments/web/status",
+            (
+                'deployments.apps "web" is forbidden: User "jane" cannot update '
+                'resource "deployments/status" in API group "apps" in the namespace '
+                '"default"'
+            ),
+        ),
+        (
+            "DELETE",
+            "/api/v1/namespaces/default/pods",
+            (
+                'pods is forbidden: User "jane" cannot deletecollection resource '
+                '"pods" in API group "" in the namespace "default"'
+            ),
+        ),
+    ],
+)
+async def test_what_no_role_allows_is_refused(
+    method: str, path: str, message: str
+) -> None:
+    """In the words of a real API server."""
+    cluster = Cluster(rbac=True)
+    cluster.server.tokens.add("jane", User("jane"))
+    answer = await _ask(cluster, method, path, authorization="Bearer jane")
+    status = json.loads(answer.body)
+    assert (answer.status, status["message"]) == (403, message)
+
+
+async def test_a_role_counts_in_its_namespace() -> None:
+    """Bound by a RoleBinding, a ClusterRole, too."""
+    cluster = Cluster(rbac=True)
+    cluster.server.tokens.add("jane", User("jane", groups=("devs",)))
+    group = "rbac.authorization.k8s.io"
+    role: dict[str, Any] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "reader"},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}],
+    }
+    binding: dict[str, Any] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "reader", "namespace": "default"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "reader"},
+        "subjects": [{"apiGroup": group, "kind": "Group", "name": "devs"}],
+    }
+    for obj in (role, binding):
+        kind = cluster.server.catalogue.of(obj["apiVersion"], obj["kind"])
+        assert kind is not None
+        cluster.server.objects.create(kind, obj["metadata"].get("namespace", ""), obj)
+    statuses = [
+        (await _ask(cluster, "GET", path, authorization="Bearer jane")).status
+        for path in (
+            "/api/v1/namespaces/default/pods",
+            "/api/v1/namespaces/kube-system/pods",
+            "/api/v1/pods",
+        )
+    ]
+    assert statuses == [200, 403, 403]
+
+
+async def test_impersonation_needs_a_right_of_its_own() -> None:
+    """The administrator may; then the other's rights count."""
+    cluster = Cluster(rbac=True)
+    cluster.server.tokens.add("jane", User("jane"))
+    path = "/api/v1/pods"
+    answer = await _ask(
+        cluster, "GET", path, authorization="Bearer jane", **{"impersonate-user": "x"}
+    )
+    assert json.loads(answer.body)["message"].startswith(
+        'users "x" is forbidden: User "jane" cannot impersonate resource "users"'
+    )
+    answer = await _ask(
+        cluster,
+        "GET",
+        path,
+        authorization=f"Bearer {TOKEN}",
+        **{"impersonate-user": "jane"},
+    )
+    assert 'User "jane" cannot list' in json.loads(answer.body)["message"]
+
+
+async def test_a_service_accounts_token_ends(cluster: Cluster) -> None:
+    """With its time, and with the account that it is for."""
+    tokens = cluster.server.tokens
+    kind = cluster.server.catalogue.find("", "v1", "serviceaccounts")
+    assert kind is not None
+    stored = cluster.server.objects.create(kind, "default", {"metadata": {"name": "a"}})
+    uid = stored.obj["metadata"]["uid"]
+    soon = cluster.clock.now() + timedelta(seconds=10)
+    late = cluster.clock.now() + timedelta(days=1)
+    short = tokens.issue("default", "a", uid, soon)
+    long = tokens.issue("default", "a", uid, late)
+    assert tokens.lookup(short) == tokens.lookup(long)
+    await asyncio.sleep(10)
+    assert tokens.lookup(short) is None
+    user = tokens.lookup(long)
+    assert user is not None
+    assert user.name == "system:serviceaccount:default:a"
+    path = "/api/v1/namespaces/default/serviceaccounts/a"
+    await _ask(cluster, "DELETE", path, authorization=f"Bearer {TOKEN}")
+    assert tokens.lookup(long) is None
