@@ -283,6 +283,7 @@ class Client:
     ) -> AsyncGenerator[list[WatchEvent[ObjectT]], None]:
         """Yield the events of a watch, those that came together in one batch.
 
+        The first batch is empty: it says that the server has begun to answer.
         Ends when the server ends the stream. Close the generator
         (`contextlib.aclosing`) to give up the connection.
         """
@@ -305,6 +306,7 @@ class Client:
                 body = b"".join([chunk async for chunk in stream.chunks()])
                 retry_after = stream.headers.get("retry-after")
                 raise error_from_response(stream.status, body, retry_after)
+            yield []
             decoder = _event_decoder(resource.type)
             async for lines in lines_of(stream.chunks()):
                 yield [decoder.decode(line) for line in lines]
