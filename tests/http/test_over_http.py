@@ -44,7 +44,7 @@ from controller_manager.devcluster.demo import sample_manifests
 from controller_manager.devcluster.http_face import HTTPFace
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
-from controller_manager.serving.certificates import ServingError
+from controller_manager.serving.certificates import ServingError, self_signed
 from tests.clusters import Cluster, informer_metrics, make_config, run_manager
 from tests.controllers.builders import deployment_json
 
@@ -343,6 +343,86 @@ def test_a_port_that_is_taken_is_one_line(devcluster: Path) -> None:
         f"Error: cannot serve on 127.0.0.1:{port}: the port is in use; choose another "
         "--secure-port or --bind-address, or port 0 to serve nothing"
     )
+
+
+KUBEADM = Path(__file__).parents[1] / "data" / "kubeadm-kube-controller-manager.yaml"
+
+
+@pytest.fixture
+def confined(tmp_path: Path) -> Iterator[Path]:
+    """Run a cluster with RBAC; yield a kubeconfig of the administrator."""
+    kubeconfig = tmp_path / "confined"
+    process = start(
+        "devcluster",
+        "--rbac",
+        "--port=0",
+        "--pod-start-delay=50ms",
+        "--without-controllers",
+        f"--write-kubeconfig={kubeconfig}",
+    )
+    wait_for(kubeconfig.exists, process)
+    yield kubeconfig
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=10)[0]
+    assert process.returncode == 0, output
+
+
+def kubeadm_files(directory: Path, kubeconfig: Path) -> dict[str, str]:
+    """Lay out what kubeadm puts on a control plane; return its flags."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["current-context"] = "system:kube-controller-manager"
+    (directory / "controller-manager.conf").write_text(yaml.safe_dump(config))
+    (directory / "pki").mkdir()
+    for name in ("ca", "front-proxy-ca"):
+        pair = self_signed(name, ["x"])
+        (directory / "pki" / f"{name}.crt").write_bytes(pair.certificate)
+    manifest = yaml.safe_load(KUBEADM.read_text())
+    command = manifest["spec"]["containers"][0]["command"][1:]
+    return {
+        name: value.replace("/etc/kubernetes", str(directory))
+        for name, _, value in (argument.partition("=") for argument in command)
+    }
+
+
+def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> None:
+    """With kubeadm's user and roles; only the port is another."""
+    port = free_port()
+    directory = tmp_path / "kubernetes"
+    directory.mkdir()
+    flags = kubeadm_files(directory, confined)
+    log = tmp_path / "log"
+    arguments = [f"{name}={value}" for name, value in flags.items()]
+    process = start(*arguments, f"--secure-port={port}", log=log)
+    wait_for(lambda: "Starting controller" in log.read_text(), process)
+    assert get(port, "/healthz?verbose")[1].splitlines() == [
+        "[+]leaderElection ok",
+        "[+]deployment-controller ok",
+        "[+]replicaset-controller ok",
+        "healthz check passed",
+    ]
+
+    async def roll_out() -> None:
+        clock = SystemClock()
+        transport = HTTPTransport(load_credentials(str(confined), "", clock), "test")
+        client = Client(transport, clock)
+        body = msgspec.json.encode(deployment_json(replicas=3))
+        await client.create_json(DEPLOYMENTS, "default", body)
+
+        async def complete() -> bool:
+            web = await client.get(DEPLOYMENTS, "default", "web")
+            return web.status.available_replicas == 3
+
+        await until(complete)
+        await transport.close()
+
+    on_uvloop(roll_out)
+    process.terminate()
+    assert process.wait(15) == 0
+    lines = [line for line in log.read_text().splitlines() if line.startswith("W")]
+    messages = [line.partition("] ")[2] for line in lines]
+    assert len([line for line in messages if "has no effect" in line]) == 8
+    assert len([line for line in messages if "is not in this build" in line]) == 2
+    assert len(messages) == 10, messages
 
 
 LEASE = (
