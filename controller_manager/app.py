@@ -13,7 +13,12 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from controller_manager.client.client import Client
 from controller_manager.client.discovery import served_resources
-from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.client.errors import (
+    APIError,
+    ProtocolError,
+    TransportError,
+    UntrustedServer,
+)
 from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.identities import Connections, Identities
 from controller_manager.client.leader_election import LeaderElector
@@ -456,6 +461,9 @@ def _same(problem: str | None) -> str | None:
 async def _health_problem(client: Client) -> str | None:
     try:
         answer = await client.raw("GET", "/healthz")
+    except UntrustedServer as error:
+        # Waiting does not help: it is the configuration that is wrong.
+        raise StartError(str(error)) from error
     except TransportError as error:
         return str(error)
     if answer.status == HTTPStatus.OK:

@@ -43,10 +43,11 @@ async def run_daemon(config: Config, logger: Logger) -> None:
             rng=random.Random(),  # noqa: S311 - jitter and ids
             logger=logger,
         )
-        await manager.run(_stop_on_signals(logger))
+        await manager.run(stop_on_signals(logger))
 
 
-def _stop_on_signals(logger: Logger) -> asyncio.Event:
+def stop_on_signals(logger: Logger) -> asyncio.Event:
+    """Return what the first signal sets; the second one ends the process."""
     stop = asyncio.Event()
 
     def received(name: str) -> None:

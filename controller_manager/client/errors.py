@@ -124,6 +124,10 @@ class RequestTimeout(TransportError):  # noqa: N818
     """No answer in time."""
 
 
+class UntrustedServer(TransportError):  # noqa: N818
+    """The server's certificate is not one that we are told to trust."""
+
+
 class ProtocolError(Exception):
     """An answer that is not what the API defines, such as garbage on a watch."""
 

@@ -17,7 +17,11 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from controller_manager.client.credentials import Credentials
-from controller_manager.client.errors import RequestTimeout, TransportError
+from controller_manager.client.errors import (
+    RequestTimeout,
+    TransportError,
+    UntrustedServer,
+)
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.transport import Request, Response, Stream
 
@@ -172,7 +176,7 @@ def _transport_error(
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         cause = error.certificate_error
         why = getattr(cause, "verify_message", None) or cause
-        return TransportError(
+        return UntrustedServer(
             f"{what}: the certificate is not trusted: {why}; check the kubeconfig's "
             "certificate-authority and server"
         )

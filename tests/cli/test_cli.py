@@ -1,6 +1,7 @@
 """The command line takes what upstream takes, and names what it does not."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ from controller_manager.options.values import (
     parse_duration,
 )
 from controller_manager.registry import check_selection, known_names
+from controller_manager.serving.certificates import self_signed
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -467,6 +469,25 @@ def test_an_unreachable_server_is_one_line() -> None:
     )
 
 
+def test_a_certificate_that_does_not_fit_is_one_line(tmp_path: Path) -> None:
+    """Flags, files and reason; before anything is served."""
+    for name in "ab":
+        pair = self_signed(name, ["x"])
+        (tmp_path / f"{name}.crt").write_bytes(pair.certificate)
+        (tmp_path / f"{name}.key").write_bytes(pair.key)
+    result = run(
+        "--master=http://127.0.0.1:1",
+        f"--tls-cert-file={tmp_path}/a.crt",
+        f"--tls-private-key-file={tmp_path}/b.key",
+    )
+    assert result.exit_code == 1
+    assert result.output.splitlines()[-1] == (
+        f"Error: --tls-cert-file {tmp_path}/a.crt with --tls-private-key-file "
+        f"{tmp_path}/b.key: cannot be used: the key does not match the certificate"
+    )
+    assert "Traceback" not in result.output
+
+
 def test_the_console_script_ends_with_1_and_no_traceback() -> None:
     """As a user runs it."""
     result = subprocess.run(
@@ -629,6 +650,34 @@ def test_a_shell_can_complete() -> None:
         result = run("completion", shell)
         assert result.exit_code == 0
         assert "_CONTROLLER_MANAGER_COMPLETE" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("controller-manager --kube-api-q", {"plain,--kube-api-qps"}),
+        ("controller-manager dev", {"plain,devcluster"}),
+        (
+            "controller-manager config --leader-elect-ret",
+            {"plain,--leader-elect-retry-period"},
+        ),
+    ],
+)
+def test_flags_and_commands_are_completed(words: str, expected: set[str]) -> None:
+    """What the script asks the program at each press of the key."""
+    result = subprocess.run(
+        [sys.executable, "-m", "controller_manager"],
+        env={
+            **os.environ,
+            "_CONTROLLER_MANAGER_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert set(result.stdout.split()) == expected
 
 
 # The registry

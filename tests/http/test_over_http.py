@@ -1,6 +1,7 @@
 """The whole, once more over real HTTPS and on uvloop, as users run it."""
 
 import asyncio
+import base64
 import os
 import random
 import signal
@@ -22,11 +23,13 @@ import uvloop
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.api.resources import DEPLOYMENTS, PODS
+from controller_manager.api.resources import DEPLOYMENTS, LEASES, PODS
+from controller_manager.cli.daemon import stop_on_signals
 from controller_manager.client.client import Client, ListOptions
 from controller_manager.client.credentials import (
     Credentials,
     TLSMaterial,
+    TokenFile,
     load_credentials,
 )
 from controller_manager.client.errors import (
@@ -34,11 +37,13 @@ from controller_manager.client.errors import (
     RequestTimeout,
     TransportError,
     Unauthorized,
+    UntrustedServer,
 )
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.cluster import NAMESPACES, ClusterOptions, DevCluster
 from controller_manager.devcluster.demo import sample_manifests
 from controller_manager.devcluster.http_face import HTTPFace
@@ -200,6 +205,177 @@ def test_a_port_in_use_is_named() -> None:
                     pass
 
     on_uvloop(test)
+
+
+# Identities and certificates that change
+
+
+async def listing(transport: HTTPTransport) -> int:
+    answer = await transport.request(Request("GET", "/api/v1/pods"))
+    return answer.status
+
+
+def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
+    tmp_path: Path,
+) -> None:
+    """Requests and watches; with nothing new to present, the 401 stands."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        memory = Cluster()
+        face = HTTPFace(memory.server, 0, None)
+        await face.start()
+        file = tmp_path / "token"
+        file.write_text("old")
+        memory.server.tokens.add("old", User("u"))
+        credentials = Credentials(face.url, clock=clock, source=TokenFile(file, clock))
+        transport = HTTPTransport(credentials, "test")
+        assert await listing(transport) == 200
+        memory.server.tokens.revoke("u")
+        assert await listing(transport) == 401
+        memory.server.tokens.add("new", User("u"))
+        file.write_text("new")
+        assert await listing(transport) == 200
+        memory.server.tokens.revoke("u")
+        memory.server.tokens.add("newer", User("u"))
+        file.write_text("newer")
+        query = (("watch", "true"),)
+        stream = await transport.stream(Request("GET", "/api/v1/pods", query=query))
+        assert stream.status == 200
+        await stream.close()
+        await transport.close()
+        await face.close()
+
+    on_uvloop(test)
+
+
+def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
+    """The daemon's connections go on with the file's new content."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        memory = Cluster()
+        old, new = (self_signed("ca", ["127.0.0.1"]) for _ in "ab")
+        file = tmp_path / "ca.crt"
+        file.write_bytes(old.certificate)
+        face = HTTPFace(memory.server, 0, old.ssl_context())
+        await face.start()
+        port = int(face.url.rpartition(":")[2])
+        credentials = Credentials(
+            face.url, clock=clock, tls=TLSMaterial(authority=file), token="test"
+        )
+        transport = HTTPTransport(credentials, "test")
+        assert await listing(transport) == 200
+        await face.close()
+        face = HTTPFace(memory.server, port, new.ssl_context())
+        await face.start()
+        with pytest.raises(UntrustedServer):
+            await listing(transport)
+        file.write_bytes(new.certificate)
+        assert await credentials.refresh()
+        assert await listing(transport) == 200
+        await transport.close()
+        await face.close()
+
+    on_uvloop(test)
+
+
+def test_a_server_may_be_known_by_another_name() -> None:
+    """``tls-server-name``: the certificate is for that, not for the address."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        pair = self_signed("ca", ["apiserver.example"])
+        face = HTTPFace(Cluster().server, 0, pair.ssl_context())
+        await face.start()
+        statuses = []
+        for name in ("apiserver.example", None):
+            credentials = Credentials(
+                face.url,
+                clock=clock,
+                ca_data=pair.certificate,
+                token="test",
+                tls_server_name=name,
+            )
+            transport = HTTPTransport(credentials, "test")
+            try:
+                statuses.append(await listing(transport))
+            except UntrustedServer:
+                statuses.append(0)
+            await transport.close()
+        assert statuses == [200, 0]
+        await face.close()
+
+    on_uvloop(test)
+
+
+def test_a_proxy_is_gone_through() -> None:
+    """``proxy-url``: by CONNECT, TLS inside."""
+
+    async def test() -> None:
+        clock = SystemClock()
+        asked: list[str] = []
+
+        async def copy(
+            source: asyncio.StreamReader, sink: asyncio.StreamWriter
+        ) -> None:
+            while data := await source.read(65536):
+                sink.write(data)
+            sink.close()
+
+        async def connect(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            target = head.split()[1].decode()
+            asked.append(target)
+            host, _, port = target.partition(":")
+            inner, outer = await asyncio.open_connection(host, int(port))
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            await asyncio.gather(copy(reader, outer), copy(inner, writer))
+
+        proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
+        port = proxy.sockets[0].getsockname()[1]
+        pair = self_signed("ca", ["127.0.0.1"])
+        face = HTTPFace(Cluster().server, 0, pair.ssl_context())
+        await face.start()
+        credentials = Credentials(
+            face.url,
+            clock=clock,
+            ca_data=pair.certificate,
+            token="test",
+            proxy=f"http://127.0.0.1:{port}",
+        )
+        transport = HTTPTransport(credentials, "test")
+        assert await listing(transport) == 200
+        assert asked == [face.url.removeprefix("https://")]
+        await transport.close()
+        await face.close()
+        proxy.close()
+        await proxy.wait_closed()
+
+    on_uvloop(test)
+
+
+def test_a_second_signal_ends_the_process_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first one asks, the second does not wait."""
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+
+    async def test() -> None:
+        stop = stop_on_signals(silent_logger())
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(stop.wait(), 10)
+        assert codes == []
+        os.kill(os.getpid(), signal.SIGINT)
+        async with asyncio.timeout(10):
+            while not codes:  # noqa: ASYNC110 - a signal comes when it comes
+                await asyncio.sleep(0.01)
+
+    on_uvloop(test)
+    assert codes == [1]
 
 
 # As processes
@@ -430,6 +606,51 @@ LEASE = (
     "--leader-elect-renew-deadline=2s",
     "--leader-elect-retry-period=500ms",
 )
+
+
+def test_a_stolen_lease_ends_the_daemon_with_1(
+    devcluster: Path, tmp_path: Path
+) -> None:
+    """In one line, for whoever restarts it."""
+    log = tmp_path / "log"
+    process = start(f"--kubeconfig={devcluster}", "--secure-port=0", *LEASE, log=log)
+    wait_for(lambda: "Starting controller" in log.read_text(), process)
+
+    async def steal() -> None:
+        clock = SystemClock()
+        transport = HTTPTransport(load_credentials(str(devcluster), "", clock), "test")
+        await Client(transport, clock).patch(
+            LEASES,
+            "kube-system",
+            "kube-controller-manager",
+            {"spec": {"holderIdentity": "thief"}},
+        )
+        await transport.close()
+
+    on_uvloop(steal)
+    assert process.wait(15) == 1
+    lines = log.read_text().splitlines()
+    assert lines[-1] == (
+        "Error: leader election lost: the lease kube-system/kube-controller-manager is "
+        "held by thief"
+    )
+    assert not any("Traceback" in line for line in lines)
+
+
+def test_a_server_that_is_not_trusted_is_one_line(
+    devcluster: Path, tmp_path: Path
+) -> None:
+    """Waiting would not help: exit code 1."""
+    config = yaml.safe_load(devcluster.read_text())
+    other = base64.b64encode(self_signed("other", ["x"]).certificate).decode()
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = other
+    (tmp_path / "wrong").write_text(yaml.safe_dump(config))
+    process = start(f"--kubeconfig={tmp_path}/wrong", "--secure-port=0")
+    output = process.communicate(timeout=20)[0]
+    assert process.returncode == 1
+    assert "the certificate is not trusted" in output.splitlines()[-1]
+    assert output.splitlines()[-1].startswith("Error: GET /healthz at 127.0.0.1:")
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
