@@ -260,3 +260,15 @@ async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
     assert [bucket.try_take(), bucket.try_take()] == [True, False]
     await asyncio.sleep(100)
     assert [bucket.try_take() for _ in range(3)] == [True, True, False]
+
+
+async def test_the_wait_counts_from_when_somebody_takes_keys(
+    queue: WorkQueue, metrics: Metrics
+) -> None:
+    """A standby's queue fills for hours; that is no delay."""
+    queue.add("a")
+    await asyncio.sleep(3600)
+    queue.restart_waits()
+    await asyncio.sleep(1)
+    await queue.get()
+    assert metrics.calls == [("added", 1), ("got", 1.0, 0)]
