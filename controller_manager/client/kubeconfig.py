@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-import yaml
+from controller_manager.yaml_files import UnreadableFile, read_document
 
 _SECTIONS: Final = ("clusters", "contexts", "users")
 _PATHS: Final = (
@@ -130,16 +130,9 @@ def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"kubeconfig {path}: {error.strerror}"
-        raise ConfigError(msg) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = getattr(error, "problem", None) or "not UTF-8 text"
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        msg = f"kubeconfig {path}{line}: not valid YAML: {problem}"
-        raise ConfigError(msg) from error
+        document = read_document(path, f"kubeconfig {path}")
+    except UnreadableFile as error:
+        raise ConfigError(str(error)) from error
     if document is None:
         msg = f"kubeconfig {path}: the file is empty"
         raise ConfigError(msg)

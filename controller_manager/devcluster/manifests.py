@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from controller_manager.client.errors import error_from_response
 from controller_manager.client.transport import Request, Transport
 from controller_manager.devcluster.kinds import Catalogue, Kind
+from controller_manager.yaml_files import UnreadableFile, read_documents
 
 JSON = dict[str, Any]
 
@@ -95,19 +95,12 @@ def _files(path: Traversable | Path) -> list[Traversable | Path]:
 
 def _documents(file: Traversable | Path) -> Iterator[tuple[str, Any]]:
     try:
-        text = file.read_text(encoding="utf-8")
-        for number, document in enumerate(yaml.safe_load_all(text), start=1):
-            if document is not None:
-                yield f"{file.name}, document {number}", document
-    except OSError as error:
-        msg = f"manifest {file.name}: {error.strerror}"
-        raise ManifestError(msg) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not UTF-8 text"
-        msg = f"manifest {file.name}{line}: not valid YAML: {problem}"
-        raise ManifestError(msg) from error
+        documents = read_documents(file, f"manifest {file.name}")
+    except UnreadableFile as error:
+        raise ManifestError(str(error)) from error
+    for number, document in enumerate(documents, start=1):
+        if document is not None:
+            yield f"{file.name}, document {number}", document
 
 
 def _manifest(where: str, document: Any, catalogue: Catalogue) -> Manifest:

@@ -14,6 +14,7 @@ import yaml
 
 from controller_manager.options.flags import FLAGS, Flag, FlagType
 from controller_manager.options.values import check_file_value, parse_flag
+from controller_manager.yaml_files import UnreadableFile, read_document
 
 API_VERSION: Final = "kubecontrollermanager.config.k8s.io/v1alpha1"
 KIND: Final = "KubeControllerManagerConfiguration"
@@ -142,16 +143,9 @@ def read_file(path: Path) -> dict[str, Any]:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"--config {path}: {error.strerror}"
-        raise FileError(msg) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        what = getattr(error, "problem", None) or "not UTF-8 text"
-        msg = f"--config {path}{line}: not valid YAML: {what}"
-        raise FileError(msg) from error
+        document = read_document(path, f"--config {path}")
+    except UnreadableFile as error:
+        raise FileError(str(error)) from error
     if not isinstance(document, dict):
         msg = f"--config {path}: its top level is no mapping"
         raise FileError(msg)
