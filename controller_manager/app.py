@@ -413,7 +413,10 @@ class ControllerManager:
         await stopping
         await self._shut_down(running)
         if self.elector is not None:
-            background.pop().cancel()
+            # A renewal that is under way would come after the release.
+            holding = background.pop()
+            holding.cancel()
+            await asyncio.gather(holding, return_exceptions=True)
             await self.elector.release()
 
     async def _start_workers(

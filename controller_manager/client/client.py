@@ -302,6 +302,8 @@ class Client:
             self._metrics.observe_request(
                 "GET", str(stream.status), self._clock.monotonic() - started, 0, 0
             )
+            if warning := stream.headers.get("warning"):
+                self._warnings.seen(warning)
             if stream.status != HTTPStatus.OK:
                 body = b"".join([chunk async for chunk in stream.chunks()])
                 retry_after = stream.headers.get("retry-after")

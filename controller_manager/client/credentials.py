@@ -6,10 +6,12 @@ only: its package costs 38 MB and most of a second.
 """
 
 import base64
+import ipaddress
 import os
+import re
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -20,6 +22,7 @@ from controller_manager.client.exec_plugin import ExecCredential, ExecPlugin
 from controller_manager.client.kubeconfig import (
     ConfigError,
     Context,
+    UserSection,
     material,
     read_kubeconfig,
 )
@@ -43,8 +46,12 @@ class TokenSource(Protocol):
     async def authorization(self) -> str:
         """Return the header's value, empty for none; raises ConfigError."""
 
-    async def refresh(self) -> bool:
-        """React to a 401; tell whether the next value may be another."""
+    async def refresh(self, presented: str) -> bool:
+        """React to a 401 for what was presented; tell if there is another value.
+
+        Several requests may be refused for one value: only the first has to do
+        something about it. Raises ConfigError.
+        """
 
     async def close(self) -> None:
         """Stop what goes on in the background."""
@@ -61,9 +68,9 @@ class Fixed:
         """Return the value."""
         return self._value
 
-    async def refresh(self) -> bool:
+    async def refresh(self, presented: str) -> bool:
         """There is nothing else to present."""
-        return False
+        return presented != self._value
 
     async def close(self) -> None:
         """Nothing goes on."""
@@ -80,31 +87,42 @@ class TokenFile:
         self._read_at = float("-inf")
 
     async def authorization(self) -> str:
-        """Return the token; a file that vanished leaves the last one in use."""
+        """Return the token; a file that is not usable leaves the last in use."""
         if self._clock.monotonic() - self._read_at >= _TOKEN_LIFETIME:
             self._read()
         return f"Bearer {self._token}"
 
-    async def refresh(self) -> bool:
+    async def refresh(self, presented: str) -> bool:
         """Read the file again at once."""
-        before = self._token
-        self._read()
-        return self._token != before
+        if presented == f"Bearer {self._token}":
+            self._read()
+        return presented != f"Bearer {self._token}"
 
     async def close(self) -> None:
         """Nothing goes on."""
 
     def _read(self) -> None:
         try:
-            token = self._path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
+            self._token = self._content()
+        except ConfigError:
             if not self._token:
-                why = getattr(error, "strerror", None) or "not UTF-8 text"
-                msg = f"token file {self._path}: {why}"
-                raise ConfigError(msg) from error
+                raise
             return  # a token that was good a minute ago is better than none
-        self._token = _sendable(token, f"token file {self._path}")
         self._read_at = self._clock.monotonic()
+
+    def _content(self) -> str:
+        where = f"token file {self._path}"
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "not UTF-8 text"
+            msg = f"{where}: {why}"
+            raise ConfigError(msg) from error
+        if not token:
+            # It is just being written, most likely.
+            msg = f"{where}: the file is empty"
+            raise ConfigError(msg)
+        return _sendable(token, where)
 
 
 class PluginToken:
@@ -113,20 +131,18 @@ class PluginToken:
     def __init__(self, plugin: ExecPlugin) -> None:
         """Take the plugin."""
         self._plugin = plugin
-        self._presented: ExecCredential | None = None
 
     async def authorization(self) -> str:
         """Return the token, if the plugin gives one, not only a certificate."""
-        self._presented = await self._plugin.credential()
-        token = self._presented.token
+        token = (await self._plugin.credential()).token
         return f"Bearer {_sendable(token, 'exec')}" if token else ""
 
-    async def refresh(self) -> bool:
+    async def refresh(self, presented: str) -> bool:
         """Run the plugin again."""
-        return await self._plugin.refresh(self._presented)
+        return await self._plugin.refresh(presented.removeprefix("Bearer "))
 
     async def close(self) -> None:
-        """Give up a renewal that is under way."""
+        """Give up a run that is under way."""
         await self._plugin.close()
 
 
@@ -161,10 +177,10 @@ class AuthProvider:
             raise ConfigError(msg)
         return str(token)
 
-    async def refresh(self) -> bool:
+    async def refresh(self, presented: str) -> bool:
         """Ask the provider anew."""
         self._loader = None
-        return True
+        return presented != await self.authorization()
 
     async def close(self) -> None:
         """Nothing goes on."""
@@ -222,20 +238,24 @@ class _TLS:
             ("client-certificate", self.material.certificate),
             ("client-key", self.material.key),
         )
-        contents: list[bytes | None] = []
-        for name, source in given:
-            try:
-                contents.append(
-                    source.read_bytes() if isinstance(source, Path) else source
-                )
-            except OSError as error:
-                msg = (
-                    f"{self.material.where}: {name} {error.filename}: {error.strerror}"
-                )
-                raise ConfigError(msg) from error
+        contents = [self._content(name, source) for name, source in given]
         if plugin is not None and plugin.certificate:
             contents[1:] = [plugin.certificate, plugin.key]
         return tuple(contents)
+
+    def _content(self, name: str, source: Material | None) -> bytes | None:
+        if source is None:
+            return None
+        try:
+            content = source.read_bytes() if isinstance(source, Path) else source
+        except OSError as error:
+            msg = f"{self.material.where}: {name} {error.filename}: {error.strerror}"
+            raise ConfigError(msg) from error
+        if not content.strip():
+            # Nothing there must not come to mean everybody, or nobody.
+            msg = f"{self.material.where}: {name} is empty"
+            raise ConfigError(msg)
+        return content
 
     def _made(
         self, authority: bytes | None, certificate: bytes | None, key: bytes | None
@@ -243,7 +263,7 @@ class _TLS:
         name = "certificate-authority"
         try:
             context = ssl.create_default_context(
-                cadata=authority.decode("ascii") if authority else None
+                cadata=pem_only(authority) if authority else None
             )
             if not self.material.verify:
                 context.check_hostname = False
@@ -251,7 +271,7 @@ class _TLS:
             if certificate and key:
                 name = "client-certificate or client-key"
                 load_certificate(context, certificate, key)
-        except (ssl.SSLError, ValueError) as error:
+        except (OSError, ValueError) as error:
             msg = (
                 f"{self.material.where}: {name} cannot be used: "
                 f"it must be PEM ({tls_reason(error)})"
@@ -260,18 +280,48 @@ class _TLS:
         return context
 
 
+def pem_only(data: bytes) -> str:
+    """Return PEM blocks without what stands between them, such as remarks.
+
+    Raises ValueError if there is none.
+    """
+    blocks = re.findall(rb"-----BEGIN [^-]+-----[^-]+-----END [^-]+-----", data)
+    if not blocks:
+        msg = "there is no PEM block in it"
+        raise ValueError(msg)
+    return b"\n".join(blocks).decode("ascii") + "\n"
+
+
 def tls_reason(error: BaseException) -> str:
     """Return what the TLS library has against a certificate or key."""
-    return str(getattr(error, "reason", None) or error)
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
+    return str(reason or error)
 
 
 def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Present a certificate; raises ssl.SSLError if it cannot be used."""
+    """Present a certificate; raises OSError or ValueError if it cannot be used."""
+    if b"ENCRYPTED" in key:
+        # OpenSSL would ask for the passphrase on the terminal.
+        msg = "the key is encrypted; give one without a passphrase"
+        raise ValueError(msg)
     # The ssl module takes certificates from files only.
     with tempfile.NamedTemporaryFile(suffix=".pem") as file:
         file.write(certificate + b"\n" + key)
         file.flush()
         context.load_cert_chain(file.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What one request presents: headers, and the TLS settings of its connection."""
+
+    headers: Headers
+    tls: ssl.SSLContext | bool
+
+    @property
+    def authorization(self) -> str:
+        """The Authorization header, empty if there is none."""
+        return dict(self.headers).get("Authorization", "")
 
 
 class Credentials:
@@ -343,29 +393,32 @@ class Credentials:
             logger=self._logger,
         )
 
-    async def ssl_context(self) -> ssl.SSLContext | bool:
-        """Return the TLS settings, made anew when a file or plugin changed."""
-        if not self._is_https:
-            return True
-        credential = await self._plugin.credential() if self._plugin else None
-        return self._tls.current(credential)
+    async def present(self) -> Identity:
+        """Return what to present now, with what files and plugins say now.
 
-    async def headers(self) -> Headers:
-        """Return what to send of the identity; raises ConfigError."""
+        Raises ConfigError.
+        """
         authorization = await self._source.authorization()
-        if not authorization:
-            return self._impersonation
-        return (("Authorization", authorization), *self._impersonation)
+        headers = self._impersonation
+        if authorization:
+            headers = (("Authorization", authorization), *headers)
+        if not self._is_https:
+            return Identity(headers, tls=True)
+        credential = await self._plugin.credential() if self._plugin else None
+        return Identity(headers, self._tls.current(credential))
 
-    async def refresh(self) -> bool:
+    async def refresh(self, refused: Identity) -> bool:
         """React to a 401: read files and run plugins at once.
 
-        Tells whether something changed, so that another try makes sense.
+        Tells whether there is something else to present now, so that another
+        try makes sense. Raises ConfigError.
         """
-        other_token = await self._source.refresh()
-        follows_files = self._is_https and self._plugin is None
-        other_certificate = follows_files and self._tls.check()
-        return other_token or other_certificate
+        other_token = await self._source.refresh(refused.authorization)
+        if not self._is_https:
+            return other_token
+        if self._plugin is None:
+            self._tls.check()
+        return other_token or self._tls.context is not refused.tls
 
     async def close(self) -> None:
         """Stop what goes on in the background."""
@@ -392,7 +445,13 @@ def _check_server(server: str) -> None:
 
 
 def _checked_proxy(proxy: str | None) -> str | None:
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+    if not proxy:
+        return None
+    try:
+        scheme = urlsplit(proxy).scheme
+    except ValueError:
+        scheme = ""
+    if scheme not in ("http", "https"):
         msg = f"proxy-url {proxy!r}: only http:// and https:// proxies are supported"
         raise ConfigError(msg)
     return proxy
@@ -402,10 +461,30 @@ def _environment_proxy(server: str) -> str | None:
     """Return the proxy of $HTTPS_PROXY and its like, looked up once."""
     parts = urlsplit(server)
     found = urllib_request.getproxies().get(parts.scheme)
-    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if not found or local or urllib_request.proxy_bypass(parts.hostname or ""):
+    host = parts.hostname or ""
+    if not found or host == "localhost" or urllib_request.proxy_bypass(host):
+        return None
+    if _is_spared(host):
         return None
     return _checked_proxy(found if "://" in found else f"http://{found}")
+
+
+def _is_spared(host: str) -> bool:
+    """Tell whether an address is a loopback one or in a range of $NO_PROXY."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if address.is_loopback:
+        return True
+    spared = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
+    for text in spared.split(","):
+        try:
+            if address in ipaddress.ip_network(text.strip(), strict=False):
+                return True
+        except ValueError:
+            continue  # a name
+    return False
 
 
 def load_credentials(
@@ -479,14 +558,14 @@ def from_kubeconfig(
     chosen = read_kubeconfig(paths, context)
     where, cluster, user = chosen.where, chosen.cluster, chosen.user
     logger = logger or silent_logger()
-    server = _with_scheme(master) if master else str(cluster.get("server") or "")
+    server = _with_scheme(master) if master else cluster.server or ""
     if not server:
         msg = f"{where}: the cluster of context {chosen.name!r} names no server"
         raise ConfigError(msg)
     plugin = None
-    if "exec" in user:
+    if user.exec is not None:
         plugin = ExecPlugin(
-            user["exec"] or {},
+            user.exec,
             cluster,
             where,
             clock=clock,
@@ -496,49 +575,72 @@ def from_kubeconfig(
     return Credentials(
         server,
         clock=clock,
-        tls=TLSMaterial(
-            where,
-            authority=material(cluster, "certificate-authority", where),
-            certificate=material(user, "client-certificate", where),
-            key=material(user, "client-key", where),
-            verify=not cluster.get("insecure-skip-tls-verify"),
-        ),
+        tls=_tls_material(chosen),
         source=_token_source(chosen, clock),
         plugin=plugin,
-        proxy=cluster.get("proxy-url"),
-        tls_server_name=cluster.get("tls-server-name"),
-        impersonation=_impersonation(user),
+        proxy=cluster.proxy_url,
+        tls_server_name=cluster.tls_server_name,
+        impersonation=_impersonation(user, where),
         logger=logger,
+    )
+
+
+def _tls_material(context: Context) -> TLSMaterial:
+    where, cluster, user = context.where, context.cluster, context.user
+    certificate = material(
+        user.client_certificate_data,
+        user.client_certificate,
+        "client-certificate",
+        where,
+    )
+    key = material(user.client_key_data, user.client_key, "client-key", where)
+    if (certificate is None) != (key is None):
+        absent = "client-certificate" if certificate is None else "client-key"
+        msg = f"{where}: {absent} is missing: a certificate and its key go together"
+        raise ConfigError(msg)
+    return TLSMaterial(
+        where,
+        authority=material(
+            cluster.certificate_authority_data,
+            cluster.certificate_authority,
+            "certificate-authority",
+            where,
+        ),
+        certificate=certificate,
+        key=key,
+        verify=not cluster.insecure_skip_tls_verify,
     )
 
 
 def _token_source(context: Context, clock: Clock) -> TokenSource | None:
     """Return where the token comes from, `None` to leave it to a plugin."""
     user = context.user
-    if "exec" in user:
+    if user.exec is not None:
         return None
-    if user.get("auth-provider"):
+    if user.auth_provider:
         return AuthProvider(context)
-    if user.get("tokenFile"):
-        return TokenFile(Path(str(user["tokenFile"])), clock)
-    if user.get("token"):
-        return Fixed(f"Bearer {_sendable(str(user['token']), context.where)}")
-    if "username" in user and "password" in user:
-        pair = f"{user['username']}:{user['password']}"
+    if user.token_file:
+        return TokenFile(Path(user.token_file), clock)
+    if user.token:
+        return Fixed(f"Bearer {_sendable(user.token, context.where)}")
+    if user.username and user.password is not None:
+        pair = f"{user.username}:{user.password}"
         return Fixed(f"Basic {base64.b64encode(pair.encode()).decode()}")
     return Fixed()
 
 
-def _impersonation(user: Mapping[str, Any]) -> Headers:
+def _impersonation(user: UserSection, where: str) -> Headers:
     headers = [
-        (f"Impersonate-{name}", str(user[key]))
-        for key, name in (("as", "User"), ("as-uid", "Uid"))
-        if user.get(key)
+        (f"Impersonate-{name}", value)
+        for name, value in (("User", user.as_user), ("Uid", user.as_uid))
+        if value
     ]
-    headers += [
-        ("Impersonate-Group", str(each)) for each in user.get("as-groups") or ()
-    ]
-    for key, values in (user.get("as-user-extra") or {}).items():
-        name = f"Impersonate-Extra-{quote(str(key), safe='')}"
-        headers += [(name, str(each)) for each in values]
+    headers += [("Impersonate-Group", each) for each in user.as_groups or ()]
+    for key, values in (user.as_user_extra or {}).items():
+        name = f"Impersonate-Extra-{quote(key, safe='')}"
+        headers += [(name, each) for each in values]
+    for name, value in headers:
+        if not value.isprintable():
+            msg = f"{where}: {name} contains characters that cannot be sent"
+            raise ConfigError(msg)
     return headers

@@ -7,14 +7,18 @@ has no timeout, no certificates and no cache, so the protocol is spoken here.
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+import signal
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.api.times import parse_time
-from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.kubeconfig import (
+    ClusterSection,
+    ConfigError,
+    ExecSection,
+)
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 
@@ -26,6 +30,7 @@ _TIMEOUT: Final = 60.0
 _BACKOFF_CAP: Final = 60.0
 _LEEWAY: Final = timedelta(seconds=60)
 _MAX_OUTPUT: Final = 200
+_EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +46,17 @@ class ExecCredential:
 class ExecPlugin:
     """Runs a credential plugin when its credential is needed or about to end.
 
-    One run at a time, killed after a minute. A credential within a minute of
-    its expiry is renewed in the background and used meanwhile. When the plugin
-    fails, the old credential stays in use as long as it is valid; after that
-    every request fails, and the plugin is tried again after 1, 2, 4 … 60 s.
+    One run at a time, killed after a minute; it goes on when those who wait
+    for it give up. A credential within a minute of its expiry is renewed in
+    the background and used meanwhile. When the plugin fails, the old
+    credential stays in use as long as it is valid; after that every request
+    fails, and the plugin is tried again after 1, 2, 4 … 60 s.
     """
 
     def __init__(
         self,
-        section: Mapping[str, Any],
-        cluster: Mapping[str, Any],
+        section: ExecSection,
+        cluster: ClusterSection,
         where: str,
         *,
         clock: Clock,
@@ -64,113 +70,93 @@ class ExecPlugin:
         """
         self._where = f"{where}: exec"
         self._command = _command(section, directory, self._where)
-        self._arguments = [str(each) for each in section.get("args") or ()]
-        self._environment = {
-            str(entry["name"]): str(entry["value"])
-            for entry in section.get("env") or ()
-        }
-        self._api_version = str(section.get("apiVersion") or "")
+        self._arguments = list(section.args or ())
+        self._environment = {each.name: each.value for each in section.env or ()}
+        self._api_version = section.api_version
         if self._api_version not in _VERSIONS:
             msg = (
                 f"{self._where}: apiVersion {self._api_version!r} is not supported; "
                 f"use {' or '.join(_VERSIONS)}"
             )
             raise ConfigError(msg)
-        if section.get("interactiveMode") == "Always":
+        if section.interactive_mode == "Always":
             msg = f"{self._where}: interactiveMode Always needs a terminal; use Never"
             raise ConfigError(msg)
-        self._info = _exec_info(self._api_version, section, cluster)
-        self._hint = str(section.get("installHint") or "")
+        self._info = _exec_info(section, cluster)
+        self._hint = section.install_hint or ""
         self._clock = clock
         self._logger = logger
         self._credential: ExecCredential | None = None
-        self._lock = asyncio.Lock()
-        self._renewal: asyncio.Task[None] | None = None
+        self._run: asyncio.Task[ConfigError | None] | None = None
         self._failures = 0
         self._not_before = float("-inf")
         self._last_error: ConfigError | None = None
 
-    @property
-    def expires_at(self) -> datetime | None:
-        """When the credential in use ends, `None` if that is not known."""
-        return self._credential.expires_at if self._credential else None
-
     async def credential(self) -> ExecCredential:
         """Return a valid credential; raises ConfigError if there is none."""
         current = self._credential
-        if current is not None and not self._expired(current):
-            if self._ends_soon(current) and self._may_run():
-                self._renew_in_background()
+        if current is not None and not self._ends_within(current, timedelta()):
+            if self._ends_within(current, _LEEWAY) and self._may_run():
+                self._start()
             return current
-        async with self._lock:
-            if self._credential is None or self._expired(self._credential):
-                await self._run()
-            assert self._credential is not None  # noqa: S101 - _run raises else
-            return self._credential
+        if error := await self._run_now():
+            raise error
+        assert self._credential is not None  # noqa: S101 - a run without an error
+        return self._credential
 
-    async def refresh(self, refused: ExecCredential | None = None) -> bool:
-        """Run the plugin because its credential was refused; tell if it helped.
+    async def refresh(self, token: str) -> bool:
+        """Run the plugin because `token` was refused; tell if there is another.
 
-        Nothing is run if `refused` is not the credential in use any more.
+        Nothing is run if that is not the token in use any more.
         """
-        async with self._lock:
-            if refused is not None and refused is not self._credential:
-                return True
-            before = self._credential
-            try:
-                await self._run()
-            except ConfigError as error:
-                self._logger.warning("Credential plugin failed", err=str(error))
-                return False
-            return self._credential != before
+        before = self._credential
+        if before is not None and before.token != token:
+            return True
+        if error := await self._run_now():
+            self._logger.warning("Credential plugin failed", err=str(error))
+            return False
+        return self._credential != before
 
     async def close(self) -> None:
-        """Give up a renewal that is under way."""
-        if self._renewal is not None:
-            self._renewal.cancel()
-            await asyncio.gather(self._renewal, return_exceptions=True)
+        """Give up a run that is under way."""
+        if self._run is not None:
+            self._run.cancel()
+            await asyncio.gather(self._run, return_exceptions=True)
 
-    def _expired(self, credential: ExecCredential) -> bool:
+    def _ends_within(self, credential: ExecCredential, leeway: timedelta) -> bool:
         ends = credential.expires_at
-        return ends is not None and self._clock.now() >= ends
-
-    def _ends_soon(self, credential: ExecCredential) -> bool:
-        ends = credential.expires_at
-        return ends is not None and self._clock.now() >= ends - _LEEWAY
+        return ends is not None and self._clock.now() >= ends - leeway
 
     def _may_run(self) -> bool:
         return self._clock.monotonic() >= self._not_before
 
-    def _renew_in_background(self) -> None:
-        if self._renewal is None or self._renewal.done():
-            self._renewal = asyncio.create_task(self._renew(), name="exec-plugin")
+    def _start(self) -> "asyncio.Task[ConfigError | None]":
+        if self._run is None or self._run.done():
+            self._run = asyncio.create_task(self._execute(), name="exec-plugin")
+        return self._run
 
-    async def _renew(self) -> None:
-        async with self._lock:
-            try:
-                await self._run()
-            except ConfigError as error:
-                self._logger.warning(
-                    "Credential plugin failed, the old credential stays in use",
-                    err=str(error),
-                )
-
-    async def _run(self) -> None:
-        """Run the plugin unless it failed a moment ago."""
+    async def _run_now(self) -> ConfigError | None:
+        """Run the plugin, unless it failed a moment ago; return what went wrong."""
         if not self._may_run() and self._last_error is not None:
-            raise self._last_error
+            return self._last_error
+        return await asyncio.shield(self._start())
+
+    async def _execute(self) -> ConfigError | None:
         try:
-            self._credential = await self._execute()
+            self._credential = self._parsed(await self._output())
         except ConfigError as error:
             delay = min(2.0**self._failures, _BACKOFF_CAP)
             self._failures += 1
             self._not_before = self._clock.monotonic() + delay
             self._last_error = error
-            raise
+            if self._credential is not None:
+                self._logger.warning("Credential plugin failed", err=str(error))
+            return error
         self._failures = 0
         self._not_before = float("-inf")
+        return None
 
-    async def _execute(self) -> ExecCredential:
+    async def _output(self) -> bytes:
         environment = {
             **os.environ,
             **self._environment,
@@ -184,10 +170,12 @@ class ExecPlugin:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:
             hint = f"; {self._hint}" if self._hint else ""
-            msg = f"{self._where}: {self._command}: {error.strerror}{hint}"
+            why = getattr(error, "strerror", None) or error
+            msg = f"{self._where}: {self._command}: {why}{hint}"
             raise ConfigError(msg) from error
         try:
             async with asyncio.timeout(_TIMEOUT):
@@ -197,7 +185,8 @@ class ExecPlugin:
             raise ConfigError(msg) from None
         finally:
             if process.returncode is None:
-                process.kill()
+                # With all that it has started, which may hold its pipes.
+                os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode:
             said = complaints.decode("utf-8", "replace").strip()[:_MAX_OUTPUT]
@@ -205,7 +194,7 @@ class ExecPlugin:
                 f": {' '.join(said.split())}" if said else ""
             )
             raise ConfigError(msg)
-        return self._parsed(output)
+        return output
 
     def _parsed(self, output: bytes) -> ExecCredential:
         try:
@@ -218,7 +207,13 @@ class ExecPlugin:
                 str(status.get("clientKeyData") or "").encode(),
                 _instant(status.get("expirationTimestamp")),
             )
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+        ) as error:
             msg = f"{self._where}: {self._command} printed no ExecCredential: {error!r}"
             raise ConfigError(msg) from error
         if version != self._api_version:
@@ -240,23 +235,27 @@ def _instant(text: str | None) -> datetime | None:
     return parse_time(text).astimezone(UTC) if text else None
 
 
-def _command(section: Mapping[str, Any], directory: Path | None, where: str) -> str:
-    command = str(section.get("command") or "")
-    if not command:
+def _command(section: ExecSection, directory: Path | None, where: str) -> str:
+    if not section.command:
         msg = f"{where}: no command is named"
         raise ConfigError(msg)
-    if directory is not None and os.sep in command:
+    if directory is not None and os.sep in section.command:
         # As upstream: only a path is relative to the kubeconfig, a bare name
         # is looked up in $PATH.
-        return str(directory / command)
-    return command
+        return str(directory / section.command)
+    return section.command
 
 
-def _exec_info(
-    api_version: str, section: Mapping[str, Any], cluster: Mapping[str, Any]
-) -> str:
+def _exec_info(section: ExecSection, cluster: ClusterSection) -> str:
     spec: dict[str, Any] = {"interactive": False}
-    if section.get("provideClusterInfo"):
+    if section.provide_cluster_info:
+        given = {
+            "server": cluster.server,
+            "tls-server-name": cluster.tls_server_name,
+            "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+            "certificate-authority-data": cluster.certificate_authority_data,
+            "proxy-url": cluster.proxy_url,
+        }
         names = {
             "server": "server",
             "tls-server-name": "tlsServerName",
@@ -264,12 +263,9 @@ def _exec_info(
             "certificate-authority-data": "certificateAuthorityData",
             "proxy-url": "proxyURL",
         }
-        spec["cluster"] = {
-            theirs: cluster[ours] for ours, theirs in names.items() if ours in cluster
-        }
-        for extension in cluster.get("extensions") or ():
-            if extension.get("name") == "client.authentication.k8s.io/exec":
-                spec["cluster"]["config"] = extension.get("extension")
-    return json.dumps(
-        {"apiVersion": api_version, "kind": "ExecCredential", "spec": spec}
-    )
+        spec["cluster"] = {names[name]: value for name, value in given.items() if value}
+        for extension in cluster.extensions or ():
+            if extension.name == _EXTENSION:
+                spec["cluster"]["config"] = extension.extension
+    info = {"apiVersion": section.api_version, "kind": "ExecCredential", "spec": spec}
+    return json.dumps(info, default=str)

@@ -16,7 +16,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from controller_manager.client.credentials import Credentials
+from controller_manager.client.credentials import Credentials, Identity
 from controller_manager.client.errors import (
     RequestTimeout,
     TransportError,
@@ -67,9 +67,11 @@ class HTTPTransport:
             total=request.timeout, sock_connect=_CONNECT_TIMEOUT
         )
         try:
-            async with await self._send(request, timeout) as answer:
-                body = await answer.read()
-                return Response(answer.status, _lower(answer.headers), body)
+            # One deadline for all of it: plugins, a second try, the answer.
+            async with asyncio.timeout(request.timeout):
+                async with await self._send(request, timeout) as answer:
+                    body = await answer.read()
+                    return Response(answer.status, _lower(answer.headers), body)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _transport_error(request, self._host, error) from error
 
@@ -79,7 +81,9 @@ class HTTPTransport:
             total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=request.timeout
         )
         try:
-            answer = await self._send(request, timeout)
+            # A proxy that hangs is noticed by no other limit.
+            async with asyncio.timeout(request.timeout):
+                answer = await self._send(request, timeout)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _transport_error(request, self._host, error) from error
         return _HTTPStream(answer, request, self._host)
@@ -87,28 +91,40 @@ class HTTPTransport:
     async def _send(
         self, request: Request, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        answer = await self._send_once(request, limits)
-        if answer.status != HTTPStatus.UNAUTHORIZED or "authorization" in (
-            request.headers
-        ):
-            return answer
-        if not await self._credentials.refresh():
-            return answer
-        answer.release()
-        return await self._send_once(request, limits)
-
-    async def _send_once(
-        self, request: Request, limits: aiohttp.ClientTimeout
-    ) -> aiohttp.ClientResponse:
         try:
-            # Bounded too: a plugin may run.
-            async with asyncio.timeout(request.timeout):
-                identity = await self._credentials.headers()
-                tls = await self._credentials.ssl_context()
+            identity = await self._credentials.present()
+            answer = await self._send_as(identity, request, limits)
+            refused = (
+                answer.status == HTTPStatus.UNAUTHORIZED
+                and "authorization" not in request.headers
+            )
+            if not refused or not await self._is_renewed(identity, answer):
+                return answer
+            identity = await self._credentials.present()
         except ConfigError as error:
             # A plugin that fails now may work again: no reason to give up.
             raise TransportError(str(error)) from error
-        headers = CIMultiDict(identity)
+        return await self._send_as(identity, request, limits)
+
+    async def _is_renewed(
+        self, identity: Identity, answer: aiohttp.ClientResponse
+    ) -> bool:
+        """Tell whether there is another identity to try; then drop the answer."""
+        renewed = False
+        try:
+            renewed = await self._credentials.refresh(identity)
+        except ConfigError:
+            answer.close()
+            raise
+        finally:
+            if renewed:
+                answer.release()
+        return renewed
+
+    async def _send_as(
+        self, identity: Identity, request: Request, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        headers = CIMultiDict(identity.headers)
         headers.update(request.headers)
         url = self._base + quote(request.path)
         if request.query:
@@ -122,7 +138,7 @@ class HTTPTransport:
             data=request.body,
             headers=headers,
             timeout=limits,
-            ssl=tls,
+            ssl=identity.tls,
             proxy=self._credentials.proxy,
             server_hostname=self._credentials.tls_server_name,
             allow_redirects=False,
@@ -164,7 +180,11 @@ class _HTTPStream:
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+    lower: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        lower[key] = f"{lower[key]}, {value}" if key in lower else value
+    return lower
 
 
 def _transport_error(

@@ -5,14 +5,18 @@ use by `credentials`. Upstream: client-go tools/clientcmd.
 """
 
 import base64
-import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
 
 from controller_manager.yaml_files import UnreadableFile, read_document
+
+SectionT = TypeVar("SectionT")
 
 _SECTIONS: Final = ("clusters", "contexts", "users")
 _PATHS: Final = (
@@ -27,6 +31,63 @@ class ConfigError(Exception):
     """A configuration that cannot be used; the message names culprit and mend."""
 
 
+class Extension(Struct, frozen=True):
+    """Something that a kubeconfig carries for somebody."""
+
+    name: str = ""
+    extension: Any = None
+
+
+class ClusterSection(Struct, frozen=True, kw_only=True, rename="kebab"):
+    """How to reach an API server."""
+
+    server: str | None = ""
+    tls_server_name: str | None = None
+    insecure_skip_tls_verify: bool | None = False
+    certificate_authority: str | None = None
+    certificate_authority_data: str | None = None
+    proxy_url: str | None = None
+    extensions: list[Extension] | None = None
+
+
+class EnvironmentVariable(Struct, frozen=True):
+    """A variable for a plugin."""
+
+    name: str
+    value: str
+
+
+class ExecSection(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A program that prints credentials."""
+
+    command: str = ""
+    args: list[str] | None = None
+    env: list[EnvironmentVariable] | None = None
+    api_version: str = ""
+    interactive_mode: str | None = None
+    install_hint: str | None = None
+    provide_cluster_info: bool | None = False
+
+
+class UserSection(Struct, frozen=True, kw_only=True, rename="kebab"):
+    """As whom to talk to an API server."""
+
+    client_certificate: str | None = None
+    client_certificate_data: str | None = None
+    client_key: str | None = None
+    client_key_data: str | None = None
+    token: str | None = None
+    token_file: str | None = msgspec.field(default=None, name="tokenFile")
+    username: str | None = None
+    password: str | None = None
+    as_user: str | None = msgspec.field(default=None, name="as")
+    as_uid: str | None = None
+    as_groups: list[str] | None = None
+    as_user_extra: dict[str, list[str]] | None = None
+    auth_provider: dict[str, Any] | None = None
+    exec: ExecSection | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The cluster and the user that a context names.
@@ -37,8 +98,8 @@ class Context:
 
     name: str
     where: str
-    cluster: Mapping[str, Any]
-    user: Mapping[str, Any]
+    cluster: ClusterSection
+    user: UserSection
     config: Mapping[str, Any]
     base: Path
 
@@ -57,45 +118,81 @@ def read_kubeconfig(paths: str, context: str | None = None) -> Context:
         msg = f"{where}: no current-context is set; set one of: {_names(config)}"
         raise ConfigError(msg)
     chosen = _named(config, "contexts", "context", name, where)
-    cluster = _named(config, "clusters", "cluster", chosen.get("cluster"), where)
-    user: Mapping[str, Any] = {}
-    if chosen.get("user"):
-        user = _named(config, "users", "user", chosen["user"], where)
-    if not cluster.get("server"):
-        cluster = {**cluster, "server": ""}
+    named = chosen.get("cluster")
+    cluster = _typed(
+        _named(config, "clusters", "cluster", named, where),
+        ClusterSection,
+        f"{where}: cluster {named!r}",
+    )
+    user = UserSection()
+    if named := chosen.get("user"):
+        user = _typed(
+            _named(config, "users", "user", named, where),
+            UserSection,
+            f"{where}: user {named!r}",
+        )
     return Context(str(name), where, cluster, user, config, base)
 
 
-def material(section: Mapping[str, Any], key: str, where: str) -> bytes | Path | None:
-    """Return the content of ``KEY-data``, the path in ``KEY``, or `None`.
+def _typed(section: Mapping[str, Any], kind: type[SectionT], where: str) -> SectionT:
+    try:
+        return msgspec.convert(section, kind)
+    except msgspec.ValidationError as error:
+        problem, _, field = str(error).partition(" - at `$.")
+        field = field.rstrip("`")
+        shown = f"{field}: {problem}" if field else problem
+        msg = f"{where}: {shown}"
+        raise ConfigError(msg) from error
+
+
+def material(
+    data: str | None, file: str | None, name: str, where: str
+) -> bytes | Path | None:
+    """Return the content of ``NAME-data``, or the path in ``NAME``, or `None`.
 
     Raises ConfigError if there is no such file or the data is not base64.
     """
-    if encoded := section.get(f"{key}-data"):
+    if data:
         try:
-            return base64.b64decode(str(encoded), validate=True)
-        except binascii.Error as error:
-            msg = f"{where}: {key}-data is not base64: {error}"
+            return base64.b64decode("".join(data.split()), validate=True)
+        except ValueError as error:
+            msg = f"{where}: {name}-data is not base64: {error}"
             raise ConfigError(msg) from error
-    if name := section.get(key):
-        path = Path(str(name))
+    if file:
+        path = Path(file)
         try:
             path.read_bytes()
-        except OSError as error:
-            msg = f"{where}: {key} {path}: {error.strerror}"
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            msg = f"{where}: {name} {path}: {why}"
             raise ConfigError(msg) from error
         return path
     return None
 
 
 def _merge(paths: str) -> tuple[dict[str, Any], Path]:
-    named = [Path(text).expanduser() for text in paths.split(os.pathsep) if text]
+    named = [_expanded(text) for text in paths.split(os.pathsep) if text]
     # Of several, those that are not there are passed over, as kubectl does.
-    files = [path for path in named if path.exists()] or named
+    files = [path for path in named if _exists(path)] or named
     merged: dict[str, Any] = {}
     for path in files:
         _merge_one(merged, path, _read(path))
     return merged, files[0].resolve().parent if files else Path()
+
+
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        msg = f"kubeconfig {text}: {error}"
+        raise ConfigError(msg) from error
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return True  # reading it will say what is wrong
 
 
 def _merge_one(merged: dict[str, Any], path: Path, document: dict[str, Any]) -> None:
@@ -105,7 +202,7 @@ def _merge_one(merged: dict[str, Any], path: Path, document: dict[str, Any]) -> 
             raise ConfigError(msg)
         if isinstance(value, list):
             merged.setdefault(key, [])
-            known = {entry.get("name") for entry in merged[key]}
+            known = [entry.get("name") for entry in merged[key]]
             merged[key] += [
                 _with_absolute_paths(entry, path.resolve().parent)
                 for entry in value

@@ -27,6 +27,7 @@ from controller_manager.client.errors import (
     Conflict,
     NotFound,
     ProtocolError,
+    RequestTimeout,
     TransportError,
 )
 from controller_manager.client.events import NORMAL, EventRecorder
@@ -95,6 +96,8 @@ class LeaderElector:
         self._observed: Lease | None = None
         self._observed_at = float("-inf")
         self._leading = False
+        self._unanswered = False
+        """Whether a write of ours may have been applied without our knowing."""
         self._renewed_at = float("-inf")
         self._changed = asyncio.Event()
         metrics.leads(leading=False)
@@ -174,7 +177,7 @@ class LeaderElector:
                         for event in batch:
                             match event:
                                 case Added(object=lease) | Modified(object=lease):
-                                    self._see(lease)
+                                    self._notice(lease)
                                 case Deleted():
                                     self._changed.set()
                                 case Bookmark():
@@ -186,30 +189,46 @@ class LeaderElector:
                 await asyncio.sleep(self._jittered())
 
     async def release(self) -> None:
-        """Give the lease back, so that another may take it at once.
+        """Give the lease back if we hold it, so that another may take it at once.
 
-        Writing ends before the request is sent. A failure is logged only: the
-        lease then ends by itself.
+        Writing ends before the request is sent. A lease whose taking was cut
+        short may be ours, too. A failure is logged only: the lease then ends by
+        itself.
         """
-        if not self._leading or self._observed is None:
+        if not self._leading and not self._unanswered:
             return
         self._stop_leading()
+        try:
+            async with asyncio.timeout(self._config.renew_deadline):
+                while not await self._give_back():
+                    self._logger.v(2).info("Lease changed meanwhile", lease=self._key)
+        except NotFound:
+            self._logger.v(2).info("There is no lease to release", lease=self._key)
+        except (APIError, TransportError, ProtocolError, TimeoutError) as error:
+            self._logger.warning("Lease not released", lease=self._key, err=str(error))
+        else:
+            self._logger.info("Released lease", lease=self._key)
+
+    async def _give_back(self) -> bool:
+        """Release the lease as it is now; tell if it is nobody's or another's."""
+        lease = await self._client.get(
+            LEASES, self._config.resource_namespace, self._config.resource_name
+        )
+        if lease.spec.holder_identity != self.identity:
+            return True
         now = format_micro_time(self._clock.now())
         spec = msgspec.structs.replace(
-            self._observed.spec,
+            lease.spec,
             holder_identity="",
             lease_duration_seconds=1,
             acquire_time=now,
             renew_time=now,
         )
         try:
-            async with asyncio.timeout(self._config.renew_deadline):
-                released = msgspec.structs.replace(self._observed, spec=spec)
-                await self._client.update(LEASES, released)
-        except (APIError, TransportError, ProtocolError, TimeoutError) as error:
-            self._logger.warning("Lease not released", lease=self._key, err=str(error))
-        else:
-            self._logger.info("Released lease", lease=self._key)
+            await self._client.update(LEASES, msgspec.structs.replace(lease, spec=spec))
+        except Conflict:
+            return False
+        return True
 
     @property
     def _key(self) -> str:
@@ -293,14 +312,22 @@ class LeaderElector:
             return False
         return await self._write(lease)
 
-    def _see(self, lease: Lease) -> None:
-        """Remember the lease as it is, and since when it has been so."""
+    def _notice(self, lease: Lease) -> None:
+        """Take a lease from the watch, which may lag behind our own requests.
+
+        Those are answered with what is stored, and believed even if versions
+        went back: the store may have been restored from a backup.
+        """
         if self._observed is not None:
             version = resource_version_number(lease.metadata.resource_version)
             known = resource_version_number(self._observed.metadata.resource_version)
             same_object = lease.metadata.uid == self._observed.metadata.uid
             if same_object and version <= known:
                 return
+        self._see(lease)
+
+    def _see(self, lease: Lease) -> None:
+        """Remember the lease as it is, and since when it has been so."""
         before = self.holder
         if self._observed is None or lease.spec != self._observed.spec:
             self._observed_at = self._clock.monotonic()
@@ -352,10 +379,16 @@ class LeaderElector:
         )
         sent_at = self._clock.monotonic()
         lease = Lease(metadata=metadata, spec=spec)
-        if old is None:
-            stored = await self._client.create(LEASES, lease)
-        else:
-            stored = await self._client.update(LEASES, lease)
+        self._unanswered = True
+        try:
+            if old is None:
+                stored = await self._client.create(LEASES, lease)
+            else:
+                stored = await self._client.update(LEASES, lease)
+        except APIError:
+            self._unanswered = False
+            raise
+        self._unanswered = False
         self._see(stored)
         if self.holder != self.identity:
             return False  # it was taken away while the answer was on its way
@@ -391,9 +424,15 @@ class FencedTransport:
                 f"{request.method} {request.path}: not sent, this process does not lead"
             )
             raise NotLeading(msg)
-        if left < request.timeout:
-            request = replace(request, timeout=left)
-        return await self._inner.request(request)
+        if left >= request.timeout:
+            return await self._inner.request(request)
+        try:
+            # Whatever the way there does first (tokens, plugins) counts, too.
+            async with asyncio.timeout(left):
+                return await self._inner.request(replace(request, timeout=left))
+        except TimeoutError:
+            msg = f"{request.method} {request.path}: no answer while this process led"
+            raise RequestTimeout(msg) from None
 
     async def stream(self, request: Request) -> Stream:
         """Pass a watch on."""

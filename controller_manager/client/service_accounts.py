@@ -125,8 +125,12 @@ class ServiceAccountToken:
         # Measured on our own clock: the wall clocks may differ.
         lifetime = float(answer.spec.expiration_seconds or LIFETIME)
         if answer.status.expiration_timestamp:
-            ends = parse_time(answer.status.expiration_timestamp)
-            left = (ends - asked_on).total_seconds()
+            try:
+                ends = parse_time(answer.status.expiration_timestamp)
+                left = (ends - asked_on).total_seconds()
+            except (ValueError, TypeError) as error:
+                msg = f"the token of {self._name} ends at no readable time: {error}"
+                raise ProtocolError(msg) from error
             lifetime = left if 0 < left < lifetime else lifetime
         self._token = answer.status.token
         self._ends_at = asked_at + lifetime

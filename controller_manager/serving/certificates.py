@@ -240,7 +240,7 @@ class Certificates:
     def _made(self, pair: Pair, authorities: bytes, where: str) -> ssl.SSLContext:
         try:
             context = pair.ssl_context()
-        except (ssl.SSLError, ValueError) as error:
+        except (OSError, ValueError) as error:
             reason = tls_reason(error)
             if reason == "KEY_VALUES_MISMATCH":
                 reason = "the key does not match the certificate"

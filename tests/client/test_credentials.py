@@ -42,7 +42,9 @@ async def test_a_token_is_presented(tmp_path: Path) -> None:
     """As a bearer."""
     credentials = load_credentials(kubeconfig(tmp_path), "", CLOCK)
     assert credentials.server == "https://127.0.0.1:6443"
-    assert await credentials.headers() == (("Authorization", "Bearer secret"),)
+    assert (await credentials.present()).headers == (
+        ("Authorization", "Bearer secret"),
+    )
 
 
 @pytest.mark.looptime
@@ -51,7 +53,9 @@ async def test_user_and_password_are_presented(tmp_path: Path) -> None:
     users = [{"name": "u", "user": {"username": "me", "password": "pw"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
     encoded = base64.b64encode(b"me:pw").decode()
-    assert await credentials.headers() == (("Authorization", f"Basic {encoded}"),)
+    assert (await credentials.present()).headers == (
+        ("Authorization", f"Basic {encoded}"),
+    )
 
 
 @pytest.mark.looptime
@@ -60,14 +64,14 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
     (tmp_path / "token").write_text("first\n")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    tokens = [await credentials.headers()]
+    tokens = [(await credentials.present()).headers]
     (tmp_path / "token").write_text("second\n")
-    tokens.append(await credentials.headers())
+    tokens.append((await credentials.present()).headers)
     await asyncio.sleep(61)
-    tokens.append(await credentials.headers())
+    tokens.append((await credentials.present()).headers)
     (tmp_path / "token").unlink()
     await asyncio.sleep(61)
-    tokens.append(await credentials.headers())
+    tokens.append((await credentials.present()).headers)
     assert [dict(each)["Authorization"] for each in tokens] == [
         "Bearer first",
         "Bearer first",
@@ -187,7 +191,7 @@ async def test_in_a_pod_the_service_account_is_used(
     (tmp_path / "ca.crt").write_bytes(self_signed("ca", ["x"]).certificate)
     credentials = in_cluster(CLOCK, tmp_path)
     assert credentials.server == "https://[fd00::1]:443"
-    assert await credentials.headers() == (("Authorization", "Bearer t"),)
+    assert (await credentials.present()).headers == (("Authorization", "Bearer t"),)
 
 
 def test_without_any_configuration_the_ways_are_named(
@@ -208,11 +212,15 @@ async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    await credentials.headers()
-    assert await credentials.refresh() is False
+    refused = await credentials.present()
+    assert await credentials.refresh(refused) is False
     (tmp_path / "token").write_text("second")
-    assert await credentials.refresh() is True
-    assert await credentials.headers() == (("Authorization", "Bearer second"),)
+    # Several requests were refused at once; each may be sent again.
+    assert await credentials.refresh(refused) is True
+    assert await credentials.refresh(refused) is True
+    assert (await credentials.present()).headers == (
+        ("Authorization", "Bearer second"),
+    )
 
 
 @pytest.mark.looptime
@@ -225,16 +233,16 @@ async def test_certificate_files_are_followed(tmp_path: Path) -> None:
         {"name": "u", "user": {"client-certificate": "a.crt", "client-key": "a.key"}}
     ]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    first = await credentials.ssl_context()
+    first = (await credentials.present()).tls
     await asyncio.sleep(11)
-    assert await credentials.ssl_context() is first
+    assert (await credentials.present()).tls is first
     new = self_signed("a", ["x"])
     (tmp_path / "a.crt").write_bytes(new.certificate)
     await asyncio.sleep(11)
-    assert await credentials.ssl_context() is first
+    assert (await credentials.present()).tls is first
     (tmp_path / "a.key").write_bytes(new.key)
     await asyncio.sleep(11)
-    assert await credentials.ssl_context() is not first
+    assert (await credentials.present()).tls is not first
 
 
 @pytest.mark.looptime
@@ -248,7 +256,7 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
         "as-user-extra": {"scopes/x": ["v", "w"]},
     }
     path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
-    assert await load_credentials(path, "", CLOCK).headers() == (
+    assert (await load_credentials(path, "", CLOCK).present()).headers == (
         ("Authorization", "Bearer t"),
         ("Impersonate-User", "jane"),
         ("Impersonate-Uid", "7"),
@@ -348,7 +356,7 @@ def plugin(tmp_path: Path) -> Plugin:
 
 
 async def bearer(credentials: Credentials) -> str:
-    return dict(await credentials.headers())["Authorization"]
+    return dict((await credentials.present()).headers)["Authorization"]
 
 
 async def test_a_plugin_is_run_once_for_all_that_wait(
@@ -390,7 +398,7 @@ async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
     """A failing renewal is logged, not passed on."""
     plugin.answers("old", 30)
     credentials = plugin.credentials()
-    await credentials.headers()
+    await credentials.present()
     plugin.does("echo no such profile >&2; exit 3")
     for _ in range(20):
         assert await bearer(credentials) == "Bearer old"
@@ -403,9 +411,11 @@ async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
     """Even though the credential says that it is valid."""
     plugin.answers("old", 3600)
     credentials = plugin.credentials()
-    await credentials.headers()
+    refused = await credentials.present()
     plugin.answers("new", 3600)
-    assert await credentials.refresh() is True
+    assert await credentials.refresh(refused) is True
+    assert await credentials.refresh(refused) is True
+    assert plugin.runs == 2
     assert await bearer(credentials) == "Bearer new"
 
 
@@ -433,7 +443,7 @@ async def test_what_a_plugin_does_wrong_is_named(
     credentials = plugin.credentials()
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
-            await credentials.headers()
+            await credentials.present()
         assert problem in str(caught.value)
         assert "\n" not in str(caught.value)
     assert plugin.runs == 1
@@ -459,4 +469,105 @@ async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> No
     """By its installHint."""
     credentials = plugin.credentials(command="./gone", installHint="apt install gone")
     with pytest.raises(ConfigError, match="No such file or directory; apt install"):
-        await credentials.headers()
+        await credentials.present()
+
+
+async def test_a_plugin_that_is_slow_answers_those_who_ask_later(
+    plugin: Plugin,
+) -> None:
+    """Whoever gives up waiting does not end it."""
+    plugin.answers("t", 3600)
+    plugin.does("sleep 0.5; " + (plugin.script.parent / "answer").read_text())
+    credentials = plugin.credentials()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(credentials.present(), 0.1)
+    assert await bearer(credentials) == "Bearer t"
+    assert plugin.runs == 1
+
+
+@pytest.mark.looptime
+async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
+    tmp_path: Path,
+) -> None:
+    """Empty, for a moment; without any token before it is a problem."""
+    (tmp_path / "token").write_text("good")
+    users = [{"name": "u", "user": {"tokenFile": "token"}}]
+    credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    await credentials.present()
+    (tmp_path / "token").write_text("")
+    await asyncio.sleep(61)
+    assert await bearer(credentials) == "Bearer good"
+    (tmp_path / "token").write_text("better")
+    assert await bearer(credentials) == "Bearer better"
+    (tmp_path / "token").write_text("")
+    fresh = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
+    with pytest.raises(ConfigError, match="the file is empty"):
+        await fresh.present()
+
+
+@pytest.mark.parametrize(
+    ("user", "problem"),
+    [
+        ({"exec": [1]}, "user 'u': exec: Expected `object | null`, got `array`"),
+        ({"exec": {"args": 5}}, "exec.args: Expected `array | null`, got `int`"),
+        ({"exec": {"env": {"a": "b"}}}, "exec.env: Expected `array | null`"),
+        ({"as-groups": "admins"}, "as-groups: Expected `array | null`, got `str`"),
+        ({"as": "a\nb"}, "Impersonate-User contains characters that cannot be sent"),
+        ({"token": 5}, "token: Expected `str | null`, got `int`"),
+        ({"client-key-data": "YQ=="}, "client-certificate is missing"),
+        ({"client-certificate-data": "é"}, "client-certificate-data is not base64"),
+    ],
+)
+def test_a_user_of_wrong_types_is_one_line(
+    tmp_path: Path, user: dict[str, Any], problem: str
+) -> None:
+    """No traceback, whatever is written."""
+    path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
+    with pytest.raises(ConfigError) as caught:
+        load_credentials(path, "", CLOCK)
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "problem"),
+    [
+        ({"insecure-skip-tls-verify": "false"}, "Expected `bool | null`, got `str`"),
+        ({"proxy-url": 5}, "proxy-url: Expected `str | null`, got `int`"),
+        ({"proxy-url": "http://[x"}, "only http:// and https:// proxies"),
+        ({"tls-server-name": 5}, "tls-server-name: Expected"),
+        (
+            {"certificate-authority": "/dev/null"},
+            "certificate-authority is empty",
+        ),
+    ],
+)
+def test_a_cluster_of_wrong_types_is_one_line(
+    tmp_path: Path, cluster: dict[str, Any], problem: str
+) -> None:
+    """Above all, verification is not switched off by a string."""
+    entry = {"server": "https://x", **cluster}
+    path = kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": entry}])
+    with pytest.raises(ConfigError) as caught:
+        load_credentials(path, "", CLOCK)
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_ranges_of_addresses_need_no_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubeadm writes $NO_PROXY."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
+    monkeypatch.setenv("NO_PROXY", "localhost,10.96.0.0/12")
+    proxies = [
+        load_credentials(
+            kubeconfig(
+                tmp_path, clusters=[{"name": "c", "cluster": {"server": server}}]
+            ),
+            "",
+            CLOCK,
+        ).proxy
+        for server in ("https://10.96.0.1", "https://10.0.0.1")
+    ]
+    assert proxies == [None, "http://environment:3128"]

@@ -13,10 +13,11 @@ import pytest
 
 from controller_manager.api.coordination import Lease, LeaseSpec
 from controller_manager.api.core import Pod
+from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.resources import EVENTS, LEASES, PODS
 from controller_manager.api.times import format_micro_time
 from controller_manager.client.client import Client
-from controller_manager.client.errors import TransportError
+from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.leader_election import (
     FencedTransport,
@@ -240,6 +241,69 @@ async def test_a_released_lease_is_one_that_nobody_holds(cluster: Cluster) -> No
         )
 
 
+async def test_a_lease_whose_taking_was_cut_short_is_given_back(
+    cluster: Cluster,
+) -> None:
+    """The write was applied, the answer never came: it may be ours."""
+    async with Candidate(cluster, "a").running() as candidate:
+
+        async def applied_without_an_answer(request: Request) -> Response | None:
+            if request.method == "POST" and "/leases" in request.path:
+                await cluster.transport.request(request)
+                await asyncio.sleep(10_000)
+            return None
+
+        candidate.transport.fault = applied_without_an_answer
+        acquiring = asyncio.create_task(candidate.elector.acquire())
+        await asyncio.sleep(1)
+        acquiring.cancel()
+        await asyncio.gather(acquiring, return_exceptions=True)
+        assert (await lease_of(cluster)).holder_identity == "a"
+        candidate.transport.fault = None
+        await candidate.elector.release()
+        assert not (await lease_of(cluster)).holder_identity
+
+
+async def test_a_lease_that_changes_while_it_is_released_is_released(
+    cluster: Cluster,
+) -> None:
+    """A renewal that is under way comes in between."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        edited = False
+
+        async def edit(request: Request) -> Response | None:
+            nonlocal edited
+            if request.method == "PUT" and not edited:
+                edited = True
+                labels = {"metadata": {"labels": {"mine": "yes"}}}
+                await cluster.client.patch(LEASES, NAMESPACE, NAME, labels)
+            return None
+
+        candidate.transport.fault = edit
+        await candidate.elector.release()
+        assert not (await lease_of(cluster)).holder_identity
+
+
+async def test_versions_that_go_back_confuse_nobody(cluster: Cluster) -> None:
+    """The store was restored from a backup: what is stored is believed."""
+    async with Candidate(cluster, "b", watches=False).running() as standby:
+        lease = Lease(
+            metadata=ObjectMeta(name=NAME, namespace=NAMESPACE),
+            spec=LeaseSpec(holder_identity="a", lease_duration_seconds=15),
+        )
+        stored = await cluster.client.create(LEASES, lease)
+        newer = msgspec.structs.replace(
+            stored,
+            metadata=msgspec.structs.replace(
+                stored.metadata, resource_version="999999"
+            ),
+        )
+        standby.elector._see(newer)
+        await standby.elector.acquire()
+        assert standby.elector.is_leader
+
+
 async def test_without_a_watch_a_standby_polls(cluster: Cluster) -> None:
     """Where watching leases is forbidden: within 1 to 2.2 retry periods."""
     async with (
@@ -421,10 +485,12 @@ async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
     @dataclass
     class Recording(Faulty):
         async def request(self, request: Request) -> Response:
+            if slow:
+                await asyncio.sleep(100)
             seen.append(request)
             return Response(200, {}, b"{}")
 
-    left = 0.0
+    left, slow = 0.0, False
     fenced = FencedTransport(Recording(cluster), lambda: left)
     client = Client(fenced, cluster.clock)
     await client.get(PODS, "default", "a")
@@ -432,6 +498,13 @@ async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
         await client.delete(PODS, "default", "a")
     left = 3.0
     await client.delete(PODS, "default", "a")
+    # Nothing that comes before the request may use up the lease, either.
+    slow = True
+    started = time()
+    with pytest.raises(RequestTimeout, match="no answer while this process led"):
+        await client.delete(PODS, "default", "a")
+    assert time() - started == pytest.approx(3.0)
+    slow = False
     left = 1000.0
     await client.delete(PODS, "default", "a")
     assert [(each.method, each.timeout) for each in seen] == [
