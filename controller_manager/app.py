@@ -210,7 +210,13 @@ class ControllerManager:
             self._started_at,
         )
         self.server = Server(
-            self._config, pages, certificates, authenticator, authorizer, self._clock
+            self._config,
+            pages,
+            certificates,
+            authenticator,
+            authorizer,
+            self._clock,
+            logger,
         )
         await self.server.start()
         self._logger.info(

@@ -2,26 +2,61 @@
 
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
+
+_MALFORMED: Final = (
+    yaml.YAMLError,
+    # What the parser raises for scalars that their tag does not fit.
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class UnreadableFile(Exception):  # noqa: N818 - says what it is
     """A file is not there or is no YAML; the message is one line."""
 
 
-def read_documents(file: Path | Traversable, where: str) -> list[Any]:
+class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a mapping that names a key twice."""
+
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002 - the overridden signature
+    ) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key in seen:
+                problem = f"the key {key!r} stands there twice"
+                raise yaml.constructor.ConstructorError(
+                    None, None, problem, key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_documents(
+    file: Path | Traversable, where: str, *, unique_keys: bool = False
+) -> list[Any]:
     """Return the documents of a YAML file.
 
-    Raises UnreadableFile, whose message begins with `where` and names the line.
+    Raises UnreadableFile, whose message begins with `where` and names the line;
+    with `unique_keys` for a key that is named twice, too.
     """
+    loader = _UniqueKeys if unique_keys else yaml.SafeLoader
     try:
-        return list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
+        return list(yaml.load_all(file.read_text(encoding="utf-8"), loader))
     except OSError as error:
         msg = f"{where}: {error.strerror}"
         raise UnreadableFile(msg) from error
-    except (yaml.YAMLError, ValueError) as error:
+    except _MALFORMED as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None)
@@ -32,12 +67,14 @@ def read_documents(file: Path | Traversable, where: str) -> list[Any]:
         raise UnreadableFile(msg) from error
 
 
-def read_document(file: Path | Traversable, where: str) -> Any:  # noqa: ANN401 - YAML
+def read_document(
+    file: Path | Traversable, where: str, *, unique_keys: bool = False
+) -> Any:  # noqa: ANN401 - YAML
     """Return the one document of a YAML file, `None` if it is empty.
 
     Raises UnreadableFile, for more than one document, too.
     """
-    documents = read_documents(file, where)
+    documents = read_documents(file, where, unique_keys=unique_keys)
     if len(documents) > 1:
         msg = f"{where}: has {len(documents)} documents, it must be one"
         raise UnreadableFile(msg)

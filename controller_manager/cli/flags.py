@@ -24,17 +24,37 @@ def split(args: list[str], commands: Mapping[str, Any]) -> tuple[list[str], list
             takes_value = False
         elif argument in commands:
             return args[:position], args[position:]
-        elif argument.startswith("-") and "=" not in argument:
-            flag = FLAGS_BY_NAME.get(argument.lstrip("-").replace("_", "-"))
-            takes_value = flag is not None and flag.type != "bool"
+        else:
+            takes_value = _takes_value(argument)
     return args, []
 
 
 def normalised(ctx: click.Context, args: list[str]) -> list[str]:
     """Return arguments as click takes them; leave unknown ones as problems."""
-    unknown = {each: problem for each in args if (problem := _unknown(each))}
-    ctx.meta[PROBLEMS] = list(unknown.values())
-    return [_normalised(each) for each in args if each not in unknown]
+    problems: list[str] = []
+    known: list[str] = []
+    takes_value = False
+    for argument in args:
+        if takes_value:
+            # Whatever it looks like, it is the value of the flag before it.
+            known[-1] = f"{known[-1]}={argument}"
+            takes_value = False
+        elif problem := _unknown(argument):
+            problems.append(problem)
+        else:
+            known.append(_normalised(argument))
+            takes_value = _takes_value(argument)
+    ctx.meta[PROBLEMS] = problems
+    # A short flag takes its value without the sign.
+    return [re.sub(r"^-v=", "-v", each) for each in known]
+
+
+def _takes_value(argument: str) -> bool:
+    """Tell whether the next argument is the value of this one."""
+    if not argument.startswith("-") or "=" in argument:
+        return False
+    flag = FLAGS_BY_NAME.get(argument.lstrip("-").replace("_", "-"))
+    return flag is not None and flag.type != "bool"
 
 
 def _unknown(argument: str) -> str | None:

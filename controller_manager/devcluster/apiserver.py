@@ -18,6 +18,7 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster import discovery, protobuf, reviews
 from controller_manager.devcluster.auth import (
     ANONYMOUS,
+    AUTHENTICATED,
     Tokens,
     User,
     forbid_anonymous,
@@ -191,9 +192,14 @@ class APIServer:
         other = impersonated(request.headers)
         if other is None:
             return user
-        self.authorizer.check(
-            user, Attempt("impersonate", resource="users", name=other.name)
-        )
+        wanted = [("users", other.name)]
+        wanted += [("groups", each) for each in other.groups if each != AUTHENTICATED]
+        if other.uid:
+            wanted.append(("uids", other.uid))
+        for resource, name in wanted:
+            group = "authentication.k8s.io" if resource == "uids" else ""
+            attempt = Attempt("impersonate", group=group, resource=resource, name=name)
+            self.authorizer.check(user, attempt)
         return other
 
     # Routing

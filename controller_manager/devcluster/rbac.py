@@ -73,23 +73,27 @@ class Authorizer:
         return [stored.obj for stored in collection]
 
     def _rules_of(self, binding: JSON, namespace: str) -> Sequence[JSON]:
-        reference = binding["roleRef"]
-        if reference["kind"] == "ClusterRole":
+        reference = binding.get("roleRef") or {}
+        kind = reference.get("kind", "")
+        if kind == "ClusterRole":
             namespace = ""
-        plural = f"{reference['kind'].lower()}s.{_GROUP}"
-        role = self._storage.collection(plural).get((namespace, reference["name"]))
+        plural = f"{kind.lower()}s.{_GROUP}"
+        role = self._storage.collection(plural).get(
+            (namespace, reference.get("name", ""))
+        )
         return role.obj.get("rules") or () if role is not None else ()
 
 
 def _binds(binding: JSON, user: User) -> bool:
     for subject in binding.get("subjects") or ():
-        match subject["kind"]:
+        name = subject.get("name", "")
+        match subject.get("kind"):
             case "User":
-                found = subject["name"] == user.name
+                found = name == user.name
             case "Group":
-                found = subject["name"] in user.groups
+                found = name in user.groups
             case _:
-                account = f"{subject.get('namespace', '')}:{subject['name']}"
+                account = f"{subject.get('namespace', '')}:{name}"
                 found = user.name == f"system:serviceaccount:{account}"
         if found:
             return True

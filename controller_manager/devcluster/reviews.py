@@ -8,10 +8,13 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.auth import AUDIENCE, Tokens, User
 from controller_manager.devcluster.kinds import Kind
 from controller_manager.devcluster.rbac import Attempt, Authorizer
+from controller_manager.devcluster.statuses import invalid, invalid_object
+from controller_manager.devcluster.validation import shown
 
 JSON = dict[str, Any]
 
 _DEFAULT_LIFETIME: Final = 3600
+_SHORTEST: Final = 600
 
 
 def review(
@@ -67,7 +70,16 @@ def token_request(body: JSON, account: JSON, tokens: Tokens, clock: Clock) -> JS
     metadata = account["metadata"]
     now = clock.now()
     spec = body.get("spec", {})
-    lifetime = int(spec.get("expirationSeconds") or _DEFAULT_LIFETIME)
+    lifetime = spec.get("expirationSeconds") or _DEFAULT_LIFETIME
+    if type(lifetime) is not int or not _SHORTEST <= lifetime < 2**32:
+        cause = invalid(
+            "spec.expirationSeconds",
+            shown(lifetime),
+            "may not specify a duration less than 10 minutes",
+        )
+        raise invalid_object(
+            "authentication.k8s.io", "TokenRequest", metadata["name"], [cause]
+        )
     ends_at = now + timedelta(seconds=lifetime)
     token = tokens.issue(
         metadata["namespace"], metadata["name"], metadata["uid"], ends_at

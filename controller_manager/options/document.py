@@ -6,6 +6,7 @@ that it embeds), with further sections for what upstream keeps in flags only.
 """
 
 import difflib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -143,7 +144,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        document = read_document(path, f"--config {path}")
+        document = read_document(path, f"--config {path}", unique_keys=True)
     except UnreadableFile as error:
         raise FileError(str(error)) from error
     if not isinstance(document, dict):
@@ -162,19 +163,35 @@ def _collect(
 ) -> None:
     for key, value in tree.items():
         path = f"{prefix}{key}"
-        if path in types:
+        if "." in str(key):
+            problems.append(f"{where}: {path}: unknown field, nest it instead")
+        elif path in types:
             try:
                 values[path] = check_file_value(types[path], value)
             except ValueError as error:
                 problems.append(f"{where}: {path}: {error}")
         elif path in _CARRIED:
-            values[path] = value
+            wanted = type(_CARRIED[path])
+            if isinstance(value, wanted) and _is_plain(value):
+                values[path] = value
+            else:
+                kind = "mapping" if wanted is dict else "list"
+                problems.append(f"{where}: {path}: must be a {kind}, not {value!r}")
         elif not any(known.startswith(f"{path}.") for known in types):
             problems.append(f"{where}: {path}: unknown field{_hint(path, types)}")
         elif isinstance(value, dict):
             _collect(value, f"{path}.", types, values, problems, where)
         elif value is not None:
             problems.append(f"{where}: {path}: must be a mapping, not {value!r}")
+
+
+def _is_plain(value: Any) -> bool:  # noqa: ANN401 - any YAML
+    """Tell whether a value can be written as JSON."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _hint(path: str, types: Mapping[str, FlagType]) -> str:

@@ -31,7 +31,11 @@ from controller_manager.options.document import (
 )
 from controller_manager.options.flags import FLAGS, FLAGS_BY_NAME
 from controller_manager.options.rules import RULES
-from controller_manager.options.values import parse_duration, parse_flag
+from controller_manager.options.values import (
+    parse_duration,
+    parse_flag,
+    parse_number,
+)
 
 _GATES: Final = {
     "WatchListClient": "watch_list_client",
@@ -128,6 +132,7 @@ def parse(
         f"{options.origin('controllers')}: {each}" for each in warnings
     ]
     _warn_of_what_has_no_effect(options, controllers)
+    _check_signers(options)
     for name, rule in RULES:
         if complaint := rule(options[name]):
             options.problem(name, complaint)
@@ -164,6 +169,30 @@ def _warn_of_what_has_no_effect(options: Options, controllers: Collection[str]) 
             options.warnings.append(f"{where}: has no effect, {flag.inert}")
 
 
+def _check_signers(options: Options) -> None:
+    """Check what concerns the signing controller's pairs of files."""
+    specific = []
+    for signer in (
+        "kubelet-serving",
+        "kubelet-client",
+        "kube-apiserver-client",
+        "legacy-unknown",
+    ):
+        files = [f"cluster-signing-{signer}-{part}-file" for part in ("cert", "key")]
+        given = [name for name in files if options[name]]
+        specific += given
+        if len(given) == 1:
+            (absent,) = set(files) - set(given)
+            options.problem(given[0], f"must be given together with --{absent}")
+    general = [
+        name
+        for name in ("cluster-signing-cert-file", "cluster-signing-key-file")
+        if options[name]
+    ]
+    if general and specific:
+        options.problem(general[0], f"cannot be given together with --{specific[0]}")
+
+
 def _shown(options: Options) -> dict[str, str]:
     """Return every flag's value as text, for /flagz."""
     return {flag.name: _text(options.values.get(flag.path, "")) for flag in FLAGS} | {
@@ -198,7 +227,7 @@ def _client(options: Options, controllers: Collection[str]) -> ClientConfig:
 def _limits(
     options: Options, limit: RateLimit, controllers: Collection[str]
 ) -> dict[str, RateLimit]:
-    rates = _numbers(options, "controller-kube-api-qps", float)
+    rates = _numbers(options, "controller-kube-api-qps", parse_number)
     bursts = _numbers(options, "controller-kube-api-burst", int)
     for flag, given in (
         ("controller-kube-api-qps", rates),
@@ -323,6 +352,7 @@ def _serving(options: Options) -> ServingConfig:
     if not 0 <= port <= 65535:  # noqa: PLR2004 - the range of ports
         options.problem("secure-port", f"must be from 0 to 65535, it is {port}")
     certificate, key = options["tls-cert-file"], options["tls-private-key-file"]
+    ciphers = _ciphers(options)
     if bool(certificate) != bool(key):
         absent = "tls-private-key-file" if certificate else "tls-cert-file"
         present = "tls-cert-file" if certificate else "tls-private-key-file"
@@ -333,8 +363,10 @@ def _serving(options: Options) -> ServingConfig:
         certificate=CertificateFiles(certificate, key) if certificate else None,
         cert_dir=options["cert-dir"],
         sni=tuple(_named_certificates(options)),
-        min_tls_13=_is_tls_13(options),
-        ciphers=_ciphers(options),
+        # Suites of TLS 1.3 alone leave nothing to offer below it.
+        min_tls_13=_is_tls_13(options)
+        or (not ciphers and bool(options["tls-cipher-suites"])),
+        ciphers=ciphers,
         curve=_curve(options),
         permit_address_sharing=options["permit-address-sharing"],
         permit_port_sharing=options["permit-port-sharing"],
@@ -386,6 +418,10 @@ def _ciphers(options: Options) -> tuple[str, ...]:
         elif name not in tls.TLS_13_SUITES:
             hint = suggest(name, tls.CIPHER_SUITES, "")
             options.problem("tls-cipher-suites", f"no cipher suite {name}{hint}")
+            return ()
+    chosen = options.words("tls-cipher-suites")
+    if chosen and not names and not set(chosen) & tls.TLS_13_SUITES:
+        options.problem("tls-cipher-suites", "none of them is secure enough to offer")
     return tuple(names)
 
 

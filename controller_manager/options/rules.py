@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from controller_manager.options.values import parse_duration
+from controller_manager.version import KUBERNETES_VERSION
 
 Rule = Callable[[Any], str]
 """Returns what is wrong with a value, empty for nothing."""
@@ -45,6 +46,29 @@ def _metric_names(value: list[str]) -> str:
     return f"{bad[0]!r} is not the full name of a metric" if bad else ""
 
 
+def _previous_minor(value: str) -> str:
+    if value in ("", _PREVIOUS):
+        return ""
+    return f"must be {_PREVIOUS}, the previous minor version, it is {value!r}"
+
+
+def _emulated(value: list[str]) -> str:
+    for entry in value:
+        text = entry.rpartition("=")[2]
+        if text not in _EMULATED:
+            return f"{entry!r} is not a version from {_EMULATED[0]} to {_EMULATED[-1]}"
+    return ""
+
+
+def _metric_labels(value: dict[str, str]) -> str:
+    bad = [key for key in value if not all(key.partition(",")[::2])]
+    return f"{bad[0]!r} must be written as metric,label=value" if bad else ""
+
+
+_MINOR: Final = int(KUBERNETES_VERSION.split(".")[1])
+_PREVIOUS: Final = f"1.{_MINOR - 1}"
+_EMULATED: Final = tuple(f"1.{minor}" for minor in range(_MINOR - 3, _MINOR + 1))
+
 _POSITIVE: Final = (
     "concurrent-cron-job-syncs",
     "concurrent-deployment-syncs",
@@ -69,4 +93,8 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("attach-detach-reconcile-sync-period", _at_least_a_second),
     ("service-cluster-ip-range", _at_most_two),
     ("disabled-metrics", _metric_names),
+    ("show-hidden-metrics-for-version", _previous_minor),
+    ("emulated-version", _emulated),
+    ("min-compatibility-version", _emulated),
+    ("allow-metric-labels", _metric_labels),
 )

@@ -35,7 +35,11 @@ def parse_duration(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != rest:
         msg = f"not a duration: {text!r}; write it as 10s, 1m30s or 12h"
         raise ValueError(msg)
-    return sign * sum(float(number) * _UNITS[unit] for number, unit in parts)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not seconds * 1e9 < 2**63:
+        msg = f"not a duration: {text[:40]!r} is longer than 292 years"
+        raise ValueError(msg)
+    return sign * seconds
 
 
 def format_duration(seconds: float) -> str:
@@ -137,7 +141,7 @@ def _parse_one(flag_type: FlagType, text: str) -> Any:  # noqa: ANN401 - by type
         case "int" | "int32" | "Level":
             return _integer(text, _BITS.get(flag_type, 64))
         case "float" | "float32":
-            return _number(text)
+            return parse_number(text)
         case "duration":
             return format_duration(parse_duration(text))
         case "ip":
@@ -163,7 +167,8 @@ def _in_range(number: int, bits: int) -> int:
     return number
 
 
-def _number(text: str) -> float:
+def parse_number(text: str) -> float:
+    """Return a finite number; raises ValueError for anything else."""
     try:
         number = float(text)
     except ValueError:
@@ -171,11 +176,7 @@ def _number(text: str) -> float:
     if not math.isfinite(number):
         msg = f"not a number: {text!r}"
         raise ValueError(msg)
-    return _shortened(number)
-
-
-def _shortened(number: float) -> float:
-    """Return 20 for 20.0, as Go prints it."""
+    # 20 for 20.0, as Go prints it.
     return int(number) if number == int(number) else number
 
 
@@ -203,7 +204,7 @@ def check_file_value(flag_type: FlagType, value: Any) -> Any:  # noqa: ANN401 - 
         case "float" | "float32":
             if isinstance(value, bool) or not isinstance(value, int | float):
                 return _of(float, None if value is None else str(value), "a number")
-            return _number(str(value))
+            return parse_number(str(value))
         case "strings" | "namedCertKey":
             return [_of(str, each, "a list of strings") for each in _listed(value)]
         case "int32Slice":

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from controller_manager.api.authentication import TokenReview, TokenReviewSpec
@@ -35,7 +35,11 @@ from controller_manager.options.config import (
     RequestHeaderConfig,
 )
 from controller_manager.serving.cache import ExpiringCache
-from controller_manager.serving.certificates import ServingError, read_authorities
+from controller_manager.serving.certificates import (
+    ServingError,
+    check_authorities,
+    read_authorities,
+)
 from controller_manager.serving.users import ANONYMOUS, AUTHENTICATED, User
 
 _NAMESPACE: Final = "kube-system"
@@ -86,11 +90,20 @@ class Authorities:
         return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
 
     def learn(self, data: Mapping[str, str]) -> None:
-        """Take what the cluster's config map says, where no flag says it."""
-        self.found_client_ca = data.get("client-ca-file", "").encode()
+        """Take what the cluster's config map says, where no flag says it.
+
+        Raises ServingError, and keeps what was known, if it holds no
+        certificates where it should.
+        """
+        found = {
+            key: check_authorities(data[key].encode(), f"config map: {key}")
+            for key in ("client-ca-file", "requestheader-client-ca-file")
+            if data.get(key)
+        }
+        self.found_client_ca = found.get("client-ca-file", b"")
         if self.config.request_header.client_ca_file:
             return
-        self.found_proxy_ca = data.get("requestheader-client-ca-file", "").encode()
+        self.found_proxy_ca = found.get("requestheader-client-ca-file", b"")
         self.request_header = RequestHeaderConfig(
             allowed_names=_listed(data, "requestheader-allowed-names"),
             username_headers=_listed(data, "requestheader-username-headers"),
@@ -99,17 +112,23 @@ class Authorities:
             extra_prefixes=_listed(data, "requestheader-extra-headers-prefix"),
         )
 
-    def signed_by_proxy_ca(self, certificate: x509.Certificate) -> bool:
-        """Tell whether a certificate is a front proxy's."""
-        if not self.proxy_ca:
-            return False
-        for authority in x509.load_pem_x509_certificates(self.proxy_ca):
-            try:
-                certificate.verify_directly_issued_by(authority)
-            except (ValueError, TypeError, InvalidSignature):
-                continue
-            return True
+    def vouch_for_users(self, chain: Sequence[bytes]) -> bool:
+        """Tell whether a verified chain (DER) ends in a users' authority."""
+        return _is_in(chain, self.client_ca)
+
+    def vouch_for_proxies(self, chain: Sequence[bytes]) -> bool:
+        """Tell whether a verified chain (DER) ends in a proxies' authority."""
+        return _is_in(chain, self.proxy_ca)
+
+
+def _is_in(chain: Sequence[bytes], authorities: bytes) -> bool:
+    if not authorities:
         return False
+    trusted = {
+        each.public_bytes(Encoding.DER)
+        for each in x509.load_pem_x509_certificates(authorities)
+    }
+    return not trusted.isdisjoint(chain)
 
 
 def _listed(data: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -177,15 +196,23 @@ class Authenticator:
 
         Raises ServingError if that is forbidden and failure is not tolerated.
         """
+        was_read = False
         while self._looks_up and self._client is not None:
             delay = _LOOKUP_INTERVAL
             try:
                 found = await self._client.get(CONFIG_MAPS, _NAMESPACE, _CONFIG_MAP)
+                was_read = True
                 self.authorities.learn(found.data or {})
             except NotFound:
+                was_read = True
                 self._logger.v(2).info("The cluster has no settings of authentication")
             except Forbidden as error:
-                self._forbidden(error)
+                # Once it was allowed, a refusal is the cluster's trouble.
+                self._forbidden(error, fatal=not was_read)
+            except ServingError as error:
+                self._logger.error(
+                    "Settings of authentication not usable", err=str(error)
+                )
             except (APIError, TransportError, ProtocolError) as error:
                 self._logger.warning(
                     "Settings of authentication not read, trying again", err=str(error)
@@ -193,13 +220,13 @@ class Authenticator:
                 delay = _LOOKUP_RETRY
             await asyncio.sleep(delay)
 
-    def _forbidden(self, error: Forbidden) -> None:
+    def _forbidden(self, error: Forbidden, *, fatal: bool) -> None:
         mend = (
             "kubectl create rolebinding -n kube-system NAME "
             "--role=extension-apiserver-authentication-reader --user=USER, or give "
             "--authentication-tolerate-lookup-failure"
         )
-        if not self._config.tolerate_lookup_failure:
+        if fatal and not self._config.tolerate_lookup_failure:
             msg = f"--authentication-kubeconfig: {error}; mend it with: {mend}"
             raise ServingError(msg) from error
         self._logger.warning(
@@ -209,30 +236,45 @@ class Authenticator:
         )
 
     async def authenticate(
-        self, headers: Mapping[str, str], certificate: bytes | None
+        self, headers: Mapping[str, str], chain: Sequence[bytes]
     ) -> User:
-        """Return who asks, by headers and the (verified, DER) certificate.
+        """Return who asks, by headers and the verified certificates (DER).
 
-        Names of `headers` are lower case. Raises Refused.
+        Names of `headers` are lower case. `chain` begins with the client's own
+        certificate and ends with the authority's; it is empty for none.
+        Raises Refused.
         """
-        presented = x509.load_der_x509_certificate(certificate) if certificate else None
-        user = None
-        if presented is not None:
-            user = self._proxied(headers, presented) or _named_by(presented)
+        user = self._by_certificate(headers, chain) if chain else None
         if user is None:
             user = await self._by_token(headers.get("authorization", ""))
+        if user is None and chain:
+            msg = "the client certificate is not one of a user"
+            raise Refused(msg)
         if user is None:
             return ANONYMOUS
         if AUTHENTICATED in user.groups:
             return user
         return replace(user, groups=(*user.groups, AUTHENTICATED))
 
+    def _by_certificate(
+        self, headers: Mapping[str, str], chain: Sequence[bytes]
+    ) -> User | None:
+        """Return the user that a proxy names, or that a certificate is."""
+        certificate = x509.load_der_x509_certificate(chain[0])
+        if self.authorities.vouch_for_proxies(chain):
+            user = self._proxied(headers, certificate)
+            if user is not None:
+                return user
+        if self.authorities.vouch_for_users(chain):
+            return _named_by(certificate)
+        return None
+
     def _proxied(
         self, headers: Mapping[str, str], certificate: x509.Certificate
     ) -> User | None:
         wanted = self.authorities.request_header
         name = _first(headers, wanted.username_headers)
-        if not name or not self.authorities.signed_by_proxy_ca(certificate):
+        if not name:
             return None
         common = _attribute(certificate, NameOID.COMMON_NAME)
         if wanted.allowed_names and not set(common) & set(wanted.allowed_names):
@@ -257,6 +299,9 @@ class Authenticator:
         token = token.strip()
         if scheme.lower() != "bearer" or not token or self._client is None:
             return None
+        if not token.isascii():
+            msg = "invalid bearer token"
+            raise Refused(msg)
         key = hashlib.sha256(token.encode()).hexdigest()
         user = self._tokens.get(key)
         if user is None:

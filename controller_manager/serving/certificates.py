@@ -11,16 +11,19 @@ import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from controller_manager.client.credentials import load_certificate, tls_reason
+from controller_manager.client.credentials import (
+    load_certificate,
+    pem_only,
+    tls_reason,
+)
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
 
@@ -43,19 +46,25 @@ class Pair:
     ends_at: datetime | None = None
 
     def ssl_context(self) -> ssl.SSLContext:
-        """Return settings to serve with; raises ssl.SSLError."""
+        """Return settings to serve with; raises OSError or ValueError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         load_certificate(context, self.certificate, self.key)
         return context
 
 
-def self_signed(common_name: str, hosts: Sequence[str]) -> Pair:
+def self_signed(
+    common_name: str, hosts: Sequence[str], *, rsa_key: bool = False
+) -> Pair:
     """Return a certificate for names and addresses, its own authority.
 
     It is valid for a year.
     """
-    key = ec.generate_private_key(ec.SECP256R1())
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+    if rsa_key:
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    else:
+        key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now = datetime.now(UTC)
     certificate = (
@@ -96,16 +105,25 @@ def read_authorities(path: Path, flag: str) -> bytes:
 
     Raises ServingError that names `flag` if it has none.
     """
-    pem = _content(path, flag)
+    return check_authorities(_content(path, flag), f"{flag} {path}")
+
+
+def check_authorities(data: bytes, where: str) -> bytes:
+    """Return the PEM certificates in `data`, without what stands around them.
+
+    Raises ServingError, which begins with `where`, if there are none, or only
+    some that have ended.
+    """
     try:
+        pem = pem_only(data).encode()
         found = x509.load_pem_x509_certificates(pem)
     except ValueError as error:
-        msg = f"{flag} {path}: holds no PEM certificate: {error}"
+        msg = f"{where}: holds no PEM certificate: {error}"
         raise ServingError(msg) from error
     ended = [each for each in found if each.not_valid_after_utc < datetime.now(UTC)]
     if len(ended) == len(found):
         msg = (
-            f"{flag} {path}: its certificate has expired on "
+            f"{where}: its certificate has expired on "
             f"{ended[0].not_valid_after_utc:%Y-%m-%d}"
         )
         raise ServingError(msg)
@@ -115,8 +133,8 @@ def read_authorities(path: Path, flag: str) -> bytes:
 def _content(path: Path, flag: str) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
-        msg = f"{flag} {path}: {error.strerror}"
+    except (OSError, ValueError) as error:
+        msg = f"{flag} {path}: {getattr(error, 'strerror', None) or error}"
         raise ServingError(msg) from error
 
 
@@ -132,7 +150,9 @@ class _Source:
 
     def matches(self, server_name: str) -> bool:
         name = server_name.lower()
-        return any(fnmatchcase(name, pattern.lower()) for pattern in self.names)
+        parent = name.partition(".")[2]
+        # A star stands for one label.
+        return any(pattern.lower() in (name, f"*.{parent}") for pattern in self.names)
 
 
 @dataclass(slots=True)
@@ -183,21 +203,38 @@ class Certificates:
         hosts = ["localhost", "127.0.0.1", "::1", socket.gethostname(), *own]
         return list(dict.fromkeys(hosts))
 
+    def _self_signed(self) -> Pair:
+        # With cipher suites for RSA keys only, another key could not be used.
+        chosen = self.config.ciphers
+        rsa_only = bool(chosen) and not any("ECDSA" in each for each in chosen)
+        return self_signed(PAIR_NAME, self._hosts(), rsa_key=rsa_only)
+
     def _in_memory(self) -> Pair:
         pair = self._memory
         ends_at = pair.ends_at if pair else None
         if pair is None or (
             ends_at is not None and datetime.now(UTC) > ends_at - _RENEW_BEFORE
         ):
-            pair = self._memory = self_signed(PAIR_NAME, self._hosts())
+            pair = self._memory = self._self_signed()
             self.logger.info("Generated self-signed cert in-memory")
         return pair
 
     def _fill(self, directory: Path, files: CertificateFiles) -> None:
         certificate, key = Path(files.certificate), Path(files.key)
-        if certificate.exists() and key.exists():
+        try:
+            there = [each for each in (certificate, key) if each.exists()]
+        except OSError as error:
+            msg = f"--cert-dir {directory}: {error.strerror}"
+            raise ServingError(msg) from error
+        if len(there) == 1:
+            msg = (
+                f"--cert-dir {directory}: has {there[0].name} only; remove it, or put "
+                "the other of the pair there"
+            )
+            raise ServingError(msg)
+        if there:
             return
-        pair = self_signed(PAIR_NAME, self._hosts())
+        pair = self._self_signed()
         try:
             directory.mkdir(parents=True, exist_ok=True)
             certificate.write_bytes(pair.certificate)
@@ -256,7 +293,11 @@ class Certificates:
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
         if authorities:
-            context.load_verify_locations(cadata=authorities.decode("ascii"))
+            try:
+                context.load_verify_locations(cadata=pem_only(authorities))
+            except (OSError, ValueError) as error:
+                msg = f"client authorities cannot be used: {tls_reason(error)}"
+                raise ServingError(msg) from error
         return context
 
 

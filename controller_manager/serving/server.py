@@ -2,6 +2,7 @@
 
 import errno
 import json
+import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.clock import Clock
 from controller_manager.observability.exposition import expose
+from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import configz
 from controller_manager.serving import debug, zpages
@@ -60,15 +62,7 @@ async def listen(
     """
     await runner.setup()
     try:
-        site = web.TCPSite(
-            runner,
-            host,
-            port,
-            ssl_context=tls,
-            reuse_address=share_address,
-            reuse_port=share_port,
-        )
-        await site.start()
+        await _site(runner, host, port, tls, share_address, share_port).start()
     except OSError as error:
         await runner.cleanup()
         why = error.strerror or str(error)
@@ -77,6 +71,46 @@ async def listen(
         msg = f"cannot serve on {host}:{port}: {why}; {mend}"
         raise ServingError(msg) from error
     return int(runner.addresses[0][1])
+
+
+def _site(
+    runner: web.AppRunner,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None,
+    share_address: bool | None,  # noqa: FBT001 - as aiohttp has them
+    share_port: bool | None,  # noqa: FBT001
+) -> web.BaseSite:
+    if host == "::" and socket.has_dualstack_ipv6():
+        # All interfaces, of both families, as Go understands it; asyncio would
+        # listen for IPv6 only.
+        sock = socket.create_server(
+            (host, port),
+            family=socket.AF_INET6,
+            dualstack_ipv6=True,
+            reuse_port=bool(share_port),
+        )
+        return web.SockSite(runner, sock, ssl_context=tls)
+    return web.TCPSite(
+        runner,
+        host,
+        port,
+        ssl_context=tls,
+        reuse_address=share_address,
+        reuse_port=share_port,
+    )
+
+
+class _Unimportant:
+    """Takes what the HTTP library has to say of bad requests, for ``-v=4``."""
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+
+    def debug(self, message: str, *args: object, **_: object) -> None:
+        self._logger.v(4).info("HTTP server", what=message % args if args else message)
+
+    info = warning = error = exception = debug
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +141,10 @@ class Server:
         authenticator: Authenticator,
         authorizer: Authorizer,
         clock: Clock,
+        logger: Logger,
     ) -> None:
         """Take where to listen, what to answer with and who may ask."""
+        self._logger = logger
         self._config = config
         self._pages = pages
         self._certificates = certificates
@@ -126,7 +162,13 @@ class Server:
         app.router.add_get("/statusz", self._statusz)
         if config.generic.profiling:
             self._add_debugging(app)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=1.0,
+            handler_cancellation=True,
+            logger=_Unimportant(logger),
+        )
 
     def _add_debugging(self, app: web.Application) -> None:
         root = "/debug/pprof"
@@ -180,6 +222,9 @@ class Server:
             answer = web.Response(status=404, text="404 page not found\n")
         except web.HTTPMethodNotAllowed:
             answer = web.Response(status=405, text="Method Not Allowed\n")
+        except Exception as error:
+            self._logger.error("Request failed", path=request.path, exc_info=error)
+            answer = web.Response(status=500, text="Internal Server Error\n")
         answer.headers.update(_COMMON)
         return answer
 
@@ -192,7 +237,7 @@ class Server:
         }
         try:
             user = await self._authenticator.authenticate(
-                headers, _peer_certificate(request)
+                headers, _verified_chain(request)
             )
         except Refused:
             return _status(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
@@ -265,14 +310,22 @@ class Server:
         return web.Response(text="\0".join(sys.argv))
 
 
-def _peer_certificate(request: web.Request) -> bytes | None:
-    transport = request.transport
-    connection = transport.get_extra_info("ssl_object") if transport else None
-    # Verified by the handshake, or it would not be here.
-    certificate: bytes | None = (
-        connection.getpeercert(binary_form=True) if connection else None
-    )
-    return certificate
+def _verified_chain(request: web.Request) -> list[bytes]:
+    """Return the client's certificates (DER), from its own to the authority's.
+
+    The handshake has verified them, or they would not be here.
+    """
+    connection = request.get_extra_info("ssl_object")
+    if connection is None or connection.getpeercert(binary_form=True) is None:
+        return []
+    if hasattr(connection, "get_verified_chain"):  # from Python 3.13 on
+        chain: list[bytes] = connection.get_verified_chain()
+        return chain
+    inner = connection._sslobj  # noqa: SLF001 - the only way there before
+    return [
+        ssl.PEM_cert_to_DER_cert(each.public_bytes())
+        for each in inner.get_verified_chain()
+    ]
 
 
 def _status(request: web.Request, code: HTTPStatus, message: str) -> web.Response:

@@ -331,6 +331,36 @@ def test_all_problems_are_reported_at_once() -> None:
             "--kube-api-burst: must be at least 1 when a QPS is set",
         ),
         (
+            {"controller-kube-api-qps": ["deployment-controller=nan"]},
+            "--controller-kube-api-qps: deployment-controller=nan: not a number",
+        ),
+        (
+            {"tls-cipher-suites": ["TLS_RSA_WITH_RC4_128_SHA"]},
+            "--tls-cipher-suites: none of them is secure enough to offer",
+        ),
+        (
+            {"cluster-signing-kubelet-client-cert-file": ["x"]},
+            (
+                "--cluster-signing-kubelet-client-cert-file: must be given together "
+                "with --cluster-signing-kubelet-client-key-file"
+            ),
+        ),
+        (
+            {"show-hidden-metrics-for-version": ["1.30"]},
+            (
+                "--show-hidden-metrics-for-version: must be 1.35, the previous minor "
+                "version, it is '1.30'"
+            ),
+        ),
+        (
+            {"emulated-version": ["kube=9.9"]},
+            "--emulated-version: 'kube=9.9' is not a version from 1.33 to 1.36",
+        ),
+        (
+            {"allow-metric-labels": ["foo=bar"]},
+            "--allow-metric-labels: 'foo' must be written as metric,label=value",
+        ),
+        (
             {"min-resync-period": ["-1s"]},
             "--min-resync-period: must not be negative, it is -1s",
         ),
@@ -392,7 +422,9 @@ def test_durations_are_gos(text: str, seconds: float, canonical: str) -> None:
     assert format_duration(seconds) == canonical
 
 
-@pytest.mark.parametrize("text", ["", "10", "s", "1x", "1s2", "1 s"])
+@pytest.mark.parametrize(
+    "text", ["", "10", "s", "1x", "1s2", "1 s", "99999999h", "9" * 400 + "s"]
+)
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """A bare number has no unit."""
     with pytest.raises(ValueError, match="not a duration"):
@@ -614,6 +646,41 @@ def test_a_value_in_a_file_is_checked_as_a_flag_is(tmp_path: Path) -> None:
             "at least 1, it is 0"
         ),
     )
+
+
+def test_a_value_may_look_like_a_flag() -> None:
+    """Pflag takes what follows a flag for its value."""
+    result = run("config", "--controllers", "-deployment-controller,*", "-v", "3")
+    assert result.exit_code == 0
+    document = yaml.safe_load(result.output)
+    assert document["Generic"]["Controllers"] == ["-deployment-controller", "*"]
+    assert document["Logs"]["V"] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Generic: {}\nGeneric: {}", "line 4: not valid YAML: the key 'Generic' st"),
+        ("x: 2024-99-99", ": not valid YAML: month must be in 1..12"),
+        ("x: !!bool abc", ": not valid YAML: 'abc'"),
+        ("x: " + "[" * 5000, ": not valid YAML: "),
+        ("Generic.Controllers: [a]", "Generic.Controllers: unknown field, nest it"),
+        ("DeprecatedController: 5", "DeprecatedController: must be a mapping, not 5"),
+        ("Generic: {LeaderMigration: {a: 2024-01-01}}", "must be a mapping, not"),
+    ],
+)
+def test_a_file_that_is_odd_is_one_line(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    """No traceback, whatever is in it."""
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\n"
+        f"kind: KubeControllerManagerConfiguration\n{text}\n"
+    )
+    (line,) = refused({"config": [str(file)]})
+    assert problem in line
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize(

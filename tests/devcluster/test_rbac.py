@@ -176,6 +176,26 @@ async def test_impersonation_needs_a_right_of_its_own() -> None:
     assert json.loads(answer.body)["message"].startswith(
         'users "x" is forbidden: User "jane" cannot impersonate resource "users"'
     )
+    rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}
+    role = {"metadata": {"name": "poser"}, "rules": [rule]}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
+    binding = {
+        "metadata": {"name": "poser"},
+        "roleRef": {**reference, "name": "poser"},
+        "subjects": [{"kind": "User", "name": "jane"}],
+    }
+    for plural, obj in (("clusterroles", role), ("clusterrolebindings", binding)):
+        kind = cluster.server.catalogue.find("rbac.authorization.k8s.io", "v1", plural)
+        assert kind is not None
+        cluster.server.objects.create(kind, "", obj)
+    answer = await _ask(
+        cluster,
+        "GET",
+        path,
+        authorization="Bearer jane",
+        **{"impersonate-user": "x", "impersonate-group": "system:masters"},
+    )
+    assert 'cannot impersonate resource "groups"' in json.loads(answer.body)["message"]
     answer = await _ask(
         cluster,
         "GET",

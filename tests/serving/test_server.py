@@ -1,6 +1,8 @@
 """What the daemon serves on its port, and to whom."""
 
 import asyncio
+import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -80,6 +82,7 @@ def server_of(
         authenticator,
         Authorizer(config.authorization, client, clock=clock, logger=logger),
         clock,
+        logger,
     )
 
 
@@ -483,7 +486,105 @@ async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> Non
             )
         ]
         statuses.append((await get(f"{url}/metrics", headers=headers))[0])
-    assert statuses == [200, 403, 403, 403]
+    # The user's certificate is a user; nobody's is refused.
+    assert statuses == [200, 401, 403, 403]
+
+
+async def test_a_front_proxys_certificate_is_no_user(tmp_path: Path) -> None:
+    """Whatever it says of itself: its authority vouches for proxies only."""
+    proxies, users = Authority(tmp_path, "proxies"), Authority(tmp_path, "users")
+    config = config_of(
+        authentication=AuthenticationConfig(
+            client_ca_file=str(users.path),
+            request_header=RequestHeaderConfig(client_ca_file=str(proxies.path)),
+        ),
+        authorization=AuthorizationConfig(),
+    )
+    posing = proxies.issue("posing", "admin", "system:masters")
+    async with serving(config) as url:
+        assert (await get(f"{url}/metrics", trusting(pair=posing)))[0] == 401
+        assert (await get(f"{url}/healthz", trusting(pair=posing)))[0] == 401
+
+
+async def test_a_token_that_cannot_be_one_is_refused() -> None:
+    """Without a question to the API server, or a trace in the log."""
+    reviewed = _Reviewed()
+    config = config_of(authorization=AuthorizationConfig())
+    server = server_of(config, client=reviewed.client)
+    await server.start()
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", server.port, ssl=trusting()
+    )
+    writer.write(b"GET /metrics HTTP/1.0\r\nAuthorization: Bearer \xff\r\n\r\n")
+    assert (await reader.readline()).split()[1] == b"401"
+    writer.close()
+    await writer.wait_closed()
+    await server.close()
+    assert reviewed.asked == []
+
+
+class _Settings(Cluster):
+    """A cluster whose settings of authentication a test writes."""
+
+    def __init__(self, client_ca: str) -> None:
+        super().__init__()
+        self.forbidden = False
+        self._handle = self.server.handle
+        self.server.handle = self._answer  # type: ignore[method-assign]
+        self.client_ca = client_ca
+
+    async def _answer(self, request: Request) -> Any:
+        if not request.path.endswith("/extension-apiserver-authentication"):
+            return await self._handle(request)
+        if self.forbidden:
+            return Response(403, {}, b'{"message":"may not","code":403}')
+        data = {"client-ca-file": self.client_ca}
+        return Response(200, {}, json.dumps({"data": data}).encode())
+
+
+def follower(cluster: Cluster, *, tolerates: bool = False) -> Authenticator:
+    return Authenticator(
+        AuthenticationConfig(tolerate_lookup_failure=tolerates),
+        cluster.client,
+        clock=cluster.clock,
+        logger=silent_logger(),
+    )
+
+
+@pytest.mark.looptime
+async def test_the_clusters_authorities_are_followed(tmp_path: Path) -> None:
+    """Every minute; what is no certificate changes nothing."""
+    first, second = Authority(tmp_path, "a").pem, Authority(tmp_path, "b").pem
+    cluster = _Settings(first.decode())
+    authenticator = follower(cluster)
+    following = asyncio.create_task(authenticator.follow_cluster())
+    await asyncio.sleep(1)
+    assert authenticator.authorities.bundle().strip() == first.strip()
+    cluster.client_ca = "garbage \xe9"
+    await asyncio.sleep(60)
+    assert authenticator.authorities.bundle().strip() == first.strip()
+    cluster.client_ca = second.decode()
+    cluster.forbidden = True
+    await asyncio.sleep(60)  # no reason to end: it was allowed before
+    cluster.forbidden = False
+    await asyncio.sleep(60)
+    assert authenticator.authorities.bundle().strip() == second.strip()
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+@pytest.mark.looptime
+async def test_authorities_that_may_not_be_read_are_a_mistake() -> None:
+    """With the mend; unless failure is to be tolerated."""
+    cluster = _Settings("")
+    cluster.forbidden = True
+    with pytest.raises(ServingError, match="mend it with: kubectl create rolebinding"):
+        await follower(cluster).follow_cluster()
+    following = asyncio.create_task(follower(cluster, tolerates=True).follow_cluster())
+    await asyncio.sleep(300)
+    assert not following.done()
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
 
 
 async def test_certificates_are_followed_when_they_change(tmp_path: Path) -> None:
@@ -586,6 +687,49 @@ async def test_old_versions_and_ciphers_are_not_spoken() -> None:
         assert await get(f"{url}/healthz") == (200, "ok")
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+async def test_all_interfaces_are_those_of_both_families(address: str) -> None:
+    """``--bind-address=::``, as Go understands it."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    config = config_of(serving=ServingConfig(port=0, bind_address="::"))
+    server = server_of(config)
+    await server.start()
+    host = f"[{address}]" if ":" in address else address
+    assert await get(f"https://{host}:{server.port}/healthz") == (200, "ok")
+    await server.close()
+
+
+async def test_a_profile_ends_with_whoever_asked_for_it() -> None:
+    """The next one need not wait for it."""
+    async with serving() as url:
+        asking = asyncio.create_task(get(f"{url}/debug/pprof/profile?seconds=60"))
+        await asyncio.sleep(0.3)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await asyncio.sleep(0.3)
+        assert (await get(f"{url}/debug/pprof/profile?seconds=0"))[0] == 200
+
+
+async def test_half_a_pair_is_not_written_over(tmp_path: Path) -> None:
+    """It is somebody's."""
+    (tmp_path / "kube-controller-manager.crt").write_text("mine")
+    with pytest.raises(ServingError, match=r"has kube-controller-manager\.crt only"):
+        server_of(config_of(serving=ServingConfig(cert_dir=str(tmp_path))))
+    assert (tmp_path / "kube-controller-manager.crt").read_text() == "mine"
+
+
+async def test_a_self_signed_certificate_fits_the_chosen_ciphers() -> None:
+    """With suites for RSA only, its key is one."""
+    chosen = ServingConfig(
+        port=0, bind_address="127.0.0.1", ciphers=("ECDHE-RSA-AES128-GCM-SHA256",)
+    )
+    async with serving(config_of(serving=chosen)) as url:
+        context = trusting()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        assert await get(f"{url}/healthz", context) == (200, "ok")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -598,6 +742,13 @@ async def test_old_versions_and_ciphers_are_not_spoken() -> None:
             ),
         ),
         ("ca", "--client-ca-file {}/a.key: holds no PEM certificate: "),
+        (
+            "encrypted",
+            (
+                "--tls-cert-file {0}/a.crt with --tls-private-key-file {0}/c.key: "
+                "cannot be used: the key is encrypted; give one without a passphrase"
+            ),
+        ),
     ],
 )
 async def test_files_that_cannot_be_used_are_named(
@@ -607,10 +758,17 @@ async def test_files_that_cannot_be_used_are_named(
     authority = Authority(tmp_path, "ca")
     authority.issue("a", "a")
     authority.issue("b", "b")
+    encrypted = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    (tmp_path / "c.key").write_bytes(encrypted)
     pair = {
         "absent": CertificateFiles(f"{tmp_path}/absent.crt", f"{tmp_path}/a.key"),
         "mismatch": CertificateFiles(f"{tmp_path}/a.crt", f"{tmp_path}/b.key"),
         "ca": None,
+        "encrypted": CertificateFiles(f"{tmp_path}/a.crt", f"{tmp_path}/c.key"),
     }[change]
     clients = f"{tmp_path}/a.key" if change == "ca" else ""
     with pytest.raises(ServingError) as raised:
