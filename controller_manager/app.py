@@ -260,6 +260,10 @@ class ControllerManager:
         return checks
 
     def _refresh(self) -> None:
+        """Bring up to date what changes with time alone, before a scrape."""
+        ends_at = self._connections.credential_ends_at()
+        left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
+        self._client_metrics.plugin_ttl(left)
         for controller in self._controllers.values():
             controller.queue.report_running()
 

@@ -94,6 +94,7 @@ async def _connect(
         anonymous=connect(manager.anonymous()) if own else None,
         authentication=transports["--authentication-kubeconfig"],
         authorization=transports["--authorization-kubeconfig"],
+        credential_ends_at=manager.ends_at,
     )
 
 

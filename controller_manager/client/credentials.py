@@ -13,6 +13,7 @@ import ssl
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib import request as urllib_request
@@ -367,11 +368,9 @@ class Credentials:
     def _is_https(self) -> bool:
         return urlsplit(self.server).scheme == "https"
 
-    @property
-    def authority(self) -> bytes | None:
-        """The PEM of the CA that the server's certificate is checked against."""
-        source = self._material.authority
-        return source.read_bytes() if isinstance(source, Path) else source
+    def ends_at(self) -> datetime | None:
+        """Return when a plugin's credential ends, `None` if there is no such end."""
+        return self._plugin.expires_at if self._plugin is not None else None
 
     def anonymous(self) -> "Credentials":
         """Return the way to the same server without any identity.

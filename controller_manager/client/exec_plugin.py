@@ -92,6 +92,11 @@ class ExecPlugin:
         self._not_before = float("-inf")
         self._last_error: ConfigError | None = None
 
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the credential in use ends, `None` if that is not known."""
+        return self._credential.expires_at if self._credential is not None else None
+
     async def credential(self) -> ExecCredential:
         """Return a valid credential; raises ConfigError if there is none."""
         current = self._credential

@@ -6,7 +6,9 @@ own; without it, all are the manager. Every controller has its own rate limit.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from controller_manager.client.client import Client, RequestMetrics
 from controller_manager.client.leader_election import FencedTransport, LeaderElector
@@ -29,13 +31,15 @@ class Connections:
     `manager` is the manager's own identity. `anonymous` leads to the same
     server without one, for service accounts; without it no controller has an
     identity of its own. `authentication` and `authorization` are whom to ask
-    about those who scrape.
+    about those who scrape. `credential_ends_at` returns when a plugin's
+    credential ends, `None` if there is no such end.
     """
 
     manager: Transport
     anonymous: Transport | None = None
     authentication: Transport | None = None
     authorization: Transport | None = None
+    credential_ends_at: Callable[[], datetime | None] = lambda: None
 
 
 class Identities:

@@ -195,11 +195,12 @@ class ClientCollectors:
             buckets=_ROTATION_AGE,
             registry=registry,
         )
-        Gauge(
+        self._plugin_ttl = Gauge(
             "rest_client_exec_plugin_ttl_seconds",
-            "Seconds until the earliest client certificate of an exec plugin expires",
+            "Seconds until the credential of the exec plugin ends",
             registry=registry,
-        ).set(math.inf)
+        )
+        self.plugin_ttl(None)
         Gauge(
             "rest_client_transport_cache_entries",
             "Number of transports in use",
@@ -228,6 +229,10 @@ class ClientCollectors:
         self._duration.labels(self._host, method).observe(seconds)
         self._request_size.labels(self._host, method).observe(sent)
         self._response_size.labels(self._host, method).observe(received)
+
+    def plugin_ttl(self, seconds: float | None) -> None:
+        """Set how long an exec plugin's credential lasts, `None` for ever."""
+        self._plugin_ttl.set(math.inf if seconds is None else seconds)
 
     def observe_rate_limit(self, method: str, seconds: float) -> None:
         """Observe the wait for the client's own rate limiter."""

@@ -5,6 +5,7 @@ import io
 import json
 import random
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,44 @@ async def test_two_managers_may_live_in_one_process(cluster: Cluster) -> None:
         await settle()
     assert len(await User(cluster).pods()) == 3
     assert await User(other).pods() == []
+
+
+async def test_one_controller_may_have_a_limit_of_its_own(cluster: Cluster) -> None:
+    """The others keep theirs."""
+    config = make_config()
+    limits = {"replicaset-controller": RateLimit(qps=1, burst=1)}
+    limited = replace(config, client=replace(config.client, controllers=limits))
+    user = User(cluster)
+    async with cluster.manager(limited):
+        for name in ("a", "b", "c"):
+            await user.create(DEPLOYMENTS, deployment_json(name, replicas=1))
+        await asyncio.sleep(0.5)
+        # Three at once by the one controller, one by the other.
+        listed = await cluster.client.list_page(REPLICASETS)
+        assert len(listed.items) == 3
+        assert len(await user.pods()) == 1
+        await asyncio.sleep(10)
+        assert len(await user.pods()) == 3
+
+
+async def test_a_plugins_credential_is_seen_to_end(cluster: Cluster) -> None:
+    """In seconds from now; without an end, never."""
+    ends_at = cluster.clock.now() + timedelta(seconds=90)
+    connections = Connections(cluster.transport, credential_ends_at=lambda: ends_at)
+    registry = CollectorRegistry()
+    manager = ControllerManager(
+        make_config(),
+        connections,
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        registry=registry,
+    )
+    name = "rest_client_exec_plugin_ttl_seconds"
+    assert registry.get_sample_value(name) == float("inf")
+    await asyncio.sleep(30)
+    manager._refresh()
+    assert registry.get_sample_value(name) == 60
 
 
 async def test_settings_of_the_config_reach_the_client(cluster: Cluster) -> None:
