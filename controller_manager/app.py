@@ -26,16 +26,7 @@ from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.lag import watch_loop
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import (
-    ClientCollectors,
-    ElectionCollectors,
-    InformerCollectors,
-    LoopCollectors,
-    QueueCollectors,
-    ReplicaSetCollectors,
-    RolloutCollectors,
-    SyncCollectors,
-)
+from controller_manager.observability.metrics import Collectors, ElectionCollectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.registry import Descriptor, select
@@ -88,20 +79,15 @@ class ControllerManager:
         self._started_at = clock.now()
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry or CollectorRegistry()
-        self._queue_metrics = QueueCollectors(self._registry)
-        self._sync_metrics = SyncCollectors(self._registry)
-        self._replica_set_metrics = ReplicaSetCollectors(self._registry)
-        self._rollout_metrics = RolloutCollectors(self._registry)
-        self._loop_metrics = LoopCollectors(self._registry)
-        self._client_metrics = ClientCollectors(
-            self._registry, connections.manager.host
+        self._collectors = Collectors(
+            self._registry, connections.manager.host, COMPONENT
         )
         register_process(self._registry)
         self._identities = Identities(
             connections,
             config.client,
             clock=clock,
-            metrics=self._client_metrics,
+            metrics=self._collectors.client,
             logger=logger,
         )
         self._factory = InformerFactory(
@@ -110,7 +96,7 @@ class ControllerManager:
             stream_lists=config.features.watch_list_client,
             rng=rng,
             logger=logger.bind(component="informers"),
-            metrics=InformerCollectors(self._registry, COMPONENT),
+            metrics=self._collectors.informers,
         )
         self._broadcasters: list[EventBroadcaster] = []
         self.elector = self._make_elector()
@@ -165,7 +151,9 @@ class ControllerManager:
             self._logger.warning(warning)
         async with asyncio.TaskGroup() as group:
             background = [
-                group.create_task(watch_loop(self._loop_metrics), name="event-loop-lag")
+                group.create_task(
+                    watch_loop(self._collectors.loop), name="event-loop-lag"
+                )
             ]
             try:
                 background += await self._serve(group)
@@ -229,7 +217,7 @@ class ControllerManager:
     def _reviewer(self, transport: Any) -> Client | None:  # noqa: ANN401
         if transport is None:
             return None
-        return Client(transport, self._clock, metrics=self._client_metrics)
+        return Client(transport, self._clock, metrics=self._collectors.client)
 
     def _health_checks(self) -> Mapping[str, HealthCheck]:
         checks: dict[str, HealthCheck] = {}
@@ -263,7 +251,7 @@ class ControllerManager:
         """Bring up to date what changes with time alone, before a scrape."""
         ends_at = self._connections.credential_ends_at()
         left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
-        self._client_metrics.plugin_ttl(left)
+        self._collectors.client.plugin_ttl(left)
         for controller in self._controllers.values():
             controller.queue.report_running()
 
@@ -370,10 +358,10 @@ class ControllerManager:
             clock=self._clock,
             rng=self._rng,
             logger=self._logger.bind(component=descriptor.name),
-            queue_metrics=self._queue_metrics,
-            sync_metrics=self._sync_metrics,
-            replica_set_metrics=self._replica_set_metrics,
-            rollout_metrics=self._rollout_metrics,
+            queue_metrics=self._collectors.queues,
+            sync_metrics=self._collectors.syncs,
+            replica_set_metrics=self._collectors.replica_sets,
+            rollout_metrics=self._collectors.rollouts,
         )
 
     # Running.

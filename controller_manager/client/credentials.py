@@ -1,25 +1,22 @@
 """Where the API server is, and as whom to talk to it.
 
 What can change while the daemon runs is followed: token files, certificate
-files, exec plugins. kubernetes_asyncio is imported for legacy auth-providers
-only: its package costs 38 MB and most of a second.
+files, exec plugins.
 """
 
 import base64
 import ipaddress
 import os
-import re
 import ssl
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 from urllib import request as urllib_request
 from urllib.parse import quote, urlsplit
 
-from controller_manager.client.exec_plugin import ExecCredential, ExecPlugin
+from controller_manager.client.exec_plugin import ExecPlugin
 from controller_manager.client.kubeconfig import (
     ConfigError,
     Context,
@@ -27,289 +24,21 @@ from controller_manager.client.kubeconfig import (
     material,
     read_kubeconfig,
 )
+from controller_manager.client.tls import TLSMaterial, TLSSettings
+from controller_manager.client.tokens import (
+    AuthProvider,
+    Fixed,
+    PluginToken,
+    TokenFile,
+    TokenSource,
+    sendable,
+)
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger, silent_logger
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_TOKEN_LIFETIME: Final = 60.0
-"""Seconds after which a token file is read again, as client-go does."""
-
-_TLS_CHECK: Final = 10.0
-"""Seconds after which certificate files are looked at again."""
 
 Headers = Sequence[tuple[str, str]]
-Material = bytes | Path
-
-
-class TokenSource(Protocol):
-    """Where the value of the Authorization header comes from."""
-
-    async def authorization(self) -> str:
-        """Return the header's value, empty for none; raises ConfigError."""
-
-    async def refresh(self, presented: str) -> bool:
-        """React to a 401 for what was presented; tell if there is another value.
-
-        Several requests may be refused for one value: only the first has to do
-        something about it. Raises ConfigError.
-        """
-
-    async def close(self) -> None:
-        """Stop what goes on in the background."""
-
-
-class Fixed:
-    """A value that never changes: a token, a password, or none."""
-
-    def __init__(self, value: str = "") -> None:
-        """Take the header's value."""
-        self._value = value
-
-    async def authorization(self) -> str:
-        """Return the value."""
-        return self._value
-
-    async def refresh(self, presented: str) -> bool:
-        """There is nothing else to present."""
-        return presented != self._value
-
-    async def close(self) -> None:
-        """Nothing goes on."""
-
-
-class TokenFile:
-    """A token in a file, which the kubelet renews; read every minute."""
-
-    def __init__(self, path: Path, clock: Clock) -> None:
-        """Take the path; it is first read when it is first needed."""
-        self._path = path
-        self._clock = clock
-        self._token = ""
-        self._read_at = float("-inf")
-
-    async def authorization(self) -> str:
-        """Return the token; a file that is not usable leaves the last in use."""
-        if self._clock.monotonic() - self._read_at >= _TOKEN_LIFETIME:
-            self._read()
-        return f"Bearer {self._token}"
-
-    async def refresh(self, presented: str) -> bool:
-        """Read the file again at once."""
-        if presented == f"Bearer {self._token}":
-            self._read()
-        return presented != f"Bearer {self._token}"
-
-    async def close(self) -> None:
-        """Nothing goes on."""
-
-    def _read(self) -> None:
-        try:
-            self._token = self._content()
-        except ConfigError:
-            if not self._token:
-                raise
-            return  # a token that was good a minute ago is better than none
-        self._read_at = self._clock.monotonic()
-
-    def _content(self) -> str:
-        where = f"token file {self._path}"
-        try:
-            token = self._path.read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or "not UTF-8 text"
-            msg = f"{where}: {why}"
-            raise ConfigError(msg) from error
-        if not token:
-            # It is just being written, most likely.
-            msg = f"{where}: the file is empty"
-            raise ConfigError(msg)
-        return _sendable(token, where)
-
-
-class PluginToken:
-    """The token of an exec plugin."""
-
-    def __init__(self, plugin: ExecPlugin) -> None:
-        """Take the plugin."""
-        self._plugin = plugin
-
-    async def authorization(self) -> str:
-        """Return the token, if the plugin gives one, not only a certificate."""
-        token = (await self._plugin.credential()).token
-        return f"Bearer {_sendable(token, 'exec')}" if token else ""
-
-    async def refresh(self, presented: str) -> bool:
-        """Run the plugin again."""
-        return await self._plugin.refresh(presented.removeprefix("Bearer "))
-
-    async def close(self) -> None:
-        """Give up a run that is under way."""
-        await self._plugin.close()
-
-
-class AuthProvider:
-    """The legacy auth-provider (gcp, oidc), left to kubernetes_asyncio."""
-
-    def __init__(self, context: Context) -> None:
-        """Take the context whose user has an auth-provider."""
-        self._context = context
-        self._loader: Any = None
-
-    async def authorization(self) -> str:
-        """Return the header's value; kubernetes_asyncio renews it by expiry."""
-        from kubernetes_asyncio.config.kube_config import (  # noqa: PLC0415 - 38 MB
-            KubeConfigLoader,
-        )
-
-        if self._loader is None:
-            self._loader = KubeConfigLoader(
-                config_dict=dict(self._context.config),
-                active_context=self._context.name,
-                config_base_path=str(self._context.base),
-            )
-        try:
-            await self._loader._load_authentication()  # noqa: SLF001 - its only entry
-        except Exception as error:
-            msg = f"{self._context.where}: the auth-provider failed: {error}"
-            raise ConfigError(msg) from error
-        token = getattr(self._loader, "token", None)
-        if not token:
-            msg = f"{self._context.where}: the auth-provider returned no token"
-            raise ConfigError(msg)
-        return str(token)
-
-    async def refresh(self, presented: str) -> bool:
-        """Ask the provider anew."""
-        self._loader = None
-        return presented != await self.authorization()
-
-    async def close(self) -> None:
-        """Nothing goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class TLSMaterial:
-    """PEM data, or the files that hold it, to connect with."""
-
-    where: str = "kubeconfig"
-    authority: Material | None = None
-    certificate: Material | None = None
-    key: Material | None = None
-    verify: bool = True
-
-
-@dataclass(slots=True)
-class _TLS:
-    """Makes the TLS settings, anew when a file changed."""
-
-    material: TLSMaterial
-    clock: Clock
-    logger: Logger
-    context: ssl.SSLContext | None = None
-    contents: tuple[bytes | None, ...] = ()
-    checked_at: float = field(default=float("-inf"))
-
-    def current(self, plugin: ExecCredential | None) -> ssl.SSLContext:
-        now = self.clock.monotonic()
-        if self.context is None or now - self.checked_at >= _TLS_CHECK or plugin:
-            self.checked_at = now
-            self.check(plugin)
-        assert self.context is not None  # noqa: S101 - check raises else
-        return self.context
-
-    def check(self, plugin: ExecCredential | None = None) -> bool:
-        """Look at the files; tell whether the settings are new."""
-        try:
-            contents = self._read(plugin)
-            if self.context is not None and contents == self.contents:
-                return False
-            context = self._made(*contents)
-        except ConfigError as error:
-            if self.context is None:
-                raise
-            # Half of a rotation, most likely: the rest will come.
-            self.logger.warning("New certificates are not usable", err=str(error))
-            return False
-        self.context, self.contents = context, contents
-        return True
-
-    def _read(self, plugin: ExecCredential | None) -> tuple[bytes | None, ...]:
-        given = (
-            ("certificate-authority", self.material.authority),
-            ("client-certificate", self.material.certificate),
-            ("client-key", self.material.key),
-        )
-        contents = [self._content(name, source) for name, source in given]
-        if plugin is not None and plugin.certificate:
-            contents[1:] = [plugin.certificate, plugin.key]
-        return tuple(contents)
-
-    def _content(self, name: str, source: Material | None) -> bytes | None:
-        if source is None:
-            return None
-        try:
-            content = source.read_bytes() if isinstance(source, Path) else source
-        except OSError as error:
-            msg = f"{self.material.where}: {name} {error.filename}: {error.strerror}"
-            raise ConfigError(msg) from error
-        if not content.strip():
-            # Nothing there must not come to mean everybody, or nobody.
-            msg = f"{self.material.where}: {name} is empty"
-            raise ConfigError(msg)
-        return content
-
-    def _made(
-        self, authority: bytes | None, certificate: bytes | None, key: bytes | None
-    ) -> ssl.SSLContext:
-        name = "certificate-authority"
-        try:
-            context = ssl.create_default_context(
-                cadata=pem_only(authority) if authority else None
-            )
-            if not self.material.verify:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            if certificate and key:
-                name = "client-certificate or client-key"
-                load_certificate(context, certificate, key)
-        except (OSError, ValueError) as error:
-            msg = (
-                f"{self.material.where}: {name} cannot be used: "
-                f"it must be PEM ({tls_reason(error)})"
-            )
-            raise ConfigError(msg) from error
-        return context
-
-
-def pem_only(data: bytes) -> str:
-    """Return PEM blocks without what stands between them, such as remarks.
-
-    Raises ValueError if there is none.
-    """
-    blocks = re.findall(rb"-----BEGIN [^-]+-----[^-]+-----END [^-]+-----", data)
-    if not blocks:
-        msg = "there is no PEM block in it"
-        raise ValueError(msg)
-    return b"\n".join(blocks).decode("ascii") + "\n"
-
-
-def tls_reason(error: BaseException) -> str:
-    """Return what the TLS library has against a certificate or key."""
-    reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
-    return str(reason or error)
-
-
-def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Present a certificate; raises OSError or ValueError if it cannot be used."""
-    if b"ENCRYPTED" in key:
-        # OpenSSL would ask for the passphrase on the terminal.
-        msg = "the key is encrypted; give one without a passphrase"
-        raise ValueError(msg)
-    # The ssl module takes certificates from files only.
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(certificate + b"\n" + key)
-        file.flush()
-        context.load_cert_chain(file.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,11 +83,11 @@ class Credentials:
         self._clock = clock
         self._logger = logger or silent_logger()
         self._material = tls or TLSMaterial(authority=ca_data)
-        self._tls = _TLS(self._material, clock, self._logger)
+        self._tls = TLSSettings(self._material, clock, self._logger)
         self._plugin = plugin
         if source is None and plugin is not None:
             source = PluginToken(plugin)
-        bearer = f"Bearer {_sendable(token, 'kubeconfig')}" if token else ""
+        bearer = f"Bearer {sendable(token, 'kubeconfig')}" if token else ""
         self._source = source or Fixed(bearer)
         self._impersonation = tuple(impersonation)
         if self._is_https:
@@ -422,13 +151,6 @@ class Credentials:
     async def close(self) -> None:
         """Stop what goes on in the background."""
         await self._source.close()
-
-
-def _sendable(token: str, where: str) -> str:
-    if not token.isprintable():
-        msg = f"{where}: the token contains characters that cannot be sent"
-        raise ConfigError(msg)
-    return token
 
 
 def _check_server(server: str) -> None:
@@ -621,7 +343,7 @@ def _token_source(context: Context, clock: Clock) -> TokenSource | None:
     if user.token_file:
         return TokenFile(Path(user.token_file), clock)
     if user.token:
-        return Fixed(f"Bearer {_sendable(user.token, context.where)}")
+        return Fixed(f"Bearer {sendable(user.token, context.where)}")
     if user.username and user.password is not None:
         pair = f"{user.username}:{user.password}"
         return Fixed(f"Basic {base64.b64encode(pair.encode()).decode()}")

@@ -14,7 +14,8 @@ from typing import Any, Final, Self
 
 import yaml
 
-from controller_manager.client.credentials import Credentials, TLSMaterial
+from controller_manager.client.credentials import Credentials
+from controller_manager.client.tls import TLSMaterial
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User

@@ -439,3 +439,17 @@ class LoopCollectors:
     def late(self, seconds: float) -> None:
         """Observe one timer."""
         self._lag.observe(seconds)
+
+
+class Collectors:
+    """All that a daemon measures, election aside."""
+
+    def __init__(self, registry: CollectorRegistry, host: str, component: str) -> None:
+        """Register the collectors; `host` is the API server's."""
+        self.client = ClientCollectors(registry, host)
+        self.informers = InformerCollectors(registry, component)
+        self.loop = LoopCollectors(registry)
+        self.queues = QueueCollectors(registry)
+        self.replica_sets = ReplicaSetCollectors(registry)
+        self.rollouts = RolloutCollectors(registry)
+        self.syncs = SyncCollectors(registry)

@@ -19,11 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from controller_manager.client.credentials import (
-    load_certificate,
-    pem_only,
-    tls_reason,
-)
+from controller_manager.client.tls import load_certificate, pem_only, tls_reason
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
 

@@ -12,11 +12,11 @@ import yaml
 
 from controller_manager.client.credentials import (
     Credentials,
-    TokenFile,
     in_cluster,
     load_credentials,
 )
 from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.tokens import TokenFile
 from controller_manager.clock import LoopClock, SystemClock
 from controller_manager.serving.certificates import self_signed
 from tests.clusters import EPOCH

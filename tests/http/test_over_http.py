@@ -28,8 +28,6 @@ from controller_manager.cli.daemon import stop_on_signals
 from controller_manager.client.client import Client, ListOptions
 from controller_manager.client.credentials import (
     Credentials,
-    TLSMaterial,
-    TokenFile,
     load_credentials,
 )
 from controller_manager.client.errors import (
@@ -41,6 +39,8 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.identities import Connections
+from controller_manager.client.tls import TLSMaterial
+from controller_manager.client.tokens import TokenFile
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.auth import User

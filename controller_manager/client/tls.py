@@ -1,0 +1,147 @@
+"""TLS settings of a client, which follow the files that they are made of."""
+
+import re
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from controller_manager.client.exec_plugin import ExecCredential
+from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+
+_TLS_CHECK: Final = 10.0
+"""Seconds after which certificate files are looked at again."""
+
+Material = bytes | Path
+
+
+@dataclass(frozen=True, slots=True)
+class TLSMaterial:
+    """PEM data, or the files that hold it, to connect with."""
+
+    where: str = "kubeconfig"
+    authority: Material | None = None
+    certificate: Material | None = None
+    key: Material | None = None
+    verify: bool = True
+
+
+@dataclass(slots=True)
+class TLSSettings:
+    """Makes the TLS settings, anew when a file changed."""
+
+    material: TLSMaterial
+    clock: Clock
+    logger: Logger
+    context: ssl.SSLContext | None = None
+    contents: tuple[bytes | None, ...] = ()
+    checked_at: float = field(default=float("-inf"))
+
+    def current(self, plugin: ExecCredential | None) -> ssl.SSLContext:
+        """Return the settings; a plugin's certificate counts before a file's.
+
+        Raises ConfigError if there have never been usable ones.
+        """
+        now = self.clock.monotonic()
+        if self.context is None or now - self.checked_at >= _TLS_CHECK or plugin:
+            self.checked_at = now
+            self.check(plugin)
+        assert self.context is not None  # noqa: S101 - check raises else
+        return self.context
+
+    def check(self, plugin: ExecCredential | None = None) -> bool:
+        """Look at the files; tell whether the settings are new."""
+        try:
+            contents = self._read(plugin)
+            if self.context is not None and contents == self.contents:
+                return False
+            context = self._made(*contents)
+        except ConfigError as error:
+            if self.context is None:
+                raise
+            # Half of a rotation, most likely: the rest will come.
+            self.logger.warning("New certificates are not usable", err=str(error))
+            return False
+        self.context, self.contents = context, contents
+        return True
+
+    def _read(self, plugin: ExecCredential | None) -> tuple[bytes | None, ...]:
+        given = (
+            ("certificate-authority", self.material.authority),
+            ("client-certificate", self.material.certificate),
+            ("client-key", self.material.key),
+        )
+        contents = [self._content(name, source) for name, source in given]
+        if plugin is not None and plugin.certificate:
+            contents[1:] = [plugin.certificate, plugin.key]
+        return tuple(contents)
+
+    def _content(self, name: str, source: Material | None) -> bytes | None:
+        if source is None:
+            return None
+        try:
+            content = source.read_bytes() if isinstance(source, Path) else source
+        except OSError as error:
+            msg = f"{self.material.where}: {name} {error.filename}: {error.strerror}"
+            raise ConfigError(msg) from error
+        if not content.strip():
+            # Nothing there must not come to mean everybody, or nobody.
+            msg = f"{self.material.where}: {name} is empty"
+            raise ConfigError(msg)
+        return content
+
+    def _made(
+        self, authority: bytes | None, certificate: bytes | None, key: bytes | None
+    ) -> ssl.SSLContext:
+        name = "certificate-authority"
+        try:
+            context = ssl.create_default_context(
+                cadata=pem_only(authority) if authority else None
+            )
+            if not self.material.verify:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            if certificate and key:
+                name = "client-certificate or client-key"
+                load_certificate(context, certificate, key)
+        except (OSError, ValueError) as error:
+            msg = (
+                f"{self.material.where}: {name} cannot be used: "
+                f"it must be PEM ({tls_reason(error)})"
+            )
+            raise ConfigError(msg) from error
+        return context
+
+
+def pem_only(data: bytes) -> str:
+    """Return PEM blocks without what stands between them, such as remarks.
+
+    Raises ValueError if there is none.
+    """
+    blocks = re.findall(rb"-----BEGIN [^-]+-----[^-]+-----END [^-]+-----", data)
+    if not blocks:
+        msg = "there is no PEM block in it"
+        raise ValueError(msg)
+    return b"\n".join(blocks).decode("ascii") + "\n"
+
+
+def tls_reason(error: BaseException) -> str:
+    """Return what the TLS library has against a certificate or key."""
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
+    return str(reason or error)
+
+
+def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Present a certificate; raises OSError or ValueError if it cannot be used."""
+    if b"ENCRYPTED" in key:
+        # OpenSSL would ask for the passphrase on the terminal.
+        msg = "the key is encrypted; give one without a passphrase"
+        raise ValueError(msg)
+    # The ssl module takes certificates from files only.
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        context.load_cert_chain(file.name)

@@ -1,0 +1,169 @@
+"""Where a bearer token comes from: a file, a plugin, or nowhere else.
+
+kubernetes_asyncio is imported for legacy auth-providers only: its package
+costs 38 MB and most of a second.
+"""
+
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from controller_manager.client.exec_plugin import ExecPlugin
+from controller_manager.client.kubeconfig import ConfigError, Context
+from controller_manager.clock import Clock
+
+_TOKEN_LIFETIME: Final = 60.0
+"""Seconds after which a token file is read again, as client-go does."""
+
+
+class TokenSource(Protocol):
+    """Where the value of the Authorization header comes from."""
+
+    async def authorization(self) -> str:
+        """Return the header's value, empty for none; raises ConfigError."""
+
+    async def refresh(self, presented: str) -> bool:
+        """React to a 401 for what was presented; tell if there is another value.
+
+        Several requests may be refused for one value: only the first has to do
+        something about it. Raises ConfigError.
+        """
+
+    async def close(self) -> None:
+        """Stop what goes on in the background."""
+
+
+class Fixed:
+    """A value that never changes: a token, a password, or none."""
+
+    def __init__(self, value: str = "") -> None:
+        """Take the header's value."""
+        self._value = value
+
+    async def authorization(self) -> str:
+        """Return the value."""
+        return self._value
+
+    async def refresh(self, presented: str) -> bool:
+        """There is nothing else to present."""
+        return presented != self._value
+
+    async def close(self) -> None:
+        """Nothing goes on."""
+
+
+class TokenFile:
+    """A token in a file, which the kubelet renews; read every minute."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Take the path; it is first read when it is first needed."""
+        self._path = path
+        self._clock = clock
+        self._token = ""
+        self._read_at = float("-inf")
+
+    async def authorization(self) -> str:
+        """Return the token; a file that is not usable leaves the last in use."""
+        if self._clock.monotonic() - self._read_at >= _TOKEN_LIFETIME:
+            self._read()
+        return f"Bearer {self._token}"
+
+    async def refresh(self, presented: str) -> bool:
+        """Read the file again at once."""
+        if presented == f"Bearer {self._token}":
+            self._read()
+        return presented != f"Bearer {self._token}"
+
+    async def close(self) -> None:
+        """Nothing goes on."""
+
+    def _read(self) -> None:
+        try:
+            self._token = self._content()
+        except ConfigError:
+            if not self._token:
+                raise
+            return  # a token that was good a minute ago is better than none
+        self._read_at = self._clock.monotonic()
+
+    def _content(self) -> str:
+        where = f"token file {self._path}"
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "not UTF-8 text"
+            msg = f"{where}: {why}"
+            raise ConfigError(msg) from error
+        if not token:
+            # It is just being written, most likely.
+            msg = f"{where}: the file is empty"
+            raise ConfigError(msg)
+        return sendable(token, where)
+
+
+class PluginToken:
+    """The token of an exec plugin."""
+
+    def __init__(self, plugin: ExecPlugin) -> None:
+        """Take the plugin."""
+        self._plugin = plugin
+
+    async def authorization(self) -> str:
+        """Return the token, if the plugin gives one, not only a certificate."""
+        token = (await self._plugin.credential()).token
+        return f"Bearer {sendable(token, 'exec')}" if token else ""
+
+    async def refresh(self, presented: str) -> bool:
+        """Run the plugin again."""
+        return await self._plugin.refresh(presented.removeprefix("Bearer "))
+
+    async def close(self) -> None:
+        """Give up a run that is under way."""
+        await self._plugin.close()
+
+
+class AuthProvider:
+    """The legacy auth-provider (gcp, oidc), left to kubernetes_asyncio."""
+
+    def __init__(self, context: Context) -> None:
+        """Take the context whose user has an auth-provider."""
+        self._context = context
+        self._loader: Any = None
+
+    async def authorization(self) -> str:
+        """Return the header's value; kubernetes_asyncio renews it by expiry."""
+        from kubernetes_asyncio.config.kube_config import (  # noqa: PLC0415 - 38 MB
+            KubeConfigLoader,
+        )
+
+        if self._loader is None:
+            self._loader = KubeConfigLoader(
+                config_dict=dict(self._context.config),
+                active_context=self._context.name,
+                config_base_path=str(self._context.base),
+            )
+        try:
+            await self._loader._load_authentication()  # noqa: SLF001 - its only entry
+        except Exception as error:
+            msg = f"{self._context.where}: the auth-provider failed: {error}"
+            raise ConfigError(msg) from error
+        token = getattr(self._loader, "token", None)
+        if not token:
+            msg = f"{self._context.where}: the auth-provider returned no token"
+            raise ConfigError(msg)
+        return str(token)
+
+    async def refresh(self, presented: str) -> bool:
+        """Ask the provider anew."""
+        self._loader = None
+        return presented != await self.authorization()
+
+    async def close(self) -> None:
+        """Nothing goes on."""
+
+
+def sendable(token: str, where: str) -> str:
+    """Return a token that fits into a header; raises ConfigError."""
+    if not token.isprintable():
+        msg = f"{where}: the token contains characters that cannot be sent"
+        raise ConfigError(msg)
+    return token
