@@ -136,6 +136,11 @@ class ControllerManager:
         )
 
     @property
+    def informers(self) -> InformerFactory:
+        """The caches that all controllers share."""
+        return self._factory
+
+    @property
     def is_idle(self) -> bool:
         """Whether no key waits or is being worked on, delayed ones aside."""
         return all(each.queue.is_idle for each in self._controllers.values())

@@ -154,11 +154,15 @@ def check_selection(
             if not entry.startswith("-"):
                 warnings.append(f"{name} is not in this build, it is not run")
             continue
-        close = difflib.get_close_matches(
-            name, sorted({**here, **elsewhere}), n=3, cutoff=0.5
-        )
-        # An alias may be what was meant, but the name is what to write.
-        meant = dict.fromkeys(here.get(each) or elsewhere[each] for each in close)
+        # An alias may be what was meant, but the name is what to write. A name
+        # that this build has not must be much like it to be worth mentioning.
+        meant = {
+            names[each]: None
+            for names, cutoff in ((here, 0.5), (elsewhere, 0.8))
+            for each in difflib.get_close_matches(
+                name, sorted(names), n=3, cutoff=cutoff
+            )
+        }
         hint = ", ".join(meant or known_names(descriptors))
         problems.append(f'"{name}" is not in the list of known controllers: try {hint}')
     return problems, warnings

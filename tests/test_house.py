@@ -56,6 +56,8 @@ def test_every_flag_that_is_named_exists(paper: str) -> None:
         "--no-compile",
         "--yes",
         "--patches",  # kubeadm
+        "--seeds",  # the simulation
+        "--jobs",
     }
     named = set(re.findall(r"--[a-z][a-z-]+", (ROOT / paper).read_text()))
     assert named - others - existing == set()

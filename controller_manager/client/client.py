@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -310,8 +311,13 @@ class Client:
                 raise error_from_response(stream.status, body, retry_after)
             yield []
             decoder = _event_decoder(resource.type)
-            async for lines in lines_of(stream.chunks()):
-                yield [decoder.decode(line) for line in lines]
+            # Closed here and now, not when a collection happens to find them.
+            async with (
+                aclosing(stream.chunks()) as chunks,
+                aclosing(lines_of(chunks)) as batches,
+            ):
+                async for lines in batches:
+                    yield [decoder.decode(line) for line in lines]
         finally:
             await stream.close()
 

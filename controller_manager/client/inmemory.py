@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
@@ -113,16 +114,16 @@ class _Live:
         return self._answer.headers
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        iterator = self._answer.chunks()
-        while True:
-            try:
-                async with asyncio.timeout(self._request.timeout):
-                    chunk = await anext(iterator)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise _timed_out(self._request) from None
-            yield chunk
+        async with aclosing(self._answer.chunks()) as iterator:
+            while True:
+                try:
+                    async with asyncio.timeout(self._request.timeout):
+                        chunk = await anext(iterator)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError:
+                    raise _timed_out(self._request) from None
+                yield chunk
 
     async def close(self) -> None:
         await self._answer.close()

@@ -1,6 +1,6 @@
 """The events of a watch stream."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -110,7 +110,9 @@ class EventDecoder(Generic[ObjectT]):
         raise ProtocolError(msg)
 
 
-async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+async def lines_of(
+    chunks: AsyncIterator[bytes],
+) -> AsyncGenerator[list[bytes], None]:
     """Yield the complete lines of each chunk, together.
 
     What has no newline at the end of the stream is half an event: dropped.

@@ -441,6 +441,7 @@ class APIServer:
             ),
             watcher,
             [stored for _, stored in initial],
+            self.storage.version,
             ends_initial=query.get("sendInitialEvents") in _TRUE,
             version=lambda: self.storage.version,
             clock=self._clock,

@@ -101,7 +101,8 @@ class Collection:
         self._objects: dict[Key, Stored] = {}
         self._history: deque[Change] = deque()
         self._compacted = 0
-        self._watchers: set[Watcher] = set()
+        # Told in the order in which they came: a dict keeps it, a set does not.
+        self._watchers: dict[Watcher, None] = {}
 
     def __len__(self) -> int:
         """Return how many objects there are."""
@@ -165,7 +166,7 @@ class Collection:
         self._check_age(version)
         backlog = [change for change in self._history if change.version > version]
         watcher = Watcher(self, backlog)
-        self._watchers.add(watcher)
+        self._watchers[watcher] = None
         return watcher
 
     def _check_age(self, version: int) -> None:
@@ -174,7 +175,7 @@ class Collection:
 
     def forget(self, watcher: Watcher) -> None:
         """Stop notifying a watcher."""
-        self._watchers.discard(watcher)
+        self._watchers.pop(watcher, None)
 
     def compact(self) -> None:
         """Forget all history: watches from before now get 410."""

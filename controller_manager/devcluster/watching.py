@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,11 +38,15 @@ class WatchRequest:
 
 @dataclass(slots=True)
 class WatchResponse:
-    """A stream of events: the initial ones, then those of the watcher."""
+    """A stream of events: the initial ones, then those of the watcher.
+
+    `since` is the version as of which `initial` is complete.
+    """
 
     request: WatchRequest
     watcher: Watcher
     initial: list[Stored]
+    since: int
     ends_initial: bool
     version: Callable[[], int]
     clock: Clock
@@ -53,27 +58,33 @@ class WatchResponse:
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield events until the time is over; those that wait, together."""
         try:
-            async for chunk in self._chunks():
-                yield chunk
+            async with aclosing(self._chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         finally:
             self.watcher.close()
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         start = self.clock.monotonic()
         end, bookmark_at = start + self.request.timeout, start + BOOKMARK_INTERVAL
+        # A bookmark promises that everything up to its version has been sent. A
+        # slow reader takes its time over each chunk, while versions go on.
+        version = self.since
         for stored in self.initial:
             yield self._line("ADDED", stored)
         if self.ends_initial:
-            yield self._bookmark(initial=True)
+            yield self._bookmark(version, initial=True)
         while True:
-            if chunk := b"".join(map(self._event, self.watcher.take())):
+            changes, version = self.watcher.take(), self.version()
+            if chunk := b"".join(map(self._event, changes)):
                 yield chunk
             now = self.clock.monotonic()
             if now + _TICK >= end:
                 return
             if self.request.bookmarks and now + _TICK >= bookmark_at:
                 bookmark_at = now + BOOKMARK_INTERVAL
-                yield self._bookmark(initial=False)
+                yield self._bookmark(version, initial=False)
+                continue
             until = min(end, bookmark_at) if self.request.bookmarks else end
             try:
                 async with asyncio.timeout(until - now):
@@ -115,9 +126,9 @@ class WatchResponse:
             self.request.encode(stored),
         )
 
-    def _bookmark(self, *, initial: bool) -> bytes:
+    def _bookmark(self, version: int, *, initial: bool) -> bytes:
         kind = self.request.kind
-        metadata: JSON = {"resourceVersion": str(self.version())}
+        metadata: JSON = {"resourceVersion": str(version)}
         if initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         obj: JSON = {

@@ -72,6 +72,10 @@ class InformerFactory:
         for informer in list(self._informers.values()):
             await informer.wait_for_sync()
 
+    def all(self) -> list[SharedInformer[Any]]:
+        """Return every informer that was asked for."""
+        return list(self._informers.values())
+
     def synced(self) -> dict[str, bool]:
         """Return of each resource whether it is synced."""
         return {

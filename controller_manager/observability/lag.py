@@ -5,11 +5,11 @@ from typing import Final
 
 from controller_manager.observability.metrics import LoopCollectors
 
-_INTERVAL: Final = 1.0
+_INTERVAL: Final = 5.0
 
 
 async def watch_loop(metrics: LoopCollectors) -> None:
-    """Observe, once a second and for ever, by how much a timer is late."""
+    """Observe, every five seconds and for ever, by how much a timer is late."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + _INTERVAL

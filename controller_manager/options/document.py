@@ -8,6 +8,7 @@ that it embeds), with further sections for what upstream keeps in flags only.
 import difflib
 import json
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -86,7 +87,7 @@ class FileError(Exception):
 def default_value(flag: Flag) -> Any:  # noqa: ANN401 - by type
     """Return the flag's default as a value of the tree."""
     if flag.default is None:
-        return _EMPTY[flag.type]
+        return copy(_EMPTY[flag.type])
     return parse_flag(flag, [flag.default])
 
 
@@ -204,5 +205,12 @@ def _hint(path: str, types: Mapping[str, FlagType]) -> str:
 
 def dump(tree: Mapping[str, Any]) -> str:
     """Return a document as YAML that `read_file` reads."""
-    text: str = yaml.safe_dump(dict(tree), sort_keys=False)
+    text: str = yaml.dump(dict(tree), Dumper=_WithoutAliases, sort_keys=False)
     return text
+
+
+class _WithoutAliases(yaml.SafeDumper):
+    """Writes each value out, also one that has stood somewhere before."""
+
+    def ignore_aliases(self, _: object) -> bool:
+        return True

@@ -82,8 +82,13 @@ class Options:
         except FileError as error:
             self.problems += error.problems
             return
+        # A field that says what is so anyway is not worth a warning.
+        self._origins |= {
+            field: f"--config {path}: {field}"
+            for field, value in found.items()
+            if value != self.values.get(field)
+        }
         self.values |= found
-        self._origins |= {field: f"--config {path}: {field}" for field in found}
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - by the flag's type
         """Return the value of a flag."""

@@ -43,8 +43,18 @@ class ControllerContext:
         limiter = default_rate_limiter(self.clock)
         return WorkQueue(self.clock, limiter, self.queue_metrics.queue(name))
 
-    def workers(self, queue: WorkQueue, reconcile: Reconcile, count: int) -> Workers:
-        """Return `count` workers that take keys from `queue`."""
+    def workers(
+        self,
+        queue: WorkQueue,
+        reconcile: Reconcile,
+        count: int,
+        on_start: Callable[[], None] = lambda: None,
+    ) -> Workers:
+        """Return `count` workers that take keys from `queue`.
+
+        `on_start` is called once, before the first: from then on this process
+        may act.
+        """
         return Workers(
             self.name,
             queue,
@@ -54,6 +64,7 @@ class ControllerContext:
             rng=self.rng,
             logger=self.logger,
             metrics=self.sync_metrics.controller(self.name),
+            on_start=on_start,
         )
 
 

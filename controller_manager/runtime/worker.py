@@ -45,7 +45,7 @@ class Workers:
     reconcile id.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that the loop needs
         self,
         name: str,
         queue: WorkQueue,
@@ -56,8 +56,13 @@ class Workers:
         rng: random.Random,
         logger: Logger,
         metrics: SyncMetrics,
+        on_start: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the controller's name, its queue, its reconcile and how many."""
+        """Take the controller's name, its queue, its reconcile and how many.
+
+        `on_start` is called once, before the first key is taken.
+        """
+        self._on_start = on_start
         self.name = name
         self._count = count
         self._queue = queue
@@ -80,6 +85,7 @@ class Workers:
 
     async def run(self) -> None:
         """Run the workers until the queue is shut down and drained."""
+        self._on_start()
         self._queue.restart_waits()
         async with asyncio.TaskGroup() as group:
             for number in range(self._count):

@@ -172,8 +172,8 @@ class Authenticator:
         ):
             if not given:
                 self._logger.warning(
-                    "Client certificates identify nobody: neither this flag nor "
-                    "--authentication-kubeconfig is given",
+                    "Neither this flag nor --authentication-kubeconfig is given: such "
+                    "client certificates identify nobody",
                     flag=f"--{flag}",
                 )
 
@@ -204,8 +204,11 @@ class Authenticator:
                 was_read = True
                 self.authorities.learn(found.data or {})
             except NotFound:
+                self._logger.v(2 if was_read else 0).info(
+                    "No config map extension-apiserver-authentication in kube-system: "
+                    "client certificates identify nobody but by --client-ca-file"
+                )
                 was_read = True
-                self._logger.v(2).info("The cluster has no settings of authentication")
             except Forbidden as error:
                 # Once it was allowed, a refusal is the cluster's trouble.
                 self._forbidden(error, fatal=not was_read)

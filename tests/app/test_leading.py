@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,10 @@ class Way:
     hangs: bool = False
     writes: list[tuple[float, str]] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
+    flows: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.flows.set()
 
     @property
     def host(self) -> str:
@@ -53,11 +57,38 @@ class Way:
         return await self.cluster.transport.request(request)
 
     async def stream(self, request: Request) -> Stream:
-        self.reads.append(request.path.rpartition("/")[2])
-        return await self.cluster.transport.stream(request)
+        kind = request.path.rpartition("/")[2]
+        self.reads.append(kind)
+        inner = await self.cluster.transport.stream(request)
+        return _Held(inner, self) if kind == "pods" else inner
 
     async def close(self) -> None:
         pass
+
+
+@dataclass
+class _Held:
+    """A watch of pods that brings nothing while it is held up."""
+
+    inner: Stream
+    way: Way
+
+    @property
+    def status(self) -> int:
+        return self.inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.inner.headers
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.inner.chunks()) as chunks:
+            async for chunk in chunks:
+                await self.way.flows.wait()
+                yield chunk
 
 
 def now() -> float:
@@ -129,11 +160,33 @@ async def test_after_a_clean_stop_the_standby_acts_at_once(cluster: Cluster) -> 
         await first.stopped()
         await second.manager.started.wait()
         assert now() - stopped_at < 0.1
+        await settle(10)  # what is made from now on is sure to be its own
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle(1)
         assert len(await User(cluster).pods()) == 3
         # The lease was read once; nothing was listed.
         assert second.way.reads[reads:] == ["kube-controller-manager"]
+
+
+async def test_a_standby_whose_cache_lags_creates_no_pod_twice(
+    cluster: Cluster,
+) -> None:
+    """What the leader before it did is looked up before anything is done."""
+    user = User(cluster)
+    async with leader_and_standby(cluster) as (first, second):
+        second.way.flows.clear()
+        await user.create(DEPLOYMENTS, deployment_json(replicas=3))
+        await settle(5)
+        assert len(await user.pods()) == 3
+        await first.stopped()
+        await second.manager.started.wait()
+        await settle(60)
+        created = [each for _, each in second.way.writes if each.endswith("/pods")]
+        assert created == []
+        second.way.flows.set()
+        await settle(60)
+        assert len(await user.pods()) == 3
+        assert not [each for _, each in second.way.writes if "/pods" in each]
 
 
 async def test_after_a_kill_the_standby_acts_when_the_lease_has_ended(

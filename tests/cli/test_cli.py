@@ -230,11 +230,11 @@ def test_all_problems_are_reported_at_once() -> None:
         "--v: invalid argument: not a whole number: 'x'",
         (
             '--controllers: "deploymnt" is not in the list of known controllers: try '
-            "deployment-controller, endpoints-controller"
+            "deployment-controller"
         ),
         (
             '--controllers: "nope" is not in the list of known controllers: try '
-            "node-ipam-controller"
+            "deployment-controller, replicaset-controller"
         ),
         "--concurrent-deployment-syncs: must be at least 1, it is 0",
         '--logging-format: must be "text" or "json", not "xml"',
@@ -591,6 +591,8 @@ def test_what_config_prints_can_be_read_again(tmp_path: Path) -> None:
     again = config_of({"config": [str(file)]})
     given = {"kube-api-qps": ["33"], "v": ["3"], "leader-elect": ["false"]}
     assert again.document == config_of(given).document
+    assert again.warnings == ()
+    assert "&id" not in printed.output
     assert again.client.limit.qps == 33
 
 

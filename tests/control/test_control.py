@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.apps import ReplicaSet
-from controller_manager.api.core import Pod
+from controller_manager.api.core import Pod, PodMeta
 from controller_manager.api.resources import PODS
 from controller_manager.api.selectors import (
     LabelSelector,
@@ -24,6 +24,7 @@ from controller_manager.control.candidates import (
 )
 from controller_manager.control.consistency import WrittenVersions
 from controller_manager.control.expectations import TIMEOUT, Expectations, State
+from controller_manager.control.inheritance import Inheritance
 from controller_manager.control.slow_start import slow_start
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import Store
@@ -211,3 +212,29 @@ async def test_an_owner_without_a_usable_selector_selects_nothing() -> None:
     ):
         owners.put(owner(name, selector))
     assert owners_selecting(owners, orphan("p", a="x")) == []
+
+
+# Inheritance
+
+
+async def test_what_was_there_before_is_looked_at_once() -> None:
+    """Where there was a former leader; what came later is our own."""
+    clock = LoopClock(EPOCH)
+    before = msgspec.structs.replace(
+        Pod(), metadata=PodMeta(name="a", creation_timestamp="2025-12-31T23:00:00Z")
+    )
+    later = msgspec.structs.replace(
+        Pod(), metadata=PodMeta(name="b", creation_timestamp="2026-01-01T00:01:00Z")
+    )
+    inheritance = Inheritance(clock, elected=True)
+    assert not inheritance.is_doubtful(before)  # nobody acts yet
+    inheritance.begin()
+    assert inheritance.is_doubtful(before)
+    assert not inheritance.is_doubtful(later)
+    inheritance.looked_at("a")
+    assert not inheritance.is_doubtful(before)
+    inheritance.forget("a")
+    assert inheritance.is_doubtful(before)
+    alone = Inheritance(clock, elected=False)
+    alone.begin()
+    assert not alone.is_doubtful(before)

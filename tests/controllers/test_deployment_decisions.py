@@ -230,6 +230,16 @@ def test_a_changed_size_is_told_by_the_annotation() -> None:
     assert not is_scaling_event(Rollout(subject, same, (unmarked, empty)))
 
 
+def test_recreating_goes_on_when_several_templates_have_pods_and_the_size_changed() -> (
+    None
+):
+    """Upstream scales nothing then, and for ever nothing else (seed 55)."""
+    subject = deployment(7, strategy={"type": "Recreate"})
+    first, second = replica_set("o", 1, desired=1), replica_set("oo", 1, desired=1)
+    assert not is_scaling_event(Rollout(subject, None, (first, second)))
+    assert is_scaling_event(Rollout(subject, None, (first,)))
+
+
 def planned(rollout: Rollout) -> dict[str, int]:
     return {
         each.replica_set.metadata.name: each.replicas for each in plan_scaling(rollout)

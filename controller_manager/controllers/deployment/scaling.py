@@ -129,11 +129,18 @@ def new_replica_set_size(
 
 
 def is_scaling_event(rollout: Rollout) -> bool:
-    """Tell whether the deployment's size changed since its pods were sized."""
-    wanted = desired_replicas(rollout.deployment)
-    return any(
-        desired_annotation(each) not in (None, wanted) for each in active(rollout.all)
-    )
+    """Tell whether the deployment's size changed since its pods were sized.
+
+    Not so for a Recreate deployment with pods of several old templates, which
+    nothing could be done about: upstream looks at its size for ever and never
+    goes on with the rollout. Recreating gives it its new size anyway.
+    """
+    deployment = rollout.deployment
+    wanted = desired_replicas(deployment)
+    with_pods = active(rollout.all)
+    if not is_rolling_update(deployment) and len(with_pods) > 1:
+        return False
+    return any(desired_annotation(each) not in (None, wanted) for each in with_pods)
 
 
 def plan_scaling(rollout: Rollout) -> Plan:

@@ -36,6 +36,7 @@ from controller_manager.control.candidates import (
 from controller_manager.control.claims import Claimer
 from controller_manager.control.consistency import WrittenVersions, put_off_for
 from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.inheritance import Inheritance
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.slow_start import slow_start
 from controller_manager.controllers.replicaset.ranking import (
@@ -66,7 +67,9 @@ def init_replicaset_controller(context: ControllerContext) -> Workers:
     """Wire the controller to its informers (startReplicaSetController)."""
     controller = ReplicaSetController(context)
     count = context.config.replicaset.concurrent_syncs
-    return context.workers(controller.queue, controller.sync, count)
+    return context.workers(
+        controller.queue, controller.sync, count, on_start=controller.begin
+    )
 
 
 class ReplicaSetController:
@@ -86,6 +89,9 @@ class ReplicaSetController:
         self._pods = context.informers.informer(PODS)
         self._expectations = Expectations(context.clock)
         self._written = WrittenVersions()
+        self._inheritance = Inheritance(
+            context.clock, elected=context.config.generic.leader_election.leader_elect
+        )
         self._pod_control = PodControl(context.client, context.recorder, REPLICASETS)
         self._replica_sets.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
         self._pods.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
@@ -106,6 +112,10 @@ class ReplicaSetController:
             )
         )
 
+    def begin(self) -> None:
+        """Note that this process may act from now on."""
+        self._inheritance.begin()
+
     # From changes to keys.
 
     def _enqueue(self, replica_set: ReplicaSet) -> None:
@@ -114,6 +124,7 @@ class ReplicaSetController:
     def _replica_set_deleted(self, replica_set: ReplicaSet) -> None:
         # A namesake must not inherit what was expected of this one.
         self._expectations.forget(key_of(replica_set))
+        self._inheritance.forget(key_of(replica_set))
         self._enqueue(replica_set)
 
     def _manager_of(self, pod: Pod) -> ReplicaSet | None:
@@ -181,6 +192,8 @@ class ReplicaSetController:
         failure: Exception | None = None
         acted = False
         if expected is State.FULFILLED and not is_deleting(replica_set):
+            if self._is_doubtful(replica_set, active):
+                return await self._look_at_server(key, replica_set, selector)
             acted, failure = await self._manage(key, replica_set, active)
         terminating = [
             pod
@@ -229,24 +242,34 @@ class ReplicaSetController:
         )
         return None
 
+    def _is_doubtful(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> bool:
+        """Tell whether there is something to do that a former leader may have done."""
+        wanted = desired_replicas(replica_set)
+        return len(active) != wanted and self._inheritance.is_doubtful(replica_set)
+
     async def _look_at_server(
         self, key: str, replica_set: ReplicaSet, selector: Selector
     ) -> Outcome:
-        """Find the versions that the cache must reach before acting again.
+        """Find the versions that the caches must reach before acting again.
 
-        A write got no answer, or was not seen for five minutes. A quorum read
+        A write got no answer, was not seen for five minutes, or may have been
+        made by the leader before this one. A quorum read
         tells which pods there are; whatever that write did is among them, and
         their versions, unlike the list's own, are sure to come by the watch.
         """
-        namespace = replica_set.metadata.namespace
+        namespace, name = replica_set.metadata.namespace, replica_set.metadata.name
+        now_stored = await self._client.get(REPLICASETS, namespace, name)
+        version = now_stored.metadata.resource_version
+        self._written.wrote(key, self._replica_sets, version)
         options = ListOptions(label_selector=format_selector(replica_set.spec.selector))
         async for page in self._client.list_all(PODS, namespace, options):
             for pod in page.items:
                 if selector.matches(labels_of(pod)):
                     self._wrote_pod(key, pod)
         self._expectations.forget(key)
-        self._logger.v(2).info("Expectations were in doubt, looked at the server")
-        return PutOff(0.0, "expectations were in doubt")
+        self._inheritance.looked_at(key)
+        self._logger.v(2).info("The cache was in doubt, looked at the server")
+        return PutOff(0.0, "the cache was in doubt")
 
     async def _claim(
         self,
