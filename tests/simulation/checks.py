@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from controller_manager.api.intstr import scaled_value
+from controller_manager.api.resources import REPLICASETS
 from controller_manager.client.transport import Request, Response
 from tests.simulation.world import NAMESPACE, Manager, World
 
@@ -189,11 +190,7 @@ class Observer:
         for deployment in self.checks.world.stored("deployments"):
             if deployment["metadata"]["uid"] != owner:
                 continue
-            total = sum(
-                each["spec"]["replicas"]
-                for each in self.checks.world.stored("replicasets")
-                if _controller(each) == owner
-            )
+            total = after["spec"]["replicas"] + self._believed(owner, name)
             most = self.checks.most_replicas(deployment)
             excess = total - (after["spec"]["replicas"] - before["spec"]["replicas"])
             if total > max(most, excess):
@@ -201,6 +198,25 @@ class Observer:
                     f"{name} was scaled to {after['spec']['replicas']}: "
                     f"{total} together, and never more than {most} were allowed"
                 )
+
+    def _believed(self, owner: str, but: str) -> int:
+        """Return the size of an owner's other replica sets, as this manager sees it.
+
+        It cannot know of a stranger's edit that its watch has not brought yet.
+        """
+        daemon = self.manager.manager
+        if daemon is None:
+            return 0
+        store = daemon.informers.informer(REPLICASETS).store
+        return sum(
+            each.spec.replicas or 0
+            for each in store
+            if each.metadata.name != but
+            and any(
+                reference.controller and reference.uid == owner
+                for reference in each.metadata.owner_references or ()
+            )
+        )
 
 
 def _target(path: str) -> tuple[str, str]:
