@@ -63,9 +63,7 @@ class HTTPTransport:
 
     async def request(self, request: Request) -> Response:
         """Send and read the whole answer within the request's timeout."""
-        timeout = aiohttp.ClientTimeout(
-            total=request.timeout, sock_connect=_CONNECT_TIMEOUT
-        )
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT)
         try:
             # One deadline for all of it: plugins, a second try, the answer.
             async with asyncio.timeout(request.timeout):
@@ -110,15 +108,13 @@ class HTTPTransport:
         self, identity: Identity, answer: aiohttp.ClientResponse
     ) -> bool:
         """Tell whether there is another identity to try; then drop the answer."""
-        renewed = False
         try:
             renewed = await self._credentials.refresh(identity)
-        except ConfigError:
+        except BaseException:
             answer.close()
             raise
-        finally:
-            if renewed:
-                answer.release()
+        if renewed:
+            answer.release()
         return renewed
 
     async def _send_as(

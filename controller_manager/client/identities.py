@@ -71,9 +71,9 @@ class Identities:
     def _seconds_left(self) -> float:
         return math.inf if self._elector is None else self._elector.seconds_left()
 
-    def manager(self, limit: RateLimit | None = None) -> Client:
-        """Return a client of the manager itself, for reads and reviews."""
-        return self._client(self._connections.manager, limit)
+    def manager(self) -> Client:
+        """Return a client of the manager itself, for reads."""
+        return self._client(self._connections.manager, self._config.limit)
 
     def unlimited(self) -> Client:
         """Return a client of the manager that never waits, for the lease."""
@@ -81,7 +81,8 @@ class Identities:
 
     def writer(self) -> Client:
         """Return a client of the manager whose writes are fenced."""
-        return self._client(self._fenced(self._connections.manager), None)
+        transport = self._fenced(self._connections.manager)
+        return self._client(transport, self._config.limit)
 
     def controller(self, name: str, service_account: str) -> Client:
         """Return a client of one controller, with that controller's limit."""
@@ -107,7 +108,6 @@ class Identities:
             self._accounts[service_account] = ServiceAccountTransport(anonymous, token)
         return self._accounts[service_account]
 
-    def _client(self, transport: Transport, limit: RateLimit | None) -> Client:
-        limit = limit or self._config.limit
+    def _client(self, transport: Transport, limit: RateLimit) -> Client:
         limiter = RequestLimiter(limit.qps, limit.burst, self._clock)
         return Client(transport, self._clock, limiter, self._metrics, self._warnings)

@@ -6,7 +6,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
@@ -122,8 +122,6 @@ class Pages:
     registry: CollectorRegistry
     before_scrape: Callable[[], None]
     started_at: datetime
-    extra: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    """Further pages of text by path."""
 
 
 class Server:
@@ -177,14 +175,6 @@ class Server:
         app.router.add_get(f"{root}/profile", self._debug_profile)
         app.router.add_get(f"{root}/heap", self._debug_memory)
         app.router.add_get(f"{root}/cmdline", self._debug_command)
-        for path, page in self._pages.extra.items():
-
-            async def answer(
-                _: web.Request, page: Callable[[], str] = page
-            ) -> web.Response:
-                return web.Response(text=page())
-
-            app.router.add_get(path, answer)
 
     @property
     def port(self) -> int:
