@@ -112,6 +112,8 @@ async def run_devcluster(
             await stack.enter_async_context(_controllers(cluster, config, logger))
         console.print(f"API server at {cluster.url}", highlight=False)
         await _fill(cluster, objects, console)
+        # From the moment that there is a file to take away again.
+        interrupted = _interruption()
         if kubeconfig is not None:
             cluster.write_kubeconfig(kubeconfig)
             stack.callback(kubeconfig.unlink, missing_ok=True)
@@ -119,7 +121,7 @@ async def run_devcluster(
                 f"kubectl --kubeconfig {kubeconfig} get deployments", highlight=False
             )
         console.print("Running; Ctrl-C stops it.", highlight=False)
-        await _interrupted()
+        await interrupted.wait()
         console.print("Stopping.", highlight=False)
 
 
@@ -136,12 +138,13 @@ async def _fill(
         await transport.close()
 
 
-async def _interrupted() -> None:
+def _interruption() -> asyncio.Event:
+    """Return what is set once the program is told to end."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    return stop
 
 
 async def run_demo(logger: Logger) -> None:

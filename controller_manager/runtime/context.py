@@ -39,21 +39,25 @@ class ControllerContext:
     sync_metrics: SyncCollectors
 
     def queue(self, name: str) -> WorkQueue:
-        """Return a new queue with upstream's retry policy and metrics."""
+        """Return a new queue with upstream's retry policy and metrics.
+
+        It is opened when its workers start.
+        """
         limiter = default_rate_limiter(self.clock)
-        return WorkQueue(self.clock, limiter, self.queue_metrics.queue(name))
+        metrics = self.queue_metrics.queue(name)
+        return WorkQueue(self.clock, limiter, metrics, is_open=False)
 
     def workers(
         self,
         queue: WorkQueue,
         reconcile: Reconcile,
         count: int,
-        on_start: Callable[[], None] = lambda: None,
+        on_start: Callable[[], None],
     ) -> Workers:
         """Return `count` workers that take keys from `queue`.
 
-        `on_start` is called once, before the first: from then on this process
-        may act.
+        `on_start` is called once, before they run, to add the keys of all that
+        is there: from then on this process may act.
         """
         return Workers(
             self.name,

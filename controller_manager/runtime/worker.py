@@ -60,7 +60,7 @@ class Workers:
     ) -> None:
         """Take the controller's name, its queue, its reconcile and how many.
 
-        `on_start` is called once, before the first key is taken.
+        `on_start` is called once, when the queue has just been opened.
         """
         self._on_start = on_start
         self.name = name
@@ -85,8 +85,8 @@ class Workers:
 
     async def run(self) -> None:
         """Run the workers until the queue is shut down and drained."""
+        self._queue.open()
         self._on_start()
-        self._queue.restart_waits()
         async with asyncio.TaskGroup() as group:
             for number in range(self._count):
                 group.create_task(self._work(), name=f"{self.name}-worker-{number}")

@@ -40,8 +40,14 @@ class WorkQueue:
         clock: Clock,
         rate_limiter: RateLimiter,
         metrics: QueueMetrics | None = None,
+        *,
+        is_open: bool = True,
     ) -> None:
-        """Take the clock, the retry policy and the metrics hooks."""
+        """Take the clock, the retry policy and the metrics hooks.
+
+        A queue that is not open ignores adds until `open` is called.
+        """
+        self._is_open = is_open
         self._clock = clock
         self._rate_limiter = rate_limiter
         self._metrics = metrics or NoMetrics()
@@ -74,7 +80,7 @@ class WorkQueue:
 
     def add(self, key: str) -> None:
         """Have `key` processed; does nothing if it waits already."""
-        if self._shutting_down or key in self._dirty:
+        if not self._is_open or self._shutting_down or key in self._dirty:
             return
         self._dirty.add(key)
         self._added_at.setdefault(key, self._clock.monotonic())
@@ -178,13 +184,13 @@ class WorkQueue:
         """Return how often `key` was added rate-limited since `forget`."""
         return self._rate_limiter.failures(key)
 
-    def restart_waits(self) -> None:
-        """Count the time in the queue from now on: nobody took keys before.
+    def open(self) -> None:
+        """Accept keys from now on: there is somebody to take them.
 
-        A standby's queue fills for as long as it stands by.
+        The queue of a standby would otherwise grow with every object that ever
+        was, for as long as it stands by.
         """
-        now = self._clock.monotonic()
-        self._added_at = dict.fromkeys(self._added_at, now)
+        self._is_open = True
 
     def shut_down(self) -> None:
         """Accept nothing more; what waits for a deadline is dropped."""

@@ -28,9 +28,25 @@ CHECK_TIMEOUT = 60.0
 
 
 class Player:
-    """Plays one scenario in a namespace of its own."""
+    """Plays one scenario in a namespace of its own.
 
-    def __init__(self, transport: Transport, namespace: str, clock: Clock) -> None:
+    A checkpoint is taken once nothing has changed for `quiet` seconds; it and
+    the nodes look every `poll` seconds. Whatever a scenario waits for may come
+    `patience` seconds later than it says.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        namespace: str,
+        clock: Clock,
+        quiet: float = QUIET,
+        poll: float = POLL,
+        patience: float = 0.0,
+    ) -> None:
+        self._patience = patience
+        self._quiet = quiet
+        self._poll = poll
         self._transport = transport
         self._namespace = namespace
         self._clock = clock
@@ -150,7 +166,7 @@ class Player:
         for _ in range(200):
             if condition(await self._chosen(step)):
                 return
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(self._poll)
 
     async def _make_ready(self, pod: JSON) -> None:
         stamp = format_time(self._clock.now())
@@ -189,22 +205,23 @@ class Player:
             for pod in await self._chosen({"unready": True}):
                 if pod.get("status", {}).get("phase") == "Pending":
                     await self._make_ready(pod)
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(self._poll)
 
     # Waiting
 
     async def _wait(self, step: JSON) -> None:
         deadline = asyncio.get_running_loop().time() + step.get("timeout", 30)
+        deadline += self._patience
         while True:
             obj = await self._call("GET", self._path(step["kind"], step["name"]))
             if _holds(obj, step):
                 return
             assert asyncio.get_running_loop().time() < deadline, (step, obj)
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(self._poll)
 
     async def _checkpoint(self) -> JSON:
         """Wait until nothing has changed for a while; return the state."""
-        deadline = asyncio.get_running_loop().time() + CHECK_TIMEOUT
+        deadline = asyncio.get_running_loop().time() + CHECK_TIMEOUT + self._patience
         before: Any = None
         quiet_since = 0.0
         while True:
@@ -217,10 +234,10 @@ class Player:
             now = asyncio.get_running_loop().time()
             if versions != before:
                 before, quiet_since = versions, now
-            elif now - quiet_since >= QUIET:
+            elif now - quiet_since >= self._quiet:
                 return state_of(lists, self._aliases)
             assert now < deadline, "the cluster does not come to rest"
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(self._poll)
 
 
 def _image(pod: JSON) -> str:

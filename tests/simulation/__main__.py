@@ -1,50 +1,108 @@
-"""``python -m tests.simulation``: play many seeds, show what came of them."""
+"""``python -m tests.simulation``: break everything, show what came of it."""
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from inspect import getdoc
+from typing import Final, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from tests.simulation import sieve
 from tests.simulation.runner import Outcome, play, shrink
+from tests.simulation.scenarios import NAMED, play_named
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_SHOWN: Final = 5
+_COMMAND: Final = "python -m tests.simulation"
 
 
 @click.command()
 @click.option("--seeds", default=100, show_default=True, help="How many to play.")
 @click.option("--first", default=1, show_default=True, help="The first of them.")
-@click.option("--seed", type=int, help="Play this one only, and show its faults.")
+@click.option("--seed", type=int, help="Play this one only.")
+@click.option(
+    "--scenario",
+    type=click.Choice([*NAMED, "all"]),
+    help="Play one of upstream's known faults, or all, instead of seeds.",
+)
+@click.option(
+    "--sieve",
+    "recorded",
+    type=click.Choice([*sieve.SCENARIOS, "all"]),
+    help="Break every write of a recorded scenario in every way, instead of seeds.",
+)
 @click.option("--jobs", default=1, show_default=True, help="Processes to play in.")
-def main(seeds: int, first: int, seed: int | None, jobs: int) -> None:
+def main(
+    *,
+    seeds: int,
+    first: int,
+    seed: int | None,
+    scenario: str | None,
+    recorded: str | None,
+    jobs: int,
+) -> None:
     """Play seeds; exit with 1 if anything that must never be was seen."""
     console = Console()
-    numbers = [seed] if seed is not None else list(range(first, first + seeds))
-    outcomes = list(
+    if scenario is not None:
+        failed = _play_scenarios(console, scenario, jobs)
+    elif recorded is not None:
+        failed = _play_sieve(console, recorded, jobs)
+    else:
+        numbers = [seed] if seed is not None else list(range(first, first + seeds))
+        failed = _play_seeds(console, numbers, jobs)
+    sys.exit(1 if failed else 0)
+
+
+def _each(
+    console: Console, what: str, work: Callable[[T], R], items: list[T], jobs: int
+) -> list[R]:
+    """Do `work` on all items, in several processes, with a progress bar."""
+    return list(
         track(
-            _played(numbers, jobs),
-            total=len(numbers),
-            description="Seeds",
+            _in_processes(work, items, jobs),
+            total=len(items),
+            description=what,
             console=console,
             transient=True,
         )
     )
-    _show(console, outcomes)
-    failures = [each for each in outcomes if each.violations]
-    for failure in failures[:3]:
-        _explain(console, failure)
-    sys.exit(1 if failures else 0)
 
 
-def _played(numbers: Iterable[int], jobs: int) -> Iterator[Outcome]:
+def _in_processes(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
     if jobs == 1:
-        yield from map(_checked, numbers)
+        yield from map(work, items)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_checked, numbers)
+        yield from pool.map(work, items)
+
+
+# Seeds
+
+
+def _play_seeds(console: Console, numbers: list[int], jobs: int) -> bool:
+    outcomes = _each(console, "Seeds", _checked, numbers, jobs)
+    console.print(_seeds_table(outcomes))
+    console.print(_faults_table(outcomes))
+    hours = sum(each.seconds for each in outcomes) / 3600
+    failures = [each for each in outcomes if each.violations]
+    console.print(
+        f"{len(outcomes)} seeds, {sum(len(each.faults) for each in outcomes)} faults, "
+        f"{hours:.0f} virtual hours, {sum(each.writes for each in outcomes)} writes, "
+        f"{len(failures)} seeds failed",
+        highlight=False,
+    )
+    for failure in failures[:3]:
+        _explain(console, failure)
+    return bool(failures)
 
 
 def _checked(seed: int) -> Outcome:
@@ -56,36 +114,111 @@ def _checked(seed: int) -> Outcome:
     return outcome
 
 
-def _show(console: Console, outcomes: list[Outcome]) -> None:
-    table = Table(title="Faults")
-    for heading in ("fault", "injected"):
-        table.add_column(heading)
-    total: Counter[str] = Counter()
-    for outcome in outcomes:
-        total.update(outcome.counts)
-    for kind, count in sorted(total.items()):
-        table.add_row(kind, str(count))
-    console.print(table)
-    hours = sum(each.seconds for each in outcomes) / 3600
-    failed = sum(bool(each.violations) for each in outcomes)
-    console.print(
-        f"{len(outcomes)} seeds, {total.total()} faults, {hours:.0f} virtual hours, "
-        f"{sum(each.writes for each in outcomes)} writes, {failed} seeds failed",
-        highlight=False,
+def _seeds_table(outcomes: list[Outcome]) -> Table:
+    """Return seeds by faults and violations; those that failed by themselves."""
+    table = Table(title="Seeds")
+    table.add_column("seed")
+    for heading in ("faults", "writes", "virtual minutes", "violations"):
+        table.add_column(heading, justify="right")
+    for each in outcomes:
+        if each.violations or len(outcomes) <= 2 * _SHOWN:
+            _add_seeds(table, str(each.seed), [each])
+    good = [each for each in outcomes if not each.violations]
+    if len(outcomes) > 2 * _SHOWN and good:
+        label = f"{len(good)} of {good[0].seed} to {good[-1].seed}"
+        _add_seeds(table, label, good)
+    return table
+
+
+def _add_seeds(table: Table, label: str, outcomes: list[Outcome]) -> None:
+    violations = sum(len(each.violations) for each in outcomes)
+    table.add_row(
+        label,
+        str(sum(len(each.faults) for each in outcomes)),
+        str(sum(each.writes for each in outcomes)),
+        f"{sum(each.seconds for each in outcomes) / 60:.0f}",
+        str(violations),
+        style="bold red" if violations else "",
     )
 
 
+def _faults_table(outcomes: list[Outcome]) -> Table:
+    total: Counter[str] = Counter()
+    seeds: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    for outcome in outcomes:
+        total.update(outcome.counts)
+        seeds.update(outcome.counts.keys())
+        if outcome.violations:
+            failed.update(outcome.counts.keys())
+    table = Table(title="Faults")
+    table.add_column("fault")
+    for heading in ("injected", "in seeds", "of these failed"):
+        table.add_column(heading, justify="right")
+    for kind, count in sorted(total.items()):
+        table.add_row(kind, str(count), str(seeds[kind]), str(failed[kind]))
+    return table
+
+
 def _explain(console: Console, failure: Outcome) -> None:
+    """Show what went wrong, the shortest plan that does it, and how to see it."""
     console.print(f"\nSeed {failure.seed}:", style="bold red")
-    for violation in failure.violations[:5]:
-        console.print(f"  {violation}", highlight=False, markup=False)
-    shortest = shrink(failure)
+    _show_violations(console, failure.violations)
+    with console.status("looking for the shortest plan that fails"):
+        shortest = shrink(failure)
     console.print(f"the shortest plan that fails has {len(shortest.faults)} faults:")
     for fault in shortest.faults:
         console.print(f"  {fault}", highlight=False, markup=False)
-    for violation in shortest.violations[:5]:
+    _show_violations(console, shortest.violations)
+    console.print(f"play it again: {_COMMAND} --seed {failure.seed}", highlight=False)
+
+
+def _show_violations(console: Console, violations: Iterable[str]) -> None:
+    for violation in list(violations)[:_SHOWN]:
         console.print(f"  {violation}", highlight=False, markup=False)
-    console.print(f"play it again: python -m tests.simulation --seed {failure.seed}")
+
+
+# Scenarios
+
+
+def _play_scenarios(console: Console, wanted: str, jobs: int) -> bool:
+    names = list(NAMED) if wanted == "all" else [wanted]
+    results = _each(console, "Scenarios", play_named, names, jobs)
+    table = Table(title="Upstream's known faults")
+    for heading in ("scenario", "reported as", "violations"):
+        table.add_column(heading)
+    for name, violations in zip(names, results, strict=True):
+        reported = (getdoc(NAMED[name]) or "").partition("\n")[0]
+        table.add_row(
+            name,
+            reported,
+            "\n".join(violations) or "none",
+            style="bold red" if violations else "",
+        )
+    console.print(table)
+    if len(names) == 1:
+        console.print(getdoc(NAMED[wanted]) or "", highlight=False, markup=False)
+    return any(results)
+
+
+def _play_sieve(console: Console, wanted: str, jobs: int) -> bool:
+    names = list(sieve.SCENARIOS) if wanted == "all" else [wanted]
+    table = Table(title="Every write, broken in every way")
+    table.add_column("scenario")
+    for heading in ("writes", "breaks", "violations"):
+        table.add_column(heading, justify="right")
+    problems: list[str] = []
+    for name in names:
+        reference = sieve.play_scenario(name)
+        breaks = list(sieve.breaks_of(reference))
+        work = partial(sieve.problems_with, name, reference=reference)
+        found = _each(console, name, work, breaks, jobs)
+        bad = [each for results in found for each in results]
+        table.add_row(name, str(len(reference.writes)), str(len(breaks)), str(len(bad)))
+        problems += bad
+    console.print(table)
+    _show_violations(console, problems)
+    return bool(problems)
 
 
 if __name__ == "__main__":

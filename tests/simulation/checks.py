@@ -1,23 +1,37 @@
-"""What must never be, and what must come out."""
+"""What must never be: looked for at every write, and at every plan."""
 
 import asyncio
 import json
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from unittest import mock
 
+from controller_manager.api.apps import ReplicaSet
 from controller_manager.api.intstr import scaled_value
 from controller_manager.api.resources import REPLICASETS
 from controller_manager.client.transport import Request, Response
-from tests.simulation.world import NAMESPACE, Manager, World
+from controller_manager.controllers.deployment import controller as deployments
+from controller_manager.controllers.deployment.revisions import Rollout
+from controller_manager.controllers.deployment.rolling import plan_rolling
+from controller_manager.controllers.deployment.scaling import Plan
+from tests.simulation.managers import Manager
+from tests.simulation.world import World
 
 JSON = dict[str, Any]
 
-MEMORY: Final = 400.0
-"""Seconds for which a manager may still act on what was wanted: a watch that
-falls silent is noticed after three minutes, and then read anew."""
+MEMORY: Final = 700.0
+"""Seconds for which a manager may still act on what was wanted: a watch may lag
+for five minutes, or fall silent, which is noticed after three more."""
 
-_CREATED: Final = 201
+_ADOPTION: Final = 90.0
+"""Seconds that may pass between reading an owner and adopting for it, since a
+process may be stopped in between."""
+
+_OURS: Final = "deployment.kubernetes.io/"
+_ROLLBACK: Final = "deprecated.deployment.rollback.to"
 
 
 @dataclass
@@ -75,6 +89,56 @@ class Checks:
         now = asyncio.get_running_loop().time()
         return self._deployments[deployment["metadata"]["uid"]].most(now)
 
+    @contextmanager
+    def watching_plans(self) -> Iterator[None]:
+        """Check every plan of a rolling update while entered."""
+
+        def checked(rollout: Rollout) -> Plan:
+            plan = plan_rolling(rollout)
+            for problem in plan_problems(rollout, plan):
+                self.violate(problem)
+            return plan
+
+        with mock.patch.object(deployments, "plan_rolling", checked):
+            yield
+
+
+def plan_problems(rollout: Rollout, plan: Plan) -> Iterator[str]:
+    """Yield how a plan breaks the bounds of a rolling update.
+
+    What is believed available is what is reported so, as far as there is room
+    for it in the size that a replica set has been given.
+    """
+    spec = rollout.deployment.spec
+    replicas = spec.replicas if spec.replicas is not None else 1
+    rolling = spec.strategy.rolling_update
+    assert rolling is not None
+    surge = scaled_value(rolling.max_surge or 0, replicas, round_up=True)
+    unavailable = scaled_value(rolling.max_unavailable or 0, replicas, round_up=False)
+    if surge == unavailable == 0:
+        unavailable = 1
+    before = {each.metadata.uid: each.spec.replicas or 0 for each in rollout.all}
+    after = {
+        **before,
+        **{each.replica_set.metadata.uid: each.replicas for each in plan},
+    }
+    name = rollout.deployment.metadata.name
+    if sum(after.values()) > max(replicas + surge, sum(before.values())):
+        yield f"{name}: a plan of {sum(after.values())} replicas, surge is {surge}"
+    had, left = _available(rollout.all, before), _available(rollout.all, after)
+    if left < min(replicas - unavailable, had):
+        yield (
+            f"{name}: a plan leaves {left} of {had} available ones, of {replicas} "
+            f"at most {unavailable} may not be"
+        )
+
+
+def _available(replica_sets: Iterable[ReplicaSet], sizes: dict[str, int]) -> int:
+    return sum(
+        min(each.status.available_replicas, sizes[each.metadata.uid])
+        for each in replica_sets
+    )
+
 
 def _ceiling(spec: JSON) -> int:
     """Return how many replicas a deployment's replica sets may have together."""
@@ -92,6 +156,8 @@ class Observer:
 
     checks: Checks
     manager: Manager
+    _read: dict[str, float] = field(default_factory=dict)
+    """When an owner was last read and lived, by its uid."""
 
     def look(self, request: Request) -> JSON | None:
         """Return the object that a write is about, before it."""
@@ -99,19 +165,24 @@ class Observer:
         return self._object(request)
 
     def _object(self, request: Request) -> JSON | None:
-        plural, name = _target(request.path)
-        if not name or plural not in ("deployments", "replicasets", "pods"):
+        namespace, plural, name = target_of(request.path)
+        if not name or plural not in _ALLOWED:
             return None
-        kind = self.checks.world.kind(plural)
-        collection = self.checks.world.server.storage.collection(kind.resource)
-        stored = collection.get((NAMESPACE, name))
-        return stored.obj if stored is not None else None
+        return self.checks.world.find(plural, namespace, name)
+
+    def has_read(self, request: Request, answer: Response) -> None:
+        """Note that an owner lives."""
+        _, plural, name = target_of(request.path)
+        if plural in ("deployments", "replicasets") and name and answer.status == 200:
+            metadata = json.loads(answer.body)["metadata"]
+            if "deletionTimestamp" not in metadata:
+                self._read[metadata["uid"]] = asyncio.get_running_loop().time()
 
     def applied(self, request: Request, answer: Response, before: JSON | None) -> None:
         """Check a write, whether it was accepted or not."""
         checks = self.checks
         now = asyncio.get_running_loop().time()
-        plural, name = _target(request.path)
+        _, plural, name = target_of(request.path)
         if plural in ("events", "leases"):
             return
         checks.trace.append(
@@ -126,11 +197,10 @@ class Observer:
         after = self._object(request)
         if request.method == "POST" and plural == "pods":
             self._check_surplus(json.loads(answer.body))
-        if before is None or after is None:
+        if before is None or after is None or request.method == "DELETE":
             return
         self._check_owner(request, before, after)
-        if request.path.endswith("/status"):
-            self._check_nothing_lost(request, before, after)
+        self._check_nothing_lost(request, plural, before, after)
         if plural == "replicasets":
             self._check_ceiling(name, before, after)
 
@@ -157,7 +227,7 @@ class Observer:
             if all(owner["uid"] != uid for owner in owners):
                 continue
             live = [
-                each for each in self.checks.world.stored("pods") if _lives(each, uid)
+                each for each in self.checks.world.stored("pods") if lives(each, uid)
             ]
             most = self.checks.most_pods(replica_set)
             if len(live) > most:
@@ -167,26 +237,30 @@ class Observer:
                 )
 
     def _check_owner(self, request: Request, before: JSON, after: JSON) -> None:
-        old, new = _controller(before), _controller(after)
+        old, new = controller_of(before), controller_of(after)
         if old and new and old != new:
             self.checks.violate(f"{request.path}: taken from its owner {old} by {new}")
+        now = asyncio.get_running_loop().time()
+        if new and not old and self._read.get(new, -_ADOPTION) + _ADOPTION <= now:
+            self.checks.violate(f"{request.path}: adopted by {new}, who may be gone")
 
-    def _check_nothing_lost(self, request: Request, before: JSON, after: JSON) -> None:
-        for part in ("labels", "annotations", "ownerReferences", "finalizers"):
-            old, new = before["metadata"].get(part), after["metadata"].get(part)
-            if part == "annotations":
-                old, new = _foreign(old), _foreign(new)
-            if old != new:
+    def _check_nothing_lost(
+        self, request: Request, plural: str, before: JSON, after: JSON
+    ) -> None:
+        """Have a write change what it is about, and nothing else."""
+        part = "status" if request.path.endswith("/status") else "object"
+        allowed = _ALLOWED[plural][part]
+        for path, old, new in differences(before, after):
+            if not allowed(path, old, new):
                 self.checks.violate(
-                    f"{request.path}: a status write changed {part}: {old} to {new}"
+                    f"{request.method} {request.path} changed {'.'.join(path)}: "
+                    f"{old} to {new}"
                 )
-        if before["spec"] != after["spec"]:
-            self.checks.violate(f"{request.path}: a status write changed the spec")
 
     def _check_ceiling(self, name: str, before: JSON, after: JSON) -> None:
         if after["spec"]["replicas"] <= before["spec"]["replicas"]:
             return
-        owner = _controller(after)
+        owner = controller_of(after)
         for deployment in self.checks.world.stored("deployments"):
             if deployment["metadata"]["uid"] != owner:
                 continue
@@ -210,7 +284,7 @@ class Observer:
         store = daemon.informers.informer(REPLICASETS).store
         return sum(
             each.spec.replicas or 0
-            for each in store
+            for each in store._objects.values()
             if each.metadata.name != but
             and any(
                 reference.controller and reference.uid == owner
@@ -219,109 +293,96 @@ class Observer:
         )
 
 
-def _target(path: str) -> tuple[str, str]:
-    """Return the plural and the name that a path ends in."""
+# What a write may change
+
+Path = tuple[str, ...]
+
+
+def differences(before: Any, after: Any, path: Path = ()) -> Iterator[Any]:
+    """Yield each path at which two objects differ, with both values."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}):
+            yield from differences(before.get(key), after.get(key), (*path, key))
+    elif (
+        isinstance(before, list)
+        and isinstance(after, list)
+        and len(before) == len(after)
+    ):
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from differences(old, new, (*path, str(number)))
+    elif before != after:
+        yield path, before, after
+
+
+_SERVERS: Final = (("metadata", "resourceVersion"), ("metadata", "generation"))
+
+
+def _only(*allowed: Path) -> Callable[[Path, Any, Any], bool]:
+    """Allow changes below some paths, and of what the server counts."""
+
+    def may(path: Path, _: Any, __: Any) -> bool:
+        return path in _SERVERS or any(path[: len(each)] == each for each in allowed)
+
+    return may
+
+
+def _deployment_object(path: Path, old: Any, new: Any) -> bool:
+    """Allow a rollback: a template is put back, the request for it goes."""
+    if path[:2] == ("metadata", "annotations"):
+        return _is_ours(path, old, new)
+    return _only(("spec", "template"))(path, old, new)
+
+
+def _deployment_status(path: Path, old: Any, new: Any) -> bool:
+    if path[:2] == ("metadata", "annotations"):
+        return _is_ours(path, old, new)
+    return _only(("status",))(path, old, new)
+
+
+def _is_ours(path: Path, _: Any, new: Any) -> bool:
+    """Tell whether annotations change only by what the controller keeps there."""
+    if len(path) == len(("metadata", "annotations")):
+        return all(key.startswith(_OURS) for key in new or {})
+    return path[2].startswith((_OURS, _ROLLBACK))
+
+
+def _replica_set_object(path: Path, old: Any, new: Any) -> bool:
+    """Sizes and annotations; the latter are copied from the deployment, never lost."""
+    if path[:2] == ("metadata", "annotations"):
+        return new is not None
+    return _only(
+        ("spec", "replicas"),
+        ("spec", "minReadySeconds"),
+        ("metadata", "ownerReferences"),
+    )(path, old, new)
+
+
+_ALLOWED: Final[dict[str, dict[str, Callable[[Path, Any, Any], bool]]]] = {
+    "deployments": {"object": _deployment_object, "status": _deployment_status},
+    "replicasets": {"object": _replica_set_object, "status": _only(("status",))},
+    "pods": {"object": _only(("metadata", "ownerReferences")), "status": _only()},
+}
+
+
+def target_of(path: str) -> tuple[str, str, str]:
+    """Return namespace, plural and name of what a path is about."""
     parts = path.partition("/namespaces/")[2].split("/")
-    return parts[1] if len(parts) > 1 else "", parts[2] if len(parts) > 2 else ""
+    namespace, plural, name = [*parts, "", "", ""][:3]
+    return namespace, plural, name
 
 
-def _controller(obj: JSON) -> str:
+def controller_of(obj: JSON) -> str:
+    """Return the uid of an object's controller, empty for none."""
     for owner in obj["metadata"].get("ownerReferences", []):
         if owner.get("controller"):
             return str(owner["uid"])
     return ""
 
 
-def _lives(pod: JSON, owner: str) -> bool:
+def lives(pod: JSON, owner: str) -> bool:
+    """Tell whether a pod is one of an owner's that count."""
     return (
-        _controller(pod) == owner
+        controller_of(pod) == owner
         and "deletionTimestamp" not in pod["metadata"]
         and pod.get("status", {}).get("phase") not in ("Failed", "Succeeded")
     )
-
-
-def _foreign(annotations: dict[str, str] | None) -> dict[str, str]:
-    """Return the annotations that are not the deployment controller's."""
-    return {
-        key: value
-        for key, value in (annotations or {}).items()
-        if not key.startswith("deployment.kubernetes.io/")
-    }
-
-
-# The end
-
-
-def end_state(world: World) -> JSON:
-    """Return what a user sees of every deployment, without times and names."""
-    state: JSON = {}
-    for deployment in world.stored("deployments"):
-        uid = deployment["metadata"]["uid"]
-        status = deployment.get("status", {})
-        replica_sets = [
-            each for each in world.stored("replicasets") if _controller(each) == uid
-        ]
-        pods = [
-            pod
-            for replica_set in replica_sets
-            for pod in world.stored("pods")
-            if _lives(pod, replica_set["metadata"]["uid"])
-        ]
-        state[deployment["metadata"]["name"]] = {
-            "replicas": deployment["spec"]["replicas"],
-            "image": _image(deployment["spec"]["template"]),
-            "sizes": {
-                key: status.get(key, 0)
-                for key in (
-                    "replicas",
-                    "updatedReplicas",
-                    "readyReplicas",
-                    "availableReplicas",
-                    "unavailableReplicas",
-                )
-            },
-            "observed": status.get("observedGeneration")
-            == deployment["metadata"]["generation"],
-            "conditions": sorted(
-                (each["type"], each["status"], each["reason"])
-                for each in status.get("conditions", [])
-            ),
-            "pods": sorted(_image(pod) for pod in pods),
-        }
-    return state
-
-
-def _image(template: JSON) -> str:
-    return str(template["spec"]["containers"][0]["image"])
-
-
-def wrong_caches(world: World) -> list[str]:
-    """Return where a cache of a running manager is not equal to the server."""
-    problems = []
-    for manager in world.managers:
-        daemon = manager.manager
-        if daemon is None or not daemon.synced.is_set():
-            problems.append(f"manager {manager.number} is not synced")
-            continue
-        for informer in daemon.informers.all():
-            collection = world.server.storage.collection(
-                informer.resource.group_resource
-            )
-            server = {
-                f"{each.obj['metadata']['namespace']}/{each.obj['metadata']['name']}": (
-                    each.obj["metadata"]["resourceVersion"]
-                )
-                for each in collection
-            }
-            cached = {
-                f"{each.metadata.namespace}/{each.metadata.name}": (
-                    each.metadata.resource_version
-                )
-                for each in informer.store
-            }
-            if server != cached:
-                differing = sorted(set(server.items()) ^ set(cached.items()))
-                problems.append(
-                    f"manager {manager.number}: {informer.resource.plural}: {differing}"
-                )
-    return problems

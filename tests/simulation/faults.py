@@ -4,21 +4,27 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Final
 
 REQUEST_FAULTS: Final[Mapping[str, float]] = {
     "conflict": 0.01,
     "429": 0.005,
     "500": 0.01,
+    "502 html": 0.003,
     "503": 0.01,
     "504": 0.005,
+    "refused by admission": 0.005,
     "reset before": 0.01,
     "reset after": 0.01,
     "hang before": 0.003,
     "hang after": 0.003,
+    "garbage after": 0.003,
+    "crash before": 0.001,
+    "crash after": 0.001,
     "slow": 0.03,
 }
-"""Chances of each request."""
+"""Chances of each request; "after" is after it was carried out."""
 
 WATCH_FAULTS: Final[Mapping[str, float]] = {
     "cut": 0.01,
@@ -27,61 +33,104 @@ WATCH_FAULTS: Final[Mapping[str, float]] = {
     "garbage": 0.005,
     "duplicates": 0.02,
     "gone": 0.005,
+    "no bookmarks": 0.005,
     "lag": 0.02,
 }
 """Chances of each chunk of a watch."""
 
 WORLD_FAULTS: Final[Mapping[str, float]] = {
-    "crash": 0.02,
-    "pod deleted": 0.06,
-    "pod failed": 0.04,
+    "crash": 0.015,
+    "pause": 0.01,
+    "lease cut off": 0.01,
+    "resource lags": 0.015,
+    "old replica": 0.01,
+    "apiserver restart": 0.005,
+    "quota": 0.005,
+    "namespace deleted": 0.004,
+    "pod deleted": 0.05,
+    "pod evicted": 0.02,
+    "pod failed": 0.03,
+    "pod restarted": 0.02,
     "labels edited": 0.02,
     "owner removed": 0.02,
+    "owner replaced": 0.01,
     "replicas edited": 0.02,
-    "annotation added": 0.04,
+    "revision edited": 0.01,
+    "annotation added": 0.03,
     "status overwritten": 0.02,
-    "lease cut off": 0.015,
 }
 """Chances of each five seconds."""
+
+START_FAULTS: Final[Mapping[str, float]] = {"clock skew": 0.2}
+"""Chances of each start of a manager."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that went wrong; `number` says which opportunity it took."""
+    """One thing that went wrong.
 
-    number: int
+    `opportunity` names where it could, and for the how-manieth time; `share`,
+    of 0 to 1, decides whatever else there is to decide about it.
+    """
+
+    opportunity: str
     kind: str
-    what: str
     at: float
+    share: float
 
     def __str__(self) -> str:
-        return f"{self.at:10.3f} s  {self.kind:<20} {self.what}"
+        return f"{self.at:10.3f} s  {self.kind:<20} {self.opportunity}"
+
+    @property
+    def rng(self) -> random.Random:
+        """Randomness of this fault's own."""
+        return random.Random(self.share)
 
 
 @dataclass
 class Faults:
-    """Decides at each opportunity; `only` allows some of them, by number."""
+    """Decides at each opportunity; `only` allows those of some opportunities.
 
-    rng: random.Random
-    only: frozenset[int] | None = None
+    Each decision depends on the seed and the opportunity alone: taking one fault
+    out of a plan leaves the others where they are.
+    """
+
+    seed: int
+    only: frozenset[str] | None = None
     active: bool = True
     injected: list[Fault] = field(default_factory=list)
-    opportunities: int = 0
+    _drawn: Counter[str] = field(default_factory=Counter)
 
-    def draw(self, chances: Mapping[str, float], what: str, at: float) -> str | None:
+    def draw(self, chances: Mapping[str, float], place: str, at: float) -> Fault | None:
         """Return what goes wrong now, `None` for nothing."""
-        self.opportunities += 1
-        kind = _chosen(chances, self.rng.random())
+        opportunity, choice, share = self._number(place)
+        kind = _chosen(chances, choice)
         if kind is None or not self.active:
             return None
-        if self.only is not None and self.opportunities not in self.only:
+        if self.only is not None and opportunity not in self.only:
             return None
-        self.injected.append(Fault(self.opportunities, kind, what, at))
-        return kind
+        fault = Fault(opportunity, kind, at, share)
+        self.injected.append(fault)
+        return fault
+
+    def noise(self, place: str) -> float:
+        """Return a number of 0 to 1 for what varies without going wrong."""
+        return self._number(f"noise {place}")[1]
+
+    def _number(self, place: str) -> tuple[str, float, float]:
+        self._drawn[place] += 1
+        opportunity = f"{place} #{self._drawn[place]}"
+        digest = blake2b(f"{self.seed}/{opportunity}".encode(), digest_size=16).digest()
+        first, second = digest[:8], digest[8:]
+        return opportunity, _fraction(first), _fraction(second)
 
     def counts(self) -> Counter[str]:
         """Return how often each kind was injected."""
         return Counter(fault.kind for fault in self.injected)
+
+
+def _fraction(digits: bytes) -> float:
+    return int.from_bytes(digits, "big") / 2**64
 
 
 def _chosen(chances: Mapping[str, float], drawn: float) -> str | None:

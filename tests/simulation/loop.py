@@ -1,10 +1,14 @@
 """An event loop whose time is virtual and whose order is repeatable."""
 
 import asyncio
+import contextvars
 import heapq
 import itertools
 from collections.abc import Coroutine
 from typing import Any
+
+PROCESS: contextvars.ContextVar[int] = contextvars.ContextVar("process", default=0)
+"""Which simulated process a callback belongs to; 0 is the world around them."""
 
 
 class Deadlock(Exception):  # noqa: N818 - names what happened
@@ -28,31 +32,66 @@ class _Task(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Jumps to the next timer whenever nothing is ready."""
+    """Jumps to the next timer whenever nothing is ready.
+
+    Can stop single processes, as SIGSTOP would: time goes on for them, too, but
+    none of their callbacks is run before they go on.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
         # Timers that floating-point errors set apart fire together.
-        self._clock_resolution = 1e-6
+        self._clock_resolution: float = 1e-6
+        self._stopped: dict[int, list[asyncio.Handle]] = {}
         _Task._numbers = itertools.count()
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
     def time(self) -> float:
         return self._now
 
+    def stop_process(self, number: int) -> None:
+        """Run nothing of that process from now on."""
+        self._stopped.setdefault(number, [])
+
+    def continue_process(self, number: int) -> None:
+        """Run what has come up for it meanwhile, and all that follows."""
+        ready: Any = self._ready  # type: ignore[attr-defined]
+        ready.extend(self._stopped.pop(number, ()))
+
     def _run_once(self) -> None:
         scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        ready: Any = self._ready  # type: ignore[attr-defined]
+        self._hold_back(ready)
+        while not ready and not self._stopping:  # type: ignore[attr-defined]
+            self._drop_cancelled(scheduled)
+            if not scheduled:
+                raise Deadlock
+            self._now = max(self._now, scheduled[0].when())
+            self._take_due(scheduled, ready)
+            self._hold_back(ready)
+        super()._run_once()  # type: ignore[misc]
+
+    def _drop_cancelled(self, scheduled: list[asyncio.TimerHandle]) -> None:
         while scheduled and scheduled[0].cancelled():
             handle = heapq.heappop(scheduled)
             handle._scheduled = False  # type: ignore[attr-defined]
             self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-        if not self._ready:  # type: ignore[attr-defined]
-            if scheduled:
-                self._now = max(self._now, scheduled[0].when())
-            elif not self._stopping:  # type: ignore[attr-defined]
-                raise Deadlock
-        super()._run_once()  # type: ignore[misc]
+
+    def _take_due(self, scheduled: list[asyncio.TimerHandle], ready: Any) -> None:
+        while scheduled and scheduled[0].when() < self._now + self._clock_resolution:
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False  # type: ignore[attr-defined]
+            ready.append(handle)
+
+    def _hold_back(self, ready: Any) -> None:
+        """Set aside what stopped processes would do."""
+        if not self._stopped:
+            return
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            process = handle._context.get(PROCESS, 0)
+            self._stopped.get(process, ready).append(handle)
 
 
 def _make_task(

@@ -3,21 +3,27 @@
 import asyncio
 import gc
 import hashlib
-import random
-from collections.abc import Coroutine, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from tests.simulation.checks import Checks, end_state, wrong_caches
+from tests.simulation.checks import Checks
+from tests.simulation.ending import end_state, leftovers, tasks_by_work, wrong_caches
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.loop import VirtualLoop
+from tests.simulation.strangers import STEP, disturb
 from tests.simulation.world import World
+
+JSON = dict[str, Any]
+T = TypeVar("T")
 
 OPERATIONS: Final = 25
 QUIET: Final = 600.0
 """Seconds without a write that make an end stable."""
 
-PATIENCE: Final = 4 * 3600.0
+PATIENCE: Final = 1800.0
 """Seconds after the last fault by which the end must be stable."""
 
 
@@ -34,14 +40,23 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def play(seed: int, only: frozenset[int] | None = None) -> Outcome:
-    """Return what comes of a seed; `only` allows some faults, by number."""
-    undisturbed, _ = _run(_played(seed, frozenset()))
-    _, outcome = _run(_played(seed, only, undisturbed))
+@dataclass(frozen=True, slots=True)
+class End:
+    """What is there when nothing happens any more."""
+
+    state: JSON
+    tasks: Counter[str]
+
+
+def play(seed: int, only: frozenset[str] | None = None) -> Outcome:
+    """Return what comes of a seed; `only` allows the faults of some opportunities."""
+    undisturbed, _ = run(_played(seed, frozenset()))
+    _, outcome = run(_played(seed, only, undisturbed))
     return outcome
 
 
-def _run(work: Coroutine[Any, Any, tuple[Any, Outcome]]) -> tuple[Any, Outcome]:
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Return what comes of `work` on a virtual loop of its own."""
     # What is collected when, and so finalised, must not depend on the past.
     gc.collect()
     gc.disable()
@@ -53,32 +68,36 @@ def _run(work: Coroutine[Any, Any, tuple[Any, Outcome]]) -> tuple[Any, Outcome]:
         gc.unfreeze()
 
 
-async def _played(
-    seed: int, only: frozenset[int] | None, expected: Any = None
-) -> tuple[Any, Outcome]:
-    faults = Faults(random.Random(f"faults {seed}"), only)
-    world = World(seed, faults, managers_wanted=1 + seed % 2)
+@asynccontextmanager
+async def simulated(world: World) -> AsyncGenerator[Checks, None]:
+    """Run a world while entered; its checks hold what was violated, in the end.
+
+    What nobody handles, and what still runs afterwards, are violations, too.
+    """
     checks = Checks(world)
-    world.start(checks.of)
-    disturbing = asyncio.create_task(world.disturb())
-    await world.use(OPERATIONS)
-    faults.active = False
-    disturbing.cancel()
-    await asyncio.gather(disturbing, return_exceptions=True)
-    world.resume_all()
-    await _until_stable(checks)
-    state = end_state(world)
-    if expected is not None and state != expected:
-        checks.violations += [
-            f"the end: {name} is {state[name]}, undisturbed it is {expected[name]}"
-            for name in expected
-            if state.get(name) != expected[name]
-        ]
-    checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
-    await world.stop()
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, what: _note_failure(world, what))
+    with checks.watching_plans():
+        world.start(checks.of)
+        try:
+            yield checks
+        finally:
+            await world.stop()
     checks.violations += [f"defect: {error!r}" for error in world.defects]
+    checks.violations += [f"leaked: {work}" for work in tasks_by_work()]
+
+
+async def _played(
+    seed: int, only: frozenset[str] | None, expected: End | None = None
+) -> tuple[End, Outcome]:
+    faults = Faults(seed, only)
+    world = World(seed, faults, managers_wanted=1 + seed % 2)
+    async with simulated(world) as checks:
+        end = await _use_and_disturb(world, checks)
+        if expected is not None:
+            checks.violations += _differences(end, expected)
     digest = hashlib.sha256("\n".join(checks.trace).encode()).hexdigest()
-    outcome = Outcome(
+    return end, Outcome(
         seed,
         tuple(checks.violations),
         tuple(faults.injected),
@@ -87,7 +106,27 @@ async def _played(
         digest,
         dict(faults.counts()),
     )
-    return state, outcome
+
+
+def _note_failure(world: World, what: Mapping[str, Any]) -> None:
+    """Take what nobody handles for a defect."""
+    world.defects.append(what.get("exception") or RuntimeError(what["message"]))
+
+
+async def _use_and_disturb(world: World, checks: Checks) -> End:
+    """Have users and strangers at work; then wait for the end."""
+    disturbing = asyncio.create_task(disturb(world))
+    await world.use(OPERATIONS)
+    world.faults.active = False
+    disturbing.cancel()
+    await asyncio.gather(disturbing, return_exceptions=True)
+    await asyncio.sleep(STEP)  # what has been drawn has yet to befall
+    world.resume_all()
+    await world.reopen_shop()
+    await _until_stable(checks)
+    checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
+    checks.violations += [f"the end: {each}" for each in leftovers(world)]
+    return End(end_state(world), tasks_by_work())
 
 
 async def _until_stable(checks: Checks) -> None:
@@ -101,22 +140,36 @@ async def _until_stable(checks: Checks) -> None:
         await asyncio.sleep(30)
 
 
+def _differences(end: End, expected: End) -> list[str]:
+    problems = [
+        f"the end: {name} is {end.state.get(name)}, undisturbed it is {state}"
+        for name, state in expected.state.items()
+        if end.state.get(name) != state
+    ]
+    if end.tasks != expected.tasks:
+        more, fewer = end.tasks - expected.tasks, expected.tasks - end.tasks
+        problems.append(f"the end: tasks more {dict(more)}, fewer {dict(fewer)}")
+    return problems
+
+
 def shrink(outcome: Outcome, patience: int = 60) -> Outcome:
-    """Return the same failure with fewer faults, after `patience` tries at most."""
+    """Return the same failure with fewer faults, after `patience` tries at most.
+
+    What came after the first violation goes first; then halves, quarters …
+    """
     best = outcome
     size = max(1, len(best.faults) // 2)
     tries = 0
     while size >= 1 and tries < patience:
-        start = 0
+        start = len(best.faults) - size
         shrunk = False
-        while start < len(best.faults) and tries < patience:
-            kept = best.faults[:start] + best.faults[start + size :]
+        while start > -size and tries < patience:
+            kept = best.faults[: max(0, start)] + best.faults[start + size :]
             tries += 1
-            candidate = play(outcome.seed, frozenset(each.number for each in kept))
+            candidate = play(outcome.seed, frozenset(each.opportunity for each in kept))
             if candidate.violations and len(candidate.faults) < len(best.faults):
                 best, shrunk = candidate, True
-            else:
-                start += size
-        if not shrunk:
+            start = min(start, len(best.faults)) - size
+        if not shrunk or size > 1:
             size //= 2
     return best

@@ -1,14 +1,15 @@
-"""A way to the server on which things go wrong."""
+"""A way to the server on which things go wrong at random."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from controller_manager.client.errors import RequestTimeout, TransportError
-from controller_manager.client.transport import Request, Response, Stream, Transport
-from tests.simulation.faults import REQUEST_FAULTS, WATCH_FAULTS, Faults
+from controller_manager.client.transport import Request, Response, Stream
+from tests.simulation.faults import REQUEST_FAULTS, WATCH_FAULTS, Fault, Faults
+from tests.simulation.network import Line, LiveStream, outside, plural_of, sleep_until
 
 _ANSWERS: Final[Mapping[str, Response]] = {
     "conflict": Response(409, {}, b'{"reason":"Conflict","code":409}'),
@@ -16,9 +17,23 @@ _ANSWERS: Final[Mapping[str, Response]] = {
         429, {"retry-after": "2"}, b'{"reason":"TooManyRequests","code":429}'
     ),
     "500": Response(500, {}, b'{"reason":"InternalError","code":500}'),
+    "502 html": Response(502, {"content-type": "text/html"}, b"<html>Bad Gateway"),
     "503": Response(503, {}, b'{"reason":"ServiceUnavailable","code":503}'),
     "504": Response(504, {}, b'{"reason":"Timeout","code":504}'),
+    "refused by admission": Response(
+        403,
+        {},
+        b'{"kind":"Status","status":"Failure","reason":"Forbidden","code":403,'
+        b'"message":"admission webhook \\"policy.example\\" denied the request"}',
+    ),
 }
+_ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
+    "conflict": ("PUT", "PATCH", "DELETE"),
+    "refused by admission": ("POST", "PUT", "PATCH"),
+}
+"""Methods that an answer makes sense for; all, unless it is here."""
+
+_GARBAGE: Final = Response(200, {"content-type": "text/html"}, b"<html>welcome")
 _GONE: Final = (
     b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired",'
     b'"message":"too old resource version"}}\n'
@@ -31,60 +46,87 @@ class Observer(Protocol):
     def look(self, request: Request) -> Any:
         """Return what there is before a write."""
 
+    def has_read(self, request: Request, answer: Response) -> None:
+        """Note what the manager has been told."""
+
     def applied(self, request: Request, answer: Response, before: Any) -> None:
         """Look at what has become of it."""
 
 
 @dataclass
 class FaultyTransport:
-    """Passes on what it does not spoil; shows every write to `observer`."""
+    """What one run of a manager speaks through.
 
-    inner: Transport
+    Passes on what it does not spoil; shows every write to `observer`; `crash`
+    ends the run. Once it has ended nothing of it gets through any more.
+    """
+
+    line: Line
     faults: Faults
+    name: str
+    crash: Callable[[], None]
     observer: Observer | None = None
-    no_lease_until: float = 0.0
-    """Until when nothing about leases goes through, whatever else does."""
+    alive: bool = True
 
     @property
     def host(self) -> str:
-        return "simulated"
+        return self.line.host
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+    def _draw(self, chances: Mapping[str, float], what: str, path: str) -> Fault | None:
+        place = f"{self.name} {what} {plural_of(path)}"
+        return self.faults.draw(chances, place, self.line.now())
+
+    def _check_alive(self) -> None:
+        if not self.alive:
+            msg = "this process has ended"
+            raise TransportError(msg)
 
     async def request(self, request: Request) -> Response:
+        self._check_alive()
+        return await outside(self._request(request))
+
+    async def _request(self, request: Request) -> Response:
         what = f"{request.method} {request.path}"
-        fault = self.faults.draw(REQUEST_FAULTS, what, self._now())
+        fault = self._draw(REQUEST_FAULTS, request.method, request.path)
         # Nothing takes no time, and not always the same.
-        await asyncio.sleep(0.001 + 0.004 * self.faults.rng.random())
-        if self._is_cut_off(request):
+        await asyncio.sleep(0.001 + 0.004 * self.faults.noise(self.name))
+        if self.line.cuts_off(request):
             await self._hang(request)
-        match fault:
+        self.line.check(request)
+        kind = fault.kind if fault is not None else ""
+        match kind:
             case "reset before":
-                msg = f"{what}: connection reset"
-                raise TransportError(msg)
+                raise _ResetError(what)
             case "hang before":
                 await self._hang(request)
+            case "crash before":
+                await self._crash(request)
             case "slow":
                 await asyncio.sleep(min(3.0, request.timeout * 0.9))
-            case "conflict" if request.method in ("GET", "POST"):
-                pass  # a conflict is about a version
-            case str() if fault in _ANSWERS:
-                return _ANSWERS[fault]
+            case _ if request.method in _ABOUT.get(kind, (request.method,)):
+                if kind in _ANSWERS:
+                    return _ANSWERS[kind]
         answer = await self._pass_on(request)
-        match fault:
+        match kind:
             case "reset after":
-                msg = f"{what}: connection reset"
-                raise TransportError(msg)
+                raise _ResetError(what)
             case "hang after":
                 await self._hang(request)
+            case "crash after":
+                await self._crash(request)
+            case "garbage after":
+                return _GARBAGE
         return answer
 
     async def _pass_on(self, request: Request) -> Response:
-        if request.method == "GET" or self.observer is None:
-            return await self.inner.request(request)
+        if self.observer is None:
+            return await self.line.request(request)
+        if request.method == "GET":
+            answer = await self.line.request(request)
+            self.observer.has_read(request, answer)
+            return answer
         before = self.observer.look(request)
-        answer = await self.inner.request(request)
+        answer = await self.line.request(request)
         self.observer.applied(request, answer, before)
         return answer
 
@@ -93,79 +135,72 @@ class FaultyTransport:
         msg = f"{request.method} {request.path}: no answer"
         raise RequestTimeout(msg)
 
-    async def stream(self, request: Request) -> Stream:
-        fault = self.faults.draw(REQUEST_FAULTS, f"WATCH {request.path}", self._now())
-        if fault in ("reset before", "reset after"):
-            msg = f"WATCH {request.path}: connection reset"
-            raise TransportError(msg)
-        if fault in ("hang before", "hang after"):
-            await self._hang(request)
-        if self._is_cut_off(request):
-            await self._hang(request)
-        inner = await self.inner.stream(request)
-        return _FaultyStream(inner, request, self.faults, self)
+    async def _crash(self, request: Request) -> None:
+        self.crash()
+        await self._hang(request)
 
-    def _is_cut_off(self, request: Request) -> bool:
-        return "/leases" in request.path and self._now() < self.no_lease_until
+    async def stream(self, request: Request) -> Stream:
+        self._check_alive()
+        inner = await outside(self._stream(request))
+        return LiveStream(inner, self.line, self._spoilt(inner, request))
+
+    async def _stream(self, request: Request) -> Stream:
+        what = f"WATCH {request.path}"
+        fault = self._draw(REQUEST_FAULTS, "WATCH", request.path)
+        kind = fault.kind if fault is not None else ""
+        self.line.check(request)
+        if kind.startswith("reset"):
+            raise _ResetError(what)
+        if kind.startswith("hang") or self.line.cuts_off(request):
+            await self._hang(request)
+        return await self.line.stream(request)
+
+    async def _spoilt(
+        self, inner: Stream, request: Request
+    ) -> AsyncGenerator[bytes, None]:
+        what = f"watch {request.path}"
+        before = b""
+        bookmarks = True
+        async with aclosing(inner.chunks()) as chunks:
+            async for chunk in chunks:
+                if self.line.cuts_off(request):
+                    raise _ResetError(what)
+                fault = self._draw(WATCH_FAULTS, "chunk", request.path)
+                match fault.kind if fault is not None else "":
+                    case "cut":
+                        raise _ResetError(what)
+                    case "end":
+                        return
+                    case "silence":
+                        await self._hang(request)
+                    case "garbage":
+                        yield b'{"type":"ADDED","object":[\n'
+                    case "gone":
+                        yield _GONE
+                        return
+                    case "duplicates":
+                        yield before
+                    case "no bookmarks":
+                        bookmarks = False
+                    case "lag" if fault is not None:
+                        # Most of them seconds, some of them minutes.
+                        await asyncio.sleep(300 * fault.share**3)
+                await sleep_until(self.line.lag_of(request))
+                if not bookmarks:
+                    chunk = _without_bookmarks(chunk)  # noqa: PLW2901 - spoilt
+                if chunk:
+                    yield chunk
+                before = chunk
 
     async def close(self) -> None:
         pass
 
 
-@dataclass
-class _FaultyStream:
-    inner: Stream
-    request: Request
-    faults: Faults
-    way: FaultyTransport
+class _ResetError(TransportError):
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: connection reset")
 
-    @property
-    def status(self) -> int:
-        return self.inner.status
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self.inner.headers
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        async with aclosing(self.inner.chunks()) as chunks:
-            spoilt = self._spoilt(chunks)
-            async with aclosing(spoilt):
-                async for chunk in spoilt:
-                    yield chunk
-
-    async def _spoilt(
-        self, chunks: AsyncGenerator[bytes, None]
-    ) -> AsyncGenerator[bytes, None]:
-        loop = asyncio.get_running_loop()
-        what = f"watch {self.request.path}"
-        before = b""
-        async for chunk in chunks:
-            if self.way._is_cut_off(self.request):
-                msg = f"{what}: cut off"
-                raise TransportError(msg)
-            fault = self.faults.draw(WATCH_FAULTS, what, loop.time())
-            match fault:
-                case "cut":
-                    msg = f"{what}: connection reset"
-                    raise TransportError(msg)
-                case "end":
-                    return
-                case "silence":
-                    await asyncio.sleep(self.request.timeout)
-                    msg = f"{what}: no answer"
-                    raise RequestTimeout(msg)
-                case "garbage":
-                    yield b'{"type":"ADDED","object":[\n'
-                case "gone":
-                    yield _GONE
-                    return
-                case "duplicates":
-                    yield before
-                case "lag":
-                    await asyncio.sleep(60 * self.faults.rng.random())
-            yield chunk
-            before = chunk
+def _without_bookmarks(chunk: bytes) -> bytes:
+    lines = chunk.splitlines(keepends=True)
+    return b"".join(line for line in lines if b'"type":"BOOKMARK"' not in line)

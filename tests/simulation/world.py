@@ -1,4 +1,4 @@
-"""The cluster, its users, its strangers, and managers that crash."""
+"""The cluster: its server, its nodes, its users, and who cleans up."""
 
 import asyncio
 import json
@@ -8,19 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from controller_manager.app import ControllerManager
-from controller_manager.client.identities import Connections
-from controller_manager.client.inmemory import InMemoryTransport
-from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.api.times import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.kinds import Kind
 from controller_manager.devcluster.nodes import Nodes
 from controller_manager.devcluster.objects import Deletion
-from controller_manager.devcluster.statuses import Refusal
-from controller_manager.devcluster.storage import Stored
-from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     ClientConfig,
     Config,
@@ -31,65 +25,19 @@ from controller_manager.options.config import (
 )
 from tests.clusters import EPOCH, TOKEN
 from tests.controllers.builders import deployment_json
-from tests.simulation.faults import WORLD_FAULTS, Faults
-from tests.simulation.transport import FaultyTransport, Observer
+from tests.simulation.faults import Faults
+from tests.simulation.managers import Manager
+from tests.simulation.transport import Observer
 
 JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
+DOOMED: Final = "shop"
+"""A namespace that may be deleted with all that is in it."""
+
 NAMES: Final = ("api", "web", "worker")
-_STEP: Final = 5.0
-
-
-@dataclass
-class Manager:
-    """A manager, run again whenever it ends."""
-
-    world: "World"
-    number: int
-    transport: FaultyTransport
-    manager: ControllerManager | None = None
-    task: "asyncio.Task[None] | None" = None
-    starts: int = 0
-
-    async def run(self) -> None:
-        """Run for ever; it comes back a few seconds after it ended."""
-        while True:
-            await self._run_once()
-            await asyncio.sleep(1 + 4 * self.world.rng.random())
-
-    async def _run_once(self) -> None:
-        self.starts += 1
-        self.manager = ControllerManager(
-            self.world.config,
-            Connections(self.transport),
-            clock=self.world.clock,
-            rng=random.Random(f"{self.world.seed}/{self.number}/{self.starts}"),
-            logger=silent_logger(),
-        )
-        self.task = asyncio.create_task(self.manager.run(asyncio.Event()))
-        try:
-            await asyncio.wait((self.task,))
-        finally:
-            self.task.cancel()
-            await asyncio.gather(self.task, return_exceptions=True)
-        if self.task.cancelled():
-            return
-        error = self.task.exception()
-        if error is not None and not _is_expected(error):
-            self.world.defects.append(error)
-
-    def crash(self) -> None:
-        """End it wherever it is."""
-        if self.task is not None:
-            self.task.cancel()
-
-
-def _is_expected(error: BaseException) -> bool:
-    """Tell whether a manager may end so: it has lost the lease."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(_is_expected(each) for each in error.exceptions)
-    return isinstance(error, LeadershipLost)
+_GROUPS: Final = {"deployments": "apps", "replicasets": "apps"}
+_COLLECTING: Final = 5.0
 
 
 @dataclass
@@ -99,16 +47,17 @@ class World:
     seed: int
     faults: Faults
     managers_wanted: int = 1
-    rng: random.Random = field(init=False)
     clock: LoopClock = field(init=False)
     server: APIServer = field(init=False)
     managers: list[Manager] = field(default_factory=list)
     defects: list[BaseException] = field(default_factory=list)
     config: Config = field(init=False)
+    versions: list[tuple[float, int]] = field(default_factory=list)
+    """Which resource version the server had come to, and when."""
+
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rng = random.Random(f"world {self.seed}")
         self.clock = LoopClock(EPOCH)
         self.server = APIServer(
             clock=self.clock,
@@ -125,37 +74,96 @@ class World:
             serving=ServingConfig(port=0),
         )
         for name in (NAMESPACE, "kube-system"):
-            self.server.objects.create(
-                self.kind("namespaces"), "", {"metadata": {"name": name}}
-            )
+            self.create_namespace(name)
+
+    # The server, as anybody sees it
 
     def kind(self, plural: str) -> Kind:
-        group = "apps" if plural in ("deployments", "replicasets") else ""
-        kind = self.server.catalogue.find(group, "v1", plural)
+        kind = self.server.catalogue.find(_GROUPS.get(plural, ""), "v1", plural)
         assert kind is not None
         return kind
 
-    def stored(self, plural: str) -> list[JSON]:
-        """Return all objects of a resource in the namespace, by name."""
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace."""
+        kind = self.kind("namespaces")
+        self.server.objects.create(kind, "", {"metadata": {"name": name}})
+
+    def stored(self, plural: str, namespace: str = "") -> list[JSON]:
+        """Return all objects of a resource, or of one namespace, by name."""
         collection = self.server.storage.collection(self.kind(plural).resource)
         found = [
             each.obj
             for each in collection
-            if each.obj["metadata"]["namespace"] == NAMESPACE
+            if namespace in ("", each.obj["metadata"]["namespace"])
         ]
-        return sorted(found, key=lambda obj: str(obj["metadata"]["name"]))
+        return sorted(found, key=path_of)
 
-    def start(self, observer_of: Callable[[Manager], Observer]) -> None:
+    def find(self, plural: str, namespace: str, name: str) -> JSON | None:
+        """Return an object as it is stored, `None` if there is none."""
+        collection = self.server.storage.collection(self.kind(plural).resource)
+        stored = collection.get((namespace, name))
+        return stored.obj if stored is not None else None
+
+    def change(
+        self,
+        plural: str,
+        obj: JSON,
+        edit: Callable[[JSON], Any],
+        subresource: str = "",
+    ) -> None:
+        """Store an object after `edit` has changed a copy of it."""
+        changed: JSON = json.loads(json.dumps(obj))
+        edit(changed)
+        metadata = obj["metadata"]
+        self.server.objects.update(
+            self.kind(plural),
+            metadata.get("namespace", ""),
+            metadata["name"],
+            changed,
+            subresource,
+        )
+
+    def delete(self, plural: str, obj: JSON, grace: int | None = None) -> None:
+        """Delete an object."""
+        body = {} if grace is None else {"gracePeriodSeconds": grace}
+        metadata = obj["metadata"]
+        self.server.objects.delete(
+            self.kind(plural),
+            metadata.get("namespace", ""),
+            metadata["name"],
+            Deletion.parse(body, {}),
+        )
+
+    def restart_pod(self, pod: JSON) -> None:
+        """Have a container crash: its pod is not ready, and is so again in 4 s."""
+        metadata = pod["metadata"]
+        self.change("pods", pod, lambda obj: self._set_ready(obj, "False"), "status")
+
+        def recover() -> None:
+            current = self.find("pods", metadata["namespace"], metadata["name"])
+            if current is not None and current["metadata"]["uid"] == metadata["uid"]:
+                self.change(
+                    "pods", current, lambda obj: self._set_ready(obj, "True"), "status"
+                )
+
+        asyncio.get_running_loop().call_later(4.0, recover)
+
+    def _set_ready(self, pod: JSON, status: str) -> None:
+        for each in pod.get("status", {}).get("conditions", []):
+            if each["type"] == "Ready":
+                each["status"] = status
+                each["lastTransitionTime"] = format_time(self.clock.now())
+
+    # Running
+
+    def start(self, observe: Callable[[Manager], Observer]) -> None:
         """Start nodes, collector and managers."""
         nodes = Nodes(self.server, self.clock, start_delay=2.0, grace_scale=0.1)
         nodes.register()
         self._go(nodes.run())
-        self._go(self._collect_garbage())
+        self._go(self._clean_up())
         for number in range(self.managers_wanted):
-            inner = InMemoryTransport(self.server, TOKEN)
-            transport = FaultyTransport(inner, self.faults)
-            manager = Manager(self, number, transport)
-            transport.observer = observer_of(manager)
+            manager = Manager(self, number, observe)
             self.managers.append(manager)
             self._go(manager.run())
 
@@ -163,7 +171,7 @@ class World:
         self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
-        """End everything."""
+        """End everything; whatever still runs then is a defect."""
         for task in self._tasks:
             task.cancel()
         for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
@@ -176,147 +184,166 @@ class World:
         """Do what users do, some time apart, the same for every fault plan."""
         rng = random.Random(f"users {self.seed}")
         for name in NAMES:
-            self._create(name, rng)
+            self._create(NAMESPACE, name, rng)
+        self.open_shop()
         for _ in range(operations):
             await asyncio.sleep(rng.uniform(1, 60))
-            name = rng.choice(NAMES)
-            change = rng.choice(_CHANGES)
-            value = rng.random()
-            self._edit(name, change, value)
+            name, change = rng.choice(NAMES), rng.choice(_CHANGES)
+            self._edit(name, change, random.Random(rng.random()))
 
-    def _create(self, name: str, rng: random.Random) -> None:
-        spec: JSON = {}
-        if rng.random() < 0.2:
-            spec["strategy"] = {"type": "Recreate"}
-        else:
-            spec["strategy"] = {
-                "type": "RollingUpdate",
-                "rollingUpdate": {
-                    "maxSurge": rng.choice([0, 1, "25%", 3]),
-                    "maxUnavailable": rng.choice([1, "25%", 2]),
-                },
-            }
+    def open_shop(self) -> None:
+        """Make the namespace that may be deleted, and what is in it."""
+        self.create_namespace(DOOMED)
+        self._create(DOOMED, "web", random.Random(f"shop {self.seed}"))
+
+    async def reopen_shop(self) -> None:
+        """Wait until the namespace is gone, and make it again, if it was deleted."""
+        while (found := self.find("namespaces", "", DOOMED)) is not None:
+            if "deletionTimestamp" not in found["metadata"]:
+                return
+            await asyncio.sleep(_COLLECTING)
+        self.open_shop()
+
+    def _create(self, namespace: str, name: str, rng: random.Random) -> None:
+        spec: JSON = {"strategy": {"type": "Recreate"}}
+        if rng.random() < 0.8:
+            spec["strategy"] = _rolling(rng)
         spec["minReadySeconds"] = rng.choice([0, 0, 3])
+        spec["revisionHistoryLimit"] = rng.choice([0, 2, 10])
         deployment = deployment_json(name, rng.randrange(1, 7), **spec)
+        deployment["metadata"]["namespace"] = namespace
         kind = self.kind("deployments")
-        self.server.objects.create(kind, NAMESPACE, deployment)
+        self.server.objects.create(kind, namespace, deployment)
 
-    def _edit(self, name: str, change: str, value: float) -> None:
-        kind = self.kind("deployments")
-        stored = self.server.objects.find(kind, NAMESPACE, name)
-        obj = _copied(stored)
-        spec = obj["spec"]
-        match change:
-            case "image":
-                image = f"app:v{int(value * 5)}"
-                spec["template"]["spec"]["containers"][0]["image"] = image
-            case "scale":
-                spec["replicas"] = int(value * 8)
-            case "pause":
-                spec["paused"] = not spec.get("paused", False)
-            case "restart":
-                annotations = spec["template"]["metadata"].setdefault("annotations", {})
-                annotations["restartedAt"] = f"{value:.6f}"
-        self.server.objects.update(kind, NAMESPACE, name, obj)
+    def _edit(self, name: str, change: str, rng: random.Random) -> None:
+        obj = self.find("deployments", NAMESPACE, name)
+        assert obj is not None
+        if change in ("replace", "replace, keep dependents"):
+            self._replace(obj, keep=change != "replace")
+            return
+        self.change("deployments", obj, lambda obj: _EDITS[change](obj["spec"], rng))
+
+    def _replace(self, obj: JSON, *, keep: bool) -> None:
+        """Delete and create, as ``kubectl replace --force`` does.
+
+        To `keep` dependents is ``--cascade=orphan``.
+        """
+        for each in self.stored("replicasets", NAMESPACE) if keep else ():
+            owners = each["metadata"].get("ownerReferences", [])
+            if any(owner["uid"] == obj["metadata"]["uid"] for owner in owners):
+                self.change(
+                    "replicasets",
+                    each,
+                    lambda obj: obj["metadata"].pop("ownerReferences"),
+                )
+        self.delete("deployments", obj)
+        again = {
+            "metadata": {"name": obj["metadata"]["name"]},
+            "spec": obj["spec"],
+        }
+        self.server.objects.create(self.kind("deployments"), NAMESPACE, again)
 
     def resume_all(self) -> None:
         """Let every paused deployment go on, so that there is an end."""
-        for deployment in self.stored("deployments"):
+        for deployment in self.stored("deployments", NAMESPACE):
             if deployment["spec"].get("paused"):
-                self._edit(deployment["metadata"]["name"], "pause", 0.0)
+                name = deployment["metadata"]["name"]
+                self._edit(name, "pause", random.Random(0))
 
-    # Strangers
+    # Cleaning up: what controllers do that this build has not
 
-    async def disturb(self) -> None:
-        """Do, for ever, what nobody should."""
+    async def _clean_up(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_STEP)
-            fault = self.faults.draw(WORLD_FAULTS, "world", loop.time())
-            if fault is not None:
-                self._disturb(fault)
+            await asyncio.sleep(_COLLECTING)
+            self.versions.append((loop.time(), self.server.storage.version))
+            self._collect_garbage()
+            self._empty_doomed_namespace()
 
-    def _disturb(self, fault: str) -> None:
-        rng = self.faults.rng
-        if fault == "crash":
-            rng.choice(self.managers).crash()
-            return
-        if fault == "lease cut off":
-            now = asyncio.get_running_loop().time()
-            way = rng.choice(self.managers).transport
-            way.no_lease_until = now + rng.uniform(5, 60)
-            return
-        plural = "pods"
-        if fault in ("replicas edited", "annotation added", "status overwritten"):
-            plural = rng.choice(["replicasets", "deployments"])
-        found = self.stored(plural)
-        if not found:
-            return
-        obj = rng.choice(found)
-        try:
-            self._spoil(fault, plural, obj)
-        except Refusal:
-            return  # it changed meanwhile
-
-    def _spoil(self, fault: str, plural: str, obj: JSON) -> None:
-        kind, objects = self.kind(plural), self.server.objects
-        name = obj["metadata"]["name"]
-        changed = _copied(Stored(obj, 0))
-        match fault:
-            case "pod deleted":
-                objects.delete(kind, NAMESPACE, name, Deletion.parse({}, {}))
-            case "pod failed":
-                changed["status"] = {**changed.get("status", {}), "phase": "Failed"}
-                objects.update(kind, NAMESPACE, name, changed, "status")
-            case "labels edited":
-                changed["metadata"]["labels"] = {"app": "stranger"}
-                objects.update(kind, NAMESPACE, name, changed)
-            case "owner removed":
-                changed["metadata"].pop("ownerReferences", None)
-                objects.update(kind, NAMESPACE, name, changed)
-            case "replicas edited":
-                if plural == "replicasets":
-                    changed["spec"]["replicas"] = changed["spec"]["replicas"] + 1
-                    objects.update(kind, NAMESPACE, name, changed)
-            case "annotation added":
-                annotations = changed["metadata"].setdefault("annotations", {})
-                annotations["stranger.example/mark"] = "kept"
-                objects.update(kind, NAMESPACE, name, changed)
-            case "status overwritten":
-                changed["status"] = {"replicas": 99}
-                objects.update(kind, NAMESPACE, name, changed, "status")
-
-    async def _collect_garbage(self) -> None:
-        """Stand in for the garbage collector, which this build has not."""
-        while True:
-            await asyncio.sleep(_STEP)
-            uids = {
-                obj["metadata"]["uid"]
-                for plural in ("deployments", "replicasets")
-                for obj in self.stored(plural)
-            }
-            for plural in ("replicasets", "pods"):
-                for obj in self.stored(plural):
-                    owners = obj["metadata"].get("ownerReferences", [])
-                    gone = owners and not any(each["uid"] in uids for each in owners)
-                    ended = obj.get("status", {}).get("phase") == "Failed"
-                    if gone or (ended and self._is_old(obj)):
-                        self.server.objects.delete(
-                            self.kind(plural),
-                            NAMESPACE,
-                            obj["metadata"]["name"],
-                            Deletion.parse({"gracePeriodSeconds": 0}, {}),
-                        )
+    def _collect_garbage(self) -> None:
+        """Delete what has lost its owners, and failed pods after two minutes."""
+        uids = {
+            obj["metadata"]["uid"]
+            for plural in ("deployments", "replicasets")
+            for obj in self.stored(plural)
+        }
+        for plural in ("replicasets", "pods"):
+            for obj in self.stored(plural):
+                owners = obj["metadata"].get("ownerReferences", [])
+                gone = owners and not any(each["uid"] in uids for each in owners)
+                ended = obj.get("status", {}).get("phase") == "Failed"
+                if gone or (ended and self._is_old(obj)):
+                    self.delete(plural, obj, grace=0)
 
     def _is_old(self, obj: JSON) -> bool:
         created = obj["metadata"]["creationTimestamp"]
         age = self.clock.now() - timedelta(seconds=120)
         return str(created) < age.strftime("%Y-%m-%dT%H:%M:%SZ")
 
+    def _empty_doomed_namespace(self) -> None:
+        namespace = self.find("namespaces", "", DOOMED)
+        if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
+            return
+        left = 0
+        for plural in ("deployments", "replicasets", "pods"):
+            for obj in self.stored(plural, DOOMED):
+                left += 1
+                self.delete(plural, obj, grace=0)
+        if not left:
+            self.change(
+                "namespaces", namespace, lambda obj: obj["spec"].clear(), "finalize"
+            )
 
-_CHANGES: Final = ("image", "image", "scale", "scale", "pause", "restart")
+
+def path_of(obj: JSON) -> str:
+    """Return namespace and name."""
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
-def _copied(stored: Stored) -> JSON:
-    copy: JSON = json.loads(stored.encoded)
-    return copy
+def _rolling(rng: random.Random) -> JSON:
+    return {
+        "type": "RollingUpdate",
+        "rollingUpdate": {
+            "maxSurge": rng.choice([0, 1, "25%", 3]),
+            "maxUnavailable": rng.choice([1, "25%", 2]),
+        },
+    }
+
+
+def _set_image(spec: JSON, rng: random.Random) -> None:
+    spec["template"]["spec"]["containers"][0]["image"] = f"app:v{rng.randrange(5)}"
+
+
+def _scale(spec: JSON, rng: random.Random) -> None:
+    spec["replicas"] = rng.randrange(8)
+
+
+def _pause(spec: JSON, _: random.Random) -> None:
+    spec["paused"] = not spec.get("paused", False)
+
+
+def _restart(spec: JSON, rng: random.Random) -> None:
+    annotations = spec["template"]["metadata"].setdefault("annotations", {})
+    annotations["restartedAt"] = f"{rng.random():.6f}"
+
+
+def _change_bounds(spec: JSON, rng: random.Random) -> None:
+    spec["strategy"] = _rolling(rng)
+
+
+_EDITS: Final[dict[str, Callable[[JSON, random.Random], None]]] = {
+    "image": _set_image,
+    "scale": _scale,
+    "pause": _pause,
+    "restart": _restart,
+    "bounds": _change_bounds,
+}
+_CHANGES: Final = (
+    *_EDITS,
+    "image",
+    "scale",
+    "image",
+    "scale",
+    "replace",
+    "replace, keep dependents",
+)

@@ -262,13 +262,14 @@ async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
     assert [bucket.try_take() for _ in range(3)] == [True, True, False]
 
 
-async def test_the_wait_counts_from_when_somebody_takes_keys(
-    queue: WorkQueue, metrics: Metrics
+async def test_a_queue_ignores_keys_until_somebody_takes_them(
+    clock: LoopClock, metrics: Metrics
 ) -> None:
-    """A standby's queue fills for hours; that is no delay."""
-    queue.add("a")
-    await asyncio.sleep(3600)
-    queue.restart_waits()
+    """A standby's would grow with every object that ever was."""
+    queue = WorkQueue(clock, default_rate_limiter(clock), metrics, is_open=False)
+    queue.add("gone")
+    queue.open()
+    queue.add("here")
     await asyncio.sleep(1)
-    await queue.get()
+    assert await queue.get() == "here"
     assert metrics.calls == [("added", 1), ("got", 1.0, 0)]

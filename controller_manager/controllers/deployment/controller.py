@@ -104,7 +104,9 @@ def init_deployment_controller(context: ControllerContext) -> Workers:
     """Wire the controller to its informers (startDeploymentController)."""
     controller = DeploymentController(context)
     count = context.config.deployment.concurrent_syncs
-    return context.workers(controller.queue, controller.sync, count)
+    return context.workers(
+        controller.queue, controller.sync, count, on_start=controller.begin
+    )
 
 
 class DeploymentController:
@@ -143,6 +145,11 @@ class DeploymentController:
             )
         )
         self._pods.add_handler(Handler(on_delete=self._pod_deleted))
+
+    def begin(self) -> None:
+        """Begin to act: look at every deployment once."""
+        for deployment in self._deployments.store:
+            self._enqueue(deployment)
 
     # From changes to keys.
 

@@ -106,7 +106,7 @@ def rollout_status(
     conditions = status.conditions or ()
     if not has_deadline(rollout.deployment):
         conditions = without_condition(conditions, PROGRESSING)
-    elif not _was_complete(draft, status):
+    elif not _was_complete(rollout, draft, status):
         conditions = _with_progress(rollout, draft, status, conditions, now)
     failure = replica_failure(rollout.new, rollout.all)
     if failure is not None:
@@ -116,13 +116,20 @@ def rollout_status(
     return msgspec.structs.replace(status, conditions=conditions or None)
 
 
-def _was_complete(draft: Draft, status: DeploymentStatus) -> bool:
-    """Tell whether this is no rollout, but pods coming and going after one."""
+def _was_complete(rollout: Rollout, draft: Draft, status: DeploymentStatus) -> bool:
+    """Tell whether this is no rollout, but pods coming and going after one.
+
+    The success of a deployment without pods says nothing of its first ones:
+    upstream calls it a success whatever becomes of them (kubernetes#106697).
+    """
     current = find_condition(draft.conditions, PROGRESSING)
+    first_pods = status.replicas > 0 and not rollout.deployment.status.replicas
     return (
-        status.replicas == status.updated_replicas
+        not first_pods
+        and status.replicas == status.updated_replicas
         and current is not None
         and current.reason == NEW_REPLICA_SET_AVAILABLE
+        and not _is_of_another(rollout, current)
     )
 
 
@@ -140,7 +147,7 @@ def _with_progress(
         message = f"{what} has successfully progressed."
         new = condition(PROGRESSING, "True", NEW_REPLICA_SET_AVAILABLE, message, now)
         return with_condition(conditions, new)
-    if has_progressed(deployment.status, status) or _restarts_clock(draft, current):
+    if has_progressed(deployment.status, status) or _is_of_another(rollout, current):
         message = f"{what} is progressing."
         new = condition(PROGRESSING, "True", REPLICA_SET_UPDATED, message, now)
         if current is not None and current.status == "True":
@@ -156,17 +163,18 @@ def _with_progress(
     return conditions
 
 
-def _restarts_clock(draft: Draft, current: DeploymentCondition | None) -> bool:
-    """Tell whether a rollout begins while the condition still is the last one's.
+def _is_of_another(rollout: Rollout, current: DeploymentCondition | None) -> bool:
+    """Tell whether the condition still is the outcome of an earlier rollout.
 
-    A replica set that is used again is no new one, so nothing else says that
-    it must now get on; upstream would never report a missed deadline.
+    It names a replica set other than the new one: one that is used again is
+    not created, and who created a new one may have ended before it said so.
+    Upstream would never report a missed deadline then, and would report the
+    earlier rollout's success for ever (kubernetes#106697).
     """
-    return (
-        draft.begins_rollout
-        and current is not None
-        and current.reason in (NEW_REPLICA_SET_AVAILABLE, PROGRESS_DEADLINE_EXCEEDED)
-    )
+    if current is None or rollout.new is None:
+        return False
+    ended = current.reason in (NEW_REPLICA_SET_AVAILABLE, PROGRESS_DEADLINE_EXCEEDED)
+    return ended and f'"{rollout.new.metadata.name}"' not in current.message
 
 
 def _described(deployment: Deployment, new: ReplicaSet | None) -> str:

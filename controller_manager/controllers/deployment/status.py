@@ -14,7 +14,6 @@ from controller_manager.api.apps import (
     ReplicaSet,
     desired_replicas,
 )
-from controller_manager.api.meta import annotations_of
 from controller_manager.api.times import format_time
 from controller_manager.controllers.deployment.revisions import REVISION, Rollout
 from controller_manager.controllers.deployment.scaling import (
@@ -52,12 +51,6 @@ class Draft:
             status.conditions or (),
             collision_count=status.collision_count,
         )
-
-    @property
-    def begins_rollout(self) -> bool:
-        """Whether the current template has got a new revision in this sync."""
-        written = annotations_of(self.deployment.metadata).get(REVISION)
-        return self.revision is not None and self.revision != written
 
     def set(self, condition: DeploymentCondition) -> None:
         """Set a condition as `with_condition` does."""

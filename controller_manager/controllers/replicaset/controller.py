@@ -113,8 +113,10 @@ class ReplicaSetController:
         )
 
     def begin(self) -> None:
-        """Note that this process may act from now on."""
+        """Begin to act: look at every replica set once."""
         self._inheritance.begin()
+        for replica_set in self._replica_sets.store:
+            self._enqueue(replica_set)
 
     # From changes to keys.
 

@@ -1,0 +1,119 @@
+"""Deliberate bugs: what the simulator must notice, or nobody could rely on it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from unittest import mock
+
+import msgspec
+
+from controller_manager.api.apps import desired_replicas
+from controller_manager.api.meta import is_deleting
+from controller_manager.client.client import Client, WatchOptions
+from controller_manager.client.errors import TransportError
+from controller_manager.client.leader_election import LeaderElector
+from controller_manager.client.transport import Request, Response
+from controller_manager.control.claims import Claimer
+from controller_manager.control.consistency import WrittenVersions
+from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.inheritance import Inheritance
+from controller_manager.controllers.deployment import rolling
+from controller_manager.informers.informer import SharedInformer
+from controller_manager.informers.reflector import Reflector
+from controller_manager.workqueue.queue import WorkQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """Something of the product, and what to put in its place."""
+
+    seed: int
+    """One that caught it when this was written."""
+
+    owner: Any
+    name: str
+    replacement: Any
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        with mock.patch.object(self.owner, self.name, self.replacement):
+            yield
+
+
+def _ignore_expectations(_: Expectations, __: str) -> State:
+    return State.FULFILLED
+
+
+def _act_on_a_stale_cache(_: WrittenVersions, __: str) -> None:
+    return None
+
+
+def _trust_an_inherited_cache(*_: object) -> bool:
+    return False
+
+
+def _lead_without_an_end(self: LeaderElector) -> float:
+    return 1e9 if self._leading else 0.0
+
+
+def _lose_a_delayed_key(_: WorkQueue, __: str, ___: float) -> None:
+    return None
+
+
+async def _adopt_anything(_: Any, __: Any, ___: Any, candidates: Any) -> list[Any]:
+    return [each for each in candidates if not is_deleting(each)]
+
+
+async def _do_not_recheck(_: Any, __: Any) -> None:
+    return None
+
+
+_call = Client._call
+
+
+async def _create_again(self: Client, request: Request) -> Response:
+    """Take a lost answer for a failure, and send the write once more."""
+    try:
+        return await _call(self, request)
+    except TransportError:
+        return await _call(self, request)
+
+
+async def _drop_the_version(self: Client, request: Request) -> Response:
+    """Overwrite whatever is there."""
+    if request.method in ("PUT", "PATCH") and request.body:
+        body = msgspec.json.decode(request.body)
+        body.get("metadata", {}).pop("resourceVersion", None)
+        request = replace(request, body=msgspec.json.encode(body))
+    return await _call(self, request)
+
+
+def _swallow_a_deletion(self: Any, obj: Any) -> None:
+    del self, obj
+
+
+def _from_any_cache(self: Reflector[Any], *, initial: bool) -> WatchOptions:
+    """Begin with whatever a replica has, as upstream once did (#59848)."""
+    version = "0" if initial else self._resource_version
+    return WatchOptions(version, timeout_seconds=300, send_initial_events=initial)
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "ignore expectations": Bug(53, Expectations, "state", _ignore_expectations),
+    "act on a stale cache": Bug(3, WrittenVersions, "behind", _act_on_a_stale_cache),
+    "trust a standby's cache": Bug(
+        7, Inheritance, "is_doubtful", _trust_an_inherited_cache
+    ),
+    "lead without an end": Bug(9, LeaderElector, "seconds_left", _lead_without_an_end),
+    "forget to requeue": Bug(1, WorkQueue, "add_after", _lose_a_delayed_key),
+    "take a lost answer for a failure": Bug(6, Client, "_call", _create_again),
+    "adopt without patching": Bug(1, Claimer, "claim", _adopt_anything),
+    "adopt without reading again": Bug(1, Claimer, "recheck", _do_not_recheck),
+    "drop the resourceVersion": Bug(1, Client, "_call", _drop_the_version),
+    "lose deletions": Bug(1, SharedInformer, "deleted", _swallow_a_deletion),
+    "begin with an old cache": Bug(6, Reflector, "_watch_options", _from_any_cache),
+    "take all old pods away": Bug(1, rolling, "max_unavailable", desired_replicas),
+    "forget to drop a key": Bug(3, Inheritance, "forget", lambda *_: None),
+}
+"""Each must be caught within two hundred seeds."""

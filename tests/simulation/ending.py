@@ -1,0 +1,169 @@
+"""What must come out once nothing goes wrong any more."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from controller_manager.app import ControllerManager
+from tests.simulation.checks import controller_of, lives
+from tests.simulation.world import World, path_of
+
+JSON = dict[str, Any]
+
+_SIZES: Final = (
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+)
+
+
+def end_state(world: World) -> JSON:
+    """Return what a user sees of every deployment, without times and names."""
+    state: JSON = {}
+    for deployment in world.stored("deployments"):
+        uid = deployment["metadata"]["uid"]
+        status = deployment.get("status", {})
+        replica_sets = [
+            each for each in world.stored("replicasets") if controller_of(each) == uid
+        ]
+        pods = [
+            pod
+            for replica_set in replica_sets
+            for pod in world.stored("pods")
+            if lives(pod, replica_set["metadata"]["uid"])
+        ]
+        state[path_of(deployment)] = {
+            "spec": deployment["spec"],
+            "sizes": {key: status.get(key, 0) for key in _SIZES},
+            "observed": status.get("observedGeneration")
+            == deployment["metadata"]["generation"],
+            "conditions": sorted(
+                (each["type"], each["status"], each["reason"])
+                for each in status.get("conditions", [])
+            ),
+            "running": sorted(
+                (_image(each["spec"]["template"]), each["spec"]["replicas"])
+                for each in replica_sets
+                if each["spec"]["replicas"]
+            ),
+            "wrong replica sets": [
+                each["metadata"]["name"]
+                for each in replica_sets
+                if each.get("status", {}).get("replicas") != each["spec"]["replicas"]
+            ],
+            "pods": sorted(_image(pod) for pod in pods),
+        }
+    return state
+
+
+def _image(template: JSON) -> str:
+    return str(template["spec"]["containers"][0]["image"])
+
+
+def wrong_caches(world: World) -> Iterator[str]:
+    """Yield where a cache of a running manager is not equal to the server."""
+    for manager in world.managers:
+        daemon = manager.manager
+        if daemon is None or not daemon.synced.is_set():
+            yield f"manager {manager.number} is not synced"
+            continue
+        for informer in daemon.informers.all():
+            collection = world.server.storage.collection(
+                informer.resource.group_resource
+            )
+            server = {
+                path_of(each.obj): each.obj["metadata"]["resourceVersion"]
+                for each in collection
+            }
+            cached = {
+                f"{each.metadata.namespace}/{each.metadata.name}": (
+                    each.metadata.resource_version
+                )
+                for each in informer.store
+            }
+            if server != cached:
+                differing = sorted(set(server.items()) ^ set(cached.items()))
+                what = informer.resource.plural
+                yield f"manager {manager.number}: {what}: {differing}"
+
+
+def leftovers(world: World) -> Iterator[str]:
+    """Yield what a manager still remembers of objects that are gone."""
+    there = {
+        path_of(obj)
+        for plural in ("deployments", "replicasets", "pods")
+        for obj in world.stored(plural)
+    }
+    for manager in world.managers:
+        if manager.manager is not None:
+            for where, keys in remembered(manager.manager).items():
+                if gone := sorted(keys - there):
+                    yield f"manager {manager.number}: {where} remembers {gone}"
+
+
+def remembered(daemon: ControllerManager) -> dict[str, set[str]]:
+    """Return each collection of keys that a manager's controllers have.
+
+    Caches are left out: they are compared with the server. So is the event
+    recorder's memory, which has a bound of its own.
+    """
+    found: dict[str, set[str]] = {}
+    for name, workers in daemon._controllers.items():
+        controller = workers._reconcile.__self__  # type: ignore[attr-defined]
+        for where, collection in _collections(name, controller, _CACHES, set()):
+            keys = {each for each in collection if isinstance(each, str)}
+            if found_keys := {each for each in keys if "/" in each}:
+                found[where] = found_keys
+    return found
+
+
+def sizes_of(daemon: ControllerManager) -> dict[str, int]:
+    """Return the size of every collection that a manager has, caches and all."""
+    return {
+        where: len(collection)
+        for where, collection in _collections("manager", daemon, (), set())
+    }
+
+
+_CACHES: Final = ("informers", "client", "observability")
+_COLLECTIONS: Final = (dict, set, list, frozenset, deque)
+
+
+def _collections(
+    where: str, owner: object, without: tuple[str, ...], seen: set[int]
+) -> Iterator[tuple[str, Any]]:
+    """Yield what an object keeps, and the objects of this program that it has."""
+    if id(owner) in seen:
+        return
+    seen.add(id(owner))
+    for name, value in _attributes(owner):
+        place = f"{where}.{name.lstrip('_')}"
+        inner = [value]
+        if isinstance(value, _COLLECTIONS):
+            yield place, value
+            # Objects in it matter if there are few: controllers, not pods.
+            inner = list(value.values() if isinstance(value, dict) else value)[:20]
+        for each in inner:
+            module = type(each).__module__.split(".")
+            if module[0] == "controller_manager" and module[1] not in (*without, "api"):
+                yield from _collections(place, each, without, seen)
+
+
+def _attributes(owner: object) -> Iterator[tuple[str, Any]]:
+    yield from getattr(owner, "__dict__", {}).items()
+    for name in getattr(type(owner), "__slots__", ()):
+        if name != "__dict__" and hasattr(owner, name):
+            yield name, getattr(owner, name)
+
+
+def tasks_by_work() -> Counter[str]:
+    """Return what runs now, the caller aside, and how often."""
+    current = asyncio.current_task()
+    return Counter(
+        getattr(task.get_coro(), "__qualname__", "?")
+        for task in asyncio.all_tasks()
+        if task is not current
+    )

@@ -1,0 +1,114 @@
+"""Managers that crash, stop, go on, and come back."""
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from controller_manager.app import ControllerManager
+from controller_manager.client.identities import Connections
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.clock import LoopClock
+from controller_manager.observability.logs import silent_logger
+from tests.clusters import EPOCH, TOKEN
+from tests.simulation.faults import START_FAULTS
+from tests.simulation.loop import PROCESS, VirtualLoop
+from tests.simulation.network import Line
+from tests.simulation.transport import FaultyTransport, Observer
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_MOST_SKEW = 60.0
+"""Seconds by which a manager's wall clock may be wrong."""
+
+
+@dataclass
+class Manager:
+    """A manager, run again whenever it ends; at most one run of it at a time."""
+
+    world: "World"
+    number: int
+    observe: "Callable[[Manager], Observer]"
+    line: Line = field(init=False)
+    manager: ControllerManager | None = None
+    transport: FaultyTransport | None = None
+    task: "asyncio.Task[None] | None" = None
+    starts: int = 0
+
+    def __post_init__(self) -> None:
+        self.line = Line(InMemoryTransport(self.world.server, TOKEN))
+
+    async def run(self) -> None:
+        """Run for ever; it comes back a few seconds after it ended."""
+        while True:
+            await self._run_once()
+            noise = self.world.faults.noise(f"restart of {self.number}")
+            await asyncio.sleep(1 + 4 * noise)
+
+    async def _run_once(self) -> None:
+        self.starts += 1
+        name = f"manager {self.number}"
+        faults = self.world.faults
+        now = self.line.now()
+        skew = faults.draw(START_FAULTS, name, now)
+        seconds = _MOST_SKEW * (2 * skew.share - 1) if skew is not None else 0.0
+        self.transport = FaultyTransport(
+            self.line, faults, name, self.crash, self.observe(self)
+        )
+        self.manager = ControllerManager(
+            self.world.config,
+            Connections(self.transport),
+            clock=LoopClock(EPOCH + timedelta(seconds=seconds)),
+            rng=random.Random(f"{self.world.seed}/{self.number}/{self.starts}"),
+            logger=silent_logger(),
+        )
+        context = contextvars.copy_context()
+        context.run(PROCESS.set, self.number + 1)
+        self.task = asyncio.create_task(
+            self.manager.run(asyncio.Event()), context=context
+        )
+        try:
+            await asyncio.wait((self.task,))
+        finally:
+            self.go_on()
+            self.transport.alive = False
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+        if self.task.cancelled():
+            return
+        error = self.task.exception()
+        if error is not None and not _is_expected(error):
+            self.world.defects.append(error)
+
+    def crash(self) -> None:
+        """End it wherever it is: nothing that it still does has any effect."""
+        self.go_on()
+        if self.transport is not None:
+            self.transport.alive = False
+        if self.task is not None:
+            self.task.cancel()
+
+    def pause(self, seconds: float) -> None:
+        """Stop its process for a while; the world goes on."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.stop_process(self.number + 1)
+        loop.call_later(seconds, self.go_on, context=contextvars.Context())
+
+    def go_on(self) -> None:
+        """Let its process continue, if it was stopped."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.continue_process(self.number + 1)
+
+
+def _is_expected(error: BaseException) -> bool:
+    """Tell whether a manager may end so: it has lost the lease."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_expected(each) for each in error.exceptions)
+    return isinstance(error, LeadershipLost)

@@ -1,0 +1,265 @@
+"""The way between a manager and the server, and what can be wrong with it.
+
+What is on its way lives in the world, not in the manager's process: a request
+that a stopped process has sent arrives all the same.
+"""
+
+import asyncio
+import contextvars
+import json
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from controller_manager.client.errors import RequestTimeout, TransportError
+from controller_manager.client.transport import Request, Response, Stream, Transport
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+_WORLD: Final = contextvars.Context()
+_FRESH_WAIT: Final = 3.0
+"""Seconds for which a replica waits to become as new as it is asked to be."""
+
+_TOO_NEW: Final = json.dumps(
+    {
+        "kind": "Status",
+        "status": "Failure",
+        "reason": "Timeout",
+        "code": 504,
+        "message": "Too large resource version",
+        "details": {"causes": [{"reason": "ResourceVersionTooLarge"}]},
+    }
+).encode()
+
+
+async def outside(work: Coroutine[Any, Any, T]) -> T:
+    """Await work that goes on even if the process that waits for it is stopped."""
+    return await asyncio.create_task(work, context=_WORLD.copy())
+
+
+@dataclass(frozen=True, slots=True)
+class OldReplica:
+    """A server whose cache stands still at `version` until the time `until`."""
+
+    version: int
+    until: float
+
+
+@dataclass
+class Line:
+    """One manager's connection; everything about it can be changed at any time."""
+
+    inner: Transport
+    down_until: float = 0.0
+    """Until when connections are refused."""
+
+    no_lease_until: float = 0.0
+    """Until when nothing about leases goes through."""
+
+    lagging: dict[str, float] = field(default_factory=dict)
+    """Until when watches of a resource, by its plural, bring nothing."""
+
+    old: OldReplica | None = None
+    streams: dict["LiveStream", None] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        return "simulated"
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def cut(self) -> None:
+        """Break all watches."""
+        for stream in list(self.streams):
+            stream.cut()
+
+    def check(self, request: Request) -> None:
+        """Raise if nothing can be sent now."""
+        if self.now() < self.down_until:
+            msg = f"{request.method} {request.path}: connection refused"
+            raise TransportError(msg)
+
+    def cuts_off(self, request: Request) -> bool:
+        """Tell whether this is about a lease and must not go through."""
+        return "/leases" in request.path and self.now() < self.no_lease_until
+
+    def _old_replica(self, request: Request) -> OldReplica | None:
+        old = self.old
+        if old is None or self.now() >= old.until or not _reads_collection(request):
+            return None
+        return old
+
+    async def request(self, request: Request) -> Response:
+        """Have the server answer, or the replica that it is behind."""
+        old = self._old_replica(request)
+        wanted = dict(request.query).get("resourceVersion", "")
+        if old is not None and wanted:
+            if int(wanted) > old.version:
+                await asyncio.sleep(_FRESH_WAIT)
+                return Response(504, {}, _TOO_NEW)
+            return await self.inner.request(_as_of(request, old.version))
+        return await self.inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        """Open a watch; that of an old replica begins with what it knows."""
+        old = self._old_replica(request)
+        if old is None:
+            return await self.inner.stream(request)
+        query = dict(request.query)
+        wanted = query.get("resourceVersion", "")
+        if query.get("sendInitialEvents") != "true" or not wanted:
+            # It has nothing to tell before it has caught up.
+            stream = await self.inner.stream(request)
+            return _Delayed(stream, old.until)
+        if int(wanted) > old.version:
+            await asyncio.sleep(_FRESH_WAIT)
+            return _Refused()
+        answer = await self.inner.request(_as_of(request, old.version))
+        after = {**query, "resourceVersion": str(old.version)}
+        for name in ("sendInitialEvents", "resourceVersionMatch"):
+            after.pop(name, None)
+        rest = await self.inner.stream(replace(request, query=tuple(after.items())))
+        return _Delayed(rest, old.until, _initial_events(answer, old.version))
+
+    def lag_of(self, request: Request) -> float:
+        """Return until when a watch must bring nothing."""
+        return self.lagging.get(plural_of(request.path), 0.0)
+
+
+def plural_of(path: str) -> str:
+    """Return the resource that a path is about."""
+    parts = path.split("/")
+    start = 3 if parts[1] == "api" else 4
+    if len(parts) > start + 2 and parts[start] == "namespaces":
+        start += 2
+    return parts[start] if len(parts) > start else ""
+
+
+def _reads_collection(request: Request) -> bool:
+    path = request.path
+    return request.method == "GET" and path.endswith(f"/{plural_of(path)}")
+
+
+def _as_of(request: Request, version: int) -> Request:
+    query = dict(request.query)
+    for name in ("watch", "sendInitialEvents", "allowWatchBookmarks", "timeoutSeconds"):
+        query.pop(name, None)
+    query |= {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
+    return replace(request, query=tuple(query.items()))
+
+
+def _initial_events(answer: Response, version: int) -> bytes:
+    body = json.loads(answer.body)
+    meta = {"kind": body["kind"].removesuffix("List"), "apiVersion": body["apiVersion"]}
+    end: JSON = {
+        **meta,
+        "metadata": {
+            "resourceVersion": str(version),
+            "annotations": {"k8s.io/initial-events-end": "true"},
+        },
+    }
+    if meta["kind"] == "Pod":
+        end |= {"spec": {"containers": None}, "status": {}}
+    events = [{"type": "ADDED", "object": {**meta, **item}} for item in body["items"]]
+    events.append({"type": "BOOKMARK", "object": end})
+    return b"".join(json.dumps(each).encode() + b"\n" for each in events)
+
+
+@dataclass
+class _Refused:
+    """A watch that is answered with an error."""
+
+    status: int = 504
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield _TOO_NEW
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class _Delayed:
+    """A watch that brings `first` at once and the rest from a time on."""
+
+    inner: Stream
+    until: float
+    first: bytes = b""
+
+    @property
+    def status(self) -> int:
+        return self.inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.inner.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        if self.first:
+            yield self.first
+        async with aclosing(self.inner.chunks()) as chunks:
+            await sleep_until(self.until)
+            async for chunk in chunks:
+                yield chunk
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+async def sleep_until(time: float) -> None:
+    """Sleep until the loop's clock has come to `time`."""
+    await asyncio.sleep(max(0.0, time - asyncio.get_running_loop().time()))
+
+
+class LiveStream:
+    """A watch as the manager reads it; it can be cut, and is fed by the world.
+
+    `spoilt` turns what the server sends into what comes through.
+    """
+
+    def __init__(
+        self, inner: Stream, line: Line, spoilt: AsyncGenerator[bytes, None]
+    ) -> None:
+        self.status = inner.status
+        self.headers = inner.headers
+        self._inner = inner
+        self._line = line
+        self._spoilt = spoilt
+        self._arrived: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self._pump: asyncio.Task[None] | None = None
+
+    def cut(self) -> None:
+        """Break the connection; what has arrived can still be read."""
+        if self._pump is not None:
+            self._pump.cancel()
+        self._arrived.put_nowait(TransportError("watch: connection reset"))
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        self._line.streams[self] = None
+        self._pump = asyncio.create_task(self._feed(), context=_WORLD.copy())
+        try:
+            while (arrived := await self._arrived.get()) is not None:
+                if isinstance(arrived, Exception):
+                    raise arrived
+                yield arrived
+        finally:
+            self._line.streams.pop(self, None)
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
+            await self._spoilt.aclose()
+
+    async def _feed(self) -> None:
+        try:
+            async for chunk in self._spoilt:
+                self._arrived.put_nowait(chunk)
+        except (TransportError, RequestTimeout) as error:
+            self._arrived.put_nowait(error)
+        else:
+            self._arrived.put_nowait(None)
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -1,0 +1,307 @@
+"""Every write of every recorded scenario, broken in every way; nothing is drawn.
+
+The three patterns are those of Sieve (Sun et al., OSDI 2022), which found that
+controllers fail in states that they have left half-way, have seen too late, or
+have never seen at all. A run is played once undisturbed, which numbers its
+writes; then again, from the beginning, for each write and each pattern.
+"""
+
+import asyncio
+import contextvars
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from controller_manager.app import ControllerManager
+from controller_manager.client.errors import TransportError
+from controller_manager.client.identities import Connections
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import LeaderElectionConfig
+from tests.clusters import TOKEN, Cluster, make_config
+from tests.conformance.player import Player
+from tests.simulation.checks import differences, target_of
+from tests.simulation.network import Line, LiveStream, OldReplica, outside, sleep_until
+from tests.simulation.runner import run
+
+JSON = dict[str, Any]
+
+SCENARIOS: Final = {
+    path.stem: path
+    for path in sorted((Path(__file__).parent.parent / "data/scenarios").glob("*.json"))
+}
+
+PATTERNS: Final = {
+    "crash before": "intermediate state: ended right before the write, started again",
+    "crash after": "intermediate state: ended right after the write, started again",
+    "stale restart": "stale state: started again on a replica from before the write",
+    "stale takeover": "stale state: a standby that has not seen it takes over",
+    "unobserved": "unobserved state: nothing is seen until the next write is due",
+}
+
+_QUIET: Final = 30.0
+"""Seconds without a change before a checkpoint: longer than any recovery."""
+
+_POLL: Final = 0.5
+_RESTART: Final = 0.5
+_STALE: Final = 8.0
+_UNSEEN: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One thing to break: a pattern, at the how-manieth write (from 0)."""
+
+    pattern: str
+    write: int
+
+    def __str__(self) -> str:
+        return f"{self.pattern} {self.write}"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a run came to, events aside: a crash may lose some of those."""
+
+    checkpoints: list[JSON]
+    writes: list[str]
+    surplus: list[str]
+
+
+@dataclass
+class _Process:
+    """One run of a manager; numbers the writes of all of them."""
+
+    sieve: "_Sieve"
+    line: Line
+    alive: bool = True
+    task: "asyncio.Task[None] | None" = None
+
+    @property
+    def host(self) -> str:
+        return self.line.host
+
+    async def request(self, request: Request) -> Response:
+        if not self.alive:
+            msg = "this process has ended"
+            raise TransportError(msg)
+        return await outside(self._request(request))
+
+    async def _request(self, request: Request) -> Response:
+        await asyncio.sleep(0.001)
+        self.line.check(request)
+        _, plural, _ = target_of(request.path)
+        if request.method == "GET" or plural in ("events", "leases"):
+            return await self.line.request(request)
+        number = self.sieve.sent(f"{request.method} {request.path}")
+        await self.sieve.before(self, number)
+        answer = await self.line.request(request)
+        await self.sieve.after(self, number)
+        return answer
+
+    async def stream(self, request: Request) -> Stream:
+        self.line.check(request)
+        inner = await outside(self.line.stream(request))
+        return LiveStream(inner, self.line, self._fed(inner, request))
+
+    async def _fed(self, inner: Stream, request: Request) -> Any:
+        async for chunk in inner.chunks():
+            await sleep_until(self.line.lag_of(request))
+            yield chunk
+
+    def crash(self) -> None:
+        self.alive = False
+        if self.task is not None:
+            self.task.cancel()
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class _Sieve:
+    """Plays one scenario, and breaks at most one write."""
+
+    cluster: Cluster
+    broken: Break | None
+    writes: list[str] = field(default_factory=list)
+    processes: list[_Process] = field(default_factory=list)
+    surplus: list[str] = field(default_factory=list)
+    _starts: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def sent(self, what: str) -> int:
+        """Note a write and return its number."""
+        self.writes.append(what)
+        return len(self.writes) - 1
+
+    def _is_broken(self, pattern: str, number: int) -> bool:
+        return self.broken == Break(pattern, number)
+
+    async def before(self, process: _Process, number: int) -> None:
+        if self._is_broken("crash before", number):
+            await self._end(process)
+        for pattern in ("stale restart", "stale takeover"):
+            if self._is_broken(pattern, number):
+                # What a replica, or a standby, has seen up to now.
+                self._let_lag(process, self.cluster.server.storage.version)
+
+    def _let_lag(self, process: _Process, version: int) -> None:
+        for each in self.processes:
+            if each is not process:
+                until = each.line.now() + 20 + _STALE
+                for plural in ("deployments", "replicasets", "pods"):
+                    each.line.lagging[plural] = until
+        process.line.old = OldReplica(version, process.line.now() + _STALE)
+
+    async def after(self, process: _Process, number: int) -> None:
+        self._look_for_surplus()
+        for pattern in ("crash after", "stale restart", "stale takeover"):
+            if self._is_broken(pattern, number):
+                await self._end(process)
+        if self._is_broken("unobserved", number):
+            self._blind(process)
+
+    async def _end(self, process: _Process) -> None:
+        process.crash()
+        await asyncio.sleep(3600)
+
+    def _blind(self, process: _Process) -> None:
+        """Break all watches, and forget what happens until they are back."""
+        process.line.cut()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _UNSEEN
+        for plural in ("deployments", "replicasets", "pods"):
+            process.line.lagging[plural] = until
+        loop.call_at(until - 0.01, self._compact, context=contextvars.Context())
+        loop.call_at(until - 0.005, process.line.cut, context=contextvars.Context())
+
+    def _compact(self) -> None:
+        for resource in ("deployments.apps", "replicasets.apps", "pods"):
+            self.cluster.server.storage.collection(resource).compact()
+
+    def _look_for_surplus(self) -> None:
+        """Note replica sets that own more pods than they ever wanted."""
+        storage = self.cluster.server.storage
+        pods = [each.obj for each in storage.collection("pods")]
+        for stored in storage.collection("replicasets.apps"):
+            uid = stored.obj["metadata"]["uid"]
+            live = sum(_is_live_of(pod, uid) for pod in pods)
+            wanted = stored.obj["spec"]["replicas"]
+            before = self._allowed.setdefault(uid, [])
+            before.append(wanted)
+            if live > max(before):
+                name = stored.obj["metadata"]["name"]
+                self.surplus.append(f"{name}: {live} pods, wanted {max(before)}")
+
+    _allowed: dict[str, list[int]] = field(default_factory=dict)
+
+    async def keep_running(self, line: Line, *, elected: bool) -> None:
+        """Run a manager on a line, again whenever it has ended."""
+        config = make_config(leader_election=LeaderElectionConfig(leader_elect=elected))
+        while True:
+            process = _Process(self, line)
+            self.processes.append(process)
+            manager = ControllerManager(
+                config,
+                Connections(process),
+                clock=self.cluster.clock,
+                rng=random.Random(next(self._starts)),
+                logger=silent_logger(),
+            )
+            process.task = asyncio.create_task(manager.run(asyncio.Event()))
+            try:
+                await asyncio.wait((process.task,))
+            finally:
+                process.crash()
+                await asyncio.gather(process.task, return_exceptions=True)
+                self.processes.remove(process)
+            await asyncio.sleep(_RESTART)
+
+
+def _is_live_of(pod: JSON, owner: str) -> bool:
+    metadata = pod["metadata"]
+    owned = any(
+        each.get("controller") and each["uid"] == owner
+        for each in metadata.get("ownerReferences", [])
+    )
+    ended = pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
+    return owned and not ended and "deletionTimestamp" not in metadata
+
+
+def play_scenario(name: str, broken: Break | None = None) -> Played:
+    """Return what a recorded scenario comes to, with one write broken or none."""
+    return run(_play(json.loads(SCENARIOS[name].read_text()), broken))
+
+
+async def _play(scenario: JSON, broken: Break | None) -> Played:
+    cluster = Cluster()
+    sieve = _Sieve(cluster, broken)
+    elected = broken is not None and broken.pattern == "stale takeover"
+    managers = []
+    for _ in range(2 if elected else 1):
+        line = Line(cluster.transport)
+        managers.append(asyncio.create_task(sieve.keep_running(line, elected=elected)))
+        await asyncio.sleep(5)
+    player = Player(
+        InMemoryTransport(cluster.server, TOKEN),
+        scenario["name"],
+        cluster.clock,
+        quiet=_QUIET,
+        poll=_POLL,
+        patience=3 * _QUIET,
+    )
+    try:
+        checkpoints = await player.play(scenario["steps"])
+    finally:
+        for manager in managers:
+            manager.cancel()
+        await asyncio.gather(*managers, return_exceptions=True)
+    for each in checkpoints:
+        each["state"].pop("Event", None)
+        for deployment in each["state"].get("Deployment", []):
+            _drop_progress(deployment)
+    return Played(checkpoints, sieve.writes, sieve.surplus)
+
+
+def _drop_progress(deployment: JSON) -> None:
+    """Drop how a rollout that is under way gets on, which depends on the moment.
+
+    That it is over, or late, does not.
+    """
+    status, wanted = deployment["status"], deployment["spec"]["replicas"]
+    sizes = (status.get("updatedReplicas", 0), status.get("availableReplicas", 0))
+    if sizes == (wanted, wanted):
+        return
+    status["conditions"] = [
+        each
+        for each in status.get("conditions", [])
+        if each["type"] != "Progressing" or each["status"] == "False"
+    ]
+
+
+def breaks_of(reference: Played) -> Iterator[Break]:
+    """Yield everything that there is to break in a run."""
+    for number in range(len(reference.writes)):
+        for pattern in PATTERNS:
+            yield Break(pattern, number)
+
+
+def problems_with(name: str, broken: Break, reference: Played) -> list[str]:
+    """Return how a broken run differs from the undisturbed one."""
+    try:
+        played = play_scenario(name, broken)
+    except AssertionError as error:
+        return [f"{name}, {broken}: {error}"]
+    problems = [f"{name}, {broken}: {each}" for each in played.surplus]
+    for ours, theirs in zip(played.checkpoints, reference.checkpoints, strict=True):
+        for path, wanted, got in differences(theirs["state"], ours["state"]):
+            problems.append(
+                f"{name}, {broken} ({reference.writes[broken.write]}): at "
+                f"{theirs['check']!r}: {'.'.join(path)}: {got}, undisturbed: {wanted}"
+            )
+    return problems

@@ -1,0 +1,221 @@
+"""Those who do what nobody should, and what befalls machines."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from controller_manager.devcluster.statuses import Refusal
+from tests.simulation.faults import WORLD_FAULTS, Fault
+from tests.simulation.managers import Manager
+from tests.simulation.network import OldReplica
+from tests.simulation.world import DOOMED, NAMESPACE, World
+
+JSON = dict[str, Any]
+
+STEP: Final = 5.0
+"""Seconds for each of which there may be one fault."""
+
+_FOREIGN_OWNER: Final = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "name": "stranger",
+    "uid": "00000000-0000-4000-8000-000000000000",
+    "controller": True,
+}
+
+
+async def disturb(world: World) -> None:
+    """Do, for ever, what faults there are of each five seconds."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(STEP)
+        fault = world.faults.draw(WORLD_FAULTS, "world", loop.time())
+        if fault is not None:
+            # Not in step with anything else.
+            loop.call_later(STEP * fault.share, _befall, world, fault)
+
+
+def _befall(world: World, fault: Fault) -> None:
+    if fault.kind in _MACHINES:
+        manager = fault.rng.choice(world.managers)
+        _MACHINES[fault.kind](world, manager, fault)
+        return
+    plurals, edit = _OBJECTS[fault.kind]
+    found = world.stored(fault.rng.choice(plurals))
+    if found:
+        try:
+            edit(world, fault.rng.choice(found), fault)
+        except Refusal:
+            return  # somebody else has changed it just now
+
+
+# Machines
+
+
+def _crash(_: World, manager: Manager, __: Fault) -> None:
+    manager.crash()
+
+
+def _pause(_: World, manager: Manager, fault: Fault) -> None:
+    manager.pause(fault.rng.uniform(1, 60))
+
+
+def _cut_off_lease(_: World, manager: Manager, fault: Fault) -> None:
+    manager.line.no_lease_until = manager.line.now() + fault.rng.uniform(5, 60)
+
+
+def _lag(_: World, manager: Manager, fault: Fault) -> None:
+    rng = fault.rng
+    plural = rng.choice(["deployments", "replicasets", "pods"])
+    manager.line.lagging[plural] = manager.line.now() + rng.uniform(5, 400)
+
+
+def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
+    """Break the connection, and have it go to a server that is behind."""
+    age = fault.rng.uniform(5, 120)
+    now = manager.line.now()
+    version = next(
+        (number for at, number in reversed(world.versions) if at < now - age), 0
+    )
+    manager.line.old = OldReplica(version, now + fault.rng.uniform(5, 60))
+    manager.line.cut()
+
+
+def _restart_server(world: World, _: Manager, fault: Fault) -> None:
+    """Break all connections; the watch cache begins anew."""
+    seconds = fault.rng.uniform(1, 30)
+    for plural in ("deployments", "replicasets", "pods"):
+        kind = world.kind(plural)
+        world.server.storage.collection(kind.resource).compact()
+    for manager in world.managers:
+        manager.line.down_until = manager.line.now() + seconds
+        manager.line.cut()
+
+
+def _set_quota(world: World, _: Manager, fault: Fault) -> None:
+    """Let there be no more pods than there are, for a while."""
+    kind = world.kind("resourcequotas")
+    pods = len(world.stored("pods", NAMESPACE))
+    quota = {"metadata": {"name": "quota"}, "spec": {"hard": {"pods": str(pods)}}}
+    if world.find("resourcequotas", NAMESPACE, "quota") is not None:
+        return
+    stored = world.server.objects.create(kind, NAMESPACE, quota)
+    loop = asyncio.get_running_loop()
+    seconds = fault.rng.uniform(10, 300)
+    loop.call_later(seconds, world.delete, "resourcequotas", stored.obj)
+
+
+def _delete_namespace(world: World, _: Manager, __: Fault) -> None:
+    found = world.find("namespaces", "", DOOMED)
+    if found is not None and "deletionTimestamp" not in found["metadata"]:
+        world.delete("namespaces", found)
+
+
+_MACHINES: Final[dict[str, Callable[[World, Manager, Fault], None]]] = {
+    "crash": _crash,
+    "pause": _pause,
+    "lease cut off": _cut_off_lease,
+    "resource lags": _lag,
+    "old replica": _old_replica,
+    "apiserver restart": _restart_server,
+    "quota": _set_quota,
+    "namespace deleted": _delete_namespace,
+}
+
+# Objects
+
+
+def _plural(obj: JSON) -> str:
+    return f"{obj['kind'].lower()}s"
+
+
+def _delete_pod(world: World, pod: JSON, _: Fault) -> None:
+    world.delete("pods", pod)
+
+
+def _delete_pod_now(world: World, pod: JSON, _: Fault) -> None:
+    world.delete("pods", pod, grace=0)
+
+
+def _fail(world: World, pod: JSON, _: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        obj["status"] = {**obj.get("status", {}), "phase": "Failed"}
+
+    world.change("pods", pod, edit, "status")
+
+
+def _restart_pod(world: World, pod: JSON, _: Fault) -> None:
+    world.restart_pod(pod)
+
+
+def _edit_labels(world: World, obj: JSON, _: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        obj["metadata"]["labels"] = {"app": "stranger"}
+
+    world.change(_plural(obj), obj, edit)
+
+
+def _remove_owner(world: World, obj: JSON, _: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        obj["metadata"].pop("ownerReferences", None)
+
+    world.change(_plural(obj), obj, edit)
+
+
+def _replace_owner(world: World, obj: JSON, _: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        obj["metadata"]["ownerReferences"] = [dict(_FOREIGN_OWNER)]
+
+    world.change(_plural(obj), obj, edit)
+
+
+def _edit_replicas(world: World, obj: JSON, _: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        obj["spec"]["replicas"] += 1
+
+    world.change("replicasets", obj, edit)
+
+
+def _edit_revision(world: World, obj: JSON, fault: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        annotations = obj["metadata"].setdefault("annotations", {})
+        annotations["deployment.kubernetes.io/revision"] = str(int(fault.share * 50))
+
+    world.change("replicasets", obj, edit)
+
+
+def _annotate(world: World, obj: JSON, _: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        annotations = obj["metadata"].setdefault("annotations", {})
+        annotations["stranger.example/mark"] = "kept"
+
+    world.change(_plural(obj), obj, edit)
+
+
+def _overwrite_status(world: World, obj: JSON, _: Fault) -> None:
+    def edit(obj: JSON) -> None:
+        obj["status"] = {"replicas": 99}
+
+    world.change(_plural(obj), obj, edit, "status")
+
+
+_PODS: Final = ("pods",)
+_REPLICA_SETS: Final = ("replicasets",)
+_DEPENDENTS: Final = ("pods", "pods", "replicasets")
+_OWNERS: Final = ("deployments", "replicasets")
+
+_OBJECTS: Final[
+    dict[str, tuple[tuple[str, ...], Callable[[World, JSON, Fault], None]]]
+] = {
+    "pod deleted": (_PODS, _delete_pod),
+    "pod evicted": (_PODS, _delete_pod_now),
+    "pod failed": (_PODS, _fail),
+    "pod restarted": (_PODS, _restart_pod),
+    "labels edited": (_DEPENDENTS, _edit_labels),
+    "owner removed": (_DEPENDENTS, _remove_owner),
+    "owner replaced": (_DEPENDENTS, _replace_owner),
+    "replicas edited": (_REPLICA_SETS, _edit_replicas),
+    "revision edited": (_REPLICA_SETS, _edit_revision),
+    "annotation added": (_OWNERS, _annotate),
+    "status overwritten": (_OWNERS, _overwrite_status),
+}
