@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
+from tests.simulation.__main__ import main as simulation
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,6 +41,7 @@ def test_every_flag_that_is_named_exists(paper: str) -> None:
             ["demo", "--help"],
         )
     )
+    helps += runner.invoke(simulation, ["--help"]).output
     existing = set(re.findall(r"--[a-z][a-z-]+", helps))
     others = {
         "--flag",  # stands for any
@@ -56,8 +58,6 @@ def test_every_flag_that_is_named_exists(paper: str) -> None:
         "--no-compile",
         "--yes",
         "--patches",  # kubeadm
-        "--seeds",  # the simulation
-        "--jobs",
     }
     named = set(re.findall(r"--[a-z][a-z-]+", (ROOT / paper).read_text()))
     assert named - others - existing == set()
