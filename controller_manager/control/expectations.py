@@ -61,14 +61,6 @@ class Expectations:
             return State.DOUBTFUL
         return State.PENDING
 
-    def seconds_left(self, key: str) -> float:
-        """Return how long a pending expectation is still believed in."""
-        expected = self._expected.get(key)
-        if expected is None:
-            return 0.0
-        passed = self._clock.monotonic() - expected.since
-        return max(0.0, TIMEOUT - passed) + 1.0
-
     def expect_creations(self, key: str, count: int) -> None:
         """Expect `count` adds, from now on."""
         self._expected[key] = _Expected(self._clock.monotonic(), creations=count)
@@ -82,6 +74,15 @@ class Expectations:
         expected = self._expected.get(key)
         if expected is not None:
             expected.creations -= count
+
+    def cache_caught_up(self, key: str) -> None:
+        """Expect no more adds: the cache is as new as every answer to a create.
+
+        What is not in it then came and went unseen, while a watch was broken.
+        """
+        expected = self._expected.get(key)
+        if expected is not None:
+            expected.creations = 0
 
     def deletion_settled(self, key: str, uid: str) -> None:
         """Expect the deletion of `uid` no longer: seen, or refused."""

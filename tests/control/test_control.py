@@ -78,6 +78,21 @@ async def test_an_old_expectation_is_doubtful_not_void(
     assert (expectations.state("a"), len(expectations)) == (State.FULFILLED, 0)
 
 
+async def test_what_a_complete_cache_does_not_show_is_gone_again(
+    expectations: Expectations,
+) -> None:
+    """Deletions are always seen, and a lost answer stays doubtful."""
+    expectations.expect_creations("a", 2)
+    expectations.cache_caught_up("a")
+    assert expectations.state("a") is State.FULFILLED
+    expectations.expect_deletions("b", {"x"})
+    expectations.cache_caught_up("b")
+    assert expectations.state("b") is State.PENDING
+    expectations.doubt("c")
+    expectations.cache_caught_up("c")
+    assert expectations.state("c") is State.DOUBTFUL
+
+
 async def test_a_lost_answer_is_doubtful_at_once(expectations: Expectations) -> None:
     """Even once everything else was seen."""
     expectations.expect_creations("a", 1)

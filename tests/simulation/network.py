@@ -116,8 +116,10 @@ class Line:
             return _Delayed(stream, old.until)
         if int(wanted) > old.version:
             await asyncio.sleep(_FRESH_WAIT)
-            return _Refused()
+            return _Refused(Response(504, {}, _TOO_NEW))
         answer = await self.inner.request(_as_of(request, old.version))
+        if answer.status >= 400:
+            return _Refused(answer)
         after = {**query, "resourceVersion": str(old.version)}
         for name in ("sendInitialEvents", "resourceVersionMatch"):
             after.pop(name, None)
@@ -172,11 +174,18 @@ def _initial_events(answer: Response, version: int) -> bytes:
 class _Refused:
     """A watch that is answered with an error."""
 
-    status: int = 504
-    headers: Mapping[str, str] = field(default_factory=dict)
+    answer: Response
+
+    @property
+    def status(self) -> int:
+        return self.answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.answer.headers
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        yield _TOO_NEW
+        yield self.answer.body
 
     async def close(self) -> None:
         pass

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from tests.simulation.checks import Checks
+from tests.simulation.checks import Checks, differences
 from tests.simulation.ending import end_state, leftovers, tasks_by_work, wrong_caches
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.loop import VirtualLoop
@@ -142,9 +142,8 @@ async def _until_stable(checks: Checks) -> None:
 
 def _differences(end: End, expected: End) -> list[str]:
     problems = [
-        f"the end: {name} is {end.state.get(name)}, undisturbed it is {state}"
-        for name, state in expected.state.items()
-        if end.state.get(name) != state
+        f"the end: {'.'.join(path)} is {got}, undisturbed it is {wanted}"
+        for path, wanted, got in differences(expected.state, end.state)
     ]
     if end.tasks != expected.tasks:
         more, fewer = end.tasks - expected.tasks, expected.tasks - end.tasks

@@ -15,6 +15,7 @@ SEEDS = range(1, 13)
 FOUND = {
     3: "a standby whose watch lagged took over and created pods that were there",
     9: "a standby's queue kept the keys of everything that ever was",
+    298: "a pod that came and went unseen was waited for, for ever",
     98: "recreating stopped for ever when two old templates had pods, as upstream's",
 }
 """Seeds that failed with a fault of the product that was found so, and mended."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 
@@ -61,6 +62,9 @@ from controller_manager.informers.store import (
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
 from controller_manager.runtime.worker import Workers
+
+_UNSEEN_RECHECK: Final = 5.0
+"""Seconds after which it is looked for what was done and has not been seen."""
 
 
 def init_replicaset_controller(context: ControllerContext) -> Workers:
@@ -181,6 +185,7 @@ class ReplicaSetController:
         if (stale := self._written.behind(key)) is not None:
             self._metrics.skipped(stale.resource.group, stale.resource.plural)
             return put_off_for(stale)
+        self._expectations.cache_caught_up(key)
         selector = self._usable_selector(replica_set)
         if selector is None:
             return DONE
@@ -215,10 +220,11 @@ class ReplicaSetController:
             raise failure
         min_ready_seconds = replica_set.spec.min_ready_seconds
         next_look = next_availability_check(active, min_ready_seconds, now)
-        if expected is State.PENDING:
-            # What is not seen in time must be looked for, not waited for.
-            doubt_in = self._expectations.seconds_left(key)
-            next_look = doubt_in if next_look is None else min(next_look, doubt_in)
+        if self._expectations.state(key) is not State.FULFILLED:
+            # What was just done may never be seen: a pod can come and go while
+            # the watch is broken. It must be looked for, not waited for.
+            known = _UNSEEN_RECHECK if next_look is None else next_look
+            next_look = min(_UNSEEN_RECHECK, known)
         return Done(next_look)
 
     def _usable_selector(self, replica_set: ReplicaSet) -> Selector | None:

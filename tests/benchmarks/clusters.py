@@ -1,0 +1,92 @@
+"""Clusters to measure on: one of our own, or any other."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.driver import Driver, DriverError, driver_for
+
+JSON = dict[str, Any]
+
+
+@dataclass
+class BenchCluster:
+    """A cluster and its driver; `server` is there if it is our own."""
+
+    driver: Driver
+    kubeconfig: Path
+    server: "asyncio.subprocess.Process | None" = None
+
+    async def counts(self) -> dict[str, int] | None:
+        """Return the requests since the last time; `None` if nobody counts."""
+        return await self._order({"do": "counts"}) if self.server else None
+
+    async def storm(self, rate: int, seconds: float) -> JSON:
+        """Change pods' status `rate` times a second; return what was done."""
+        if self.server is None:
+            msg = "watch-storm needs the cluster of its own; leave out --kubeconfig"
+            raise DriverError(msg)
+        return await self._order({"do": "storm", "rate": rate, "seconds": seconds})
+
+    async def _order(self, order: JSON) -> JSON:
+        server = self.server
+        assert server is not None
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(order).encode() + b"\n")
+        await server.stdin.drain()
+        answer: JSON = json.loads(await server.stdout.readline())
+        return answer
+
+
+@asynccontextmanager
+async def cluster_for(
+    kubeconfig: Path | None, idle_pods: int
+) -> AsyncGenerator[BenchCluster, None]:
+    """Yield the cluster of `kubeconfig`, or one of our own, with idle pods in it."""
+    if kubeconfig is not None:
+        async with driver_for(kubeconfig) as driver:
+            await driver.fill(idle_pods)
+            playing = None
+            if not await driver.has_nodes():
+                playing = asyncio.create_task(driver.play_nodes())
+            try:
+                yield BenchCluster(driver, kubeconfig)
+            finally:
+                if playing is not None:
+                    playing.cancel()
+                    await asyncio.gather(playing, return_exceptions=True)
+                await driver.call("DELETE", "/api/v1/namespaces/bench", missing=True)
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "kubeconfig"
+        words = ("-m", "tests.benchmarks.server", f"--kubeconfig={path}")
+        server = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *words,
+            f"--idle-pods={idle_pods}",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            while not path.exists():
+                if server.returncode is not None:
+                    msg = "the development cluster has not started"
+                    raise DriverError(msg)
+                await asyncio.sleep(0.05)
+            async with driver_for(path) as driver:
+                yield BenchCluster(driver, path, server)
+        finally:
+            if server.stdin is not None:
+                server.stdin.close()
+            try:
+                await asyncio.wait_for(server.wait(), 10)
+            except TimeoutError:
+                server.kill()
+                await server.wait()

@@ -1,0 +1,92 @@
+"""Managers as processes, ours and another's."""
+
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks.machine import Usage, children_of, usage_of
+
+OURS: Final = (
+    f"{sys.executable} -m controller_manager --kubeconfig={{kubeconfig}} "
+    "--authentication-kubeconfig={kubeconfig} --authorization-kubeconfig={kubeconfig} "
+    "--controllers=deployment-controller,replicaset-controller --leader-elect=false "
+    "--kube-api-qps=10000 --kube-api-burst=10000 --secure-port={port}"
+)
+"""The command of this build; the client rate limit is out of the way."""
+
+
+class ContenderError(Exception):
+    """A manager does not run; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A name for the table, and a command with places for what it needs."""
+
+    name: str
+    command: str
+
+    @contextmanager
+    def running(self, kubeconfig: Path, log: Path) -> Iterator["Running"]:
+        """Run the manager while entered."""
+        port = _free_port()
+        command = self.command.replace("{kubeconfig}", str(kubeconfig))
+        words = shlex.split(command.replace("{port}", str(port)))
+        with log.open("wb") as output:
+            try:
+                process = subprocess.Popen(words, stdout=output, stderr=output)
+            except OSError as error:
+                msg = f"{self.name}: {words[0]}: {error.strerror}"
+                raise ContenderError(msg) from error
+            started = time.monotonic()
+            try:
+                yield Running(self, process, port, log, started)
+            finally:
+                process.terminate()
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A manager that runs."""
+
+    contender: Contender
+    process: "subprocess.Popen[bytes]"
+    port: int
+    log: Path
+    started: float
+
+    def check(self) -> None:
+        """Raise ContenderError if it has ended."""
+        if (code := self.process.poll()) is not None:
+            last = self.log.read_text(errors="replace").strip().splitlines()[-1:]
+            msg = f"{self.contender.name} has ended with {code}: {' '.join(last)}"
+            raise ContenderError(msg)
+
+    def usage(self) -> Usage:
+        """Return what it has used, a shell around it aside."""
+        self.check()
+        pid = self.process.pid
+        comm = Path(f"/proc/{pid}/comm").read_text().strip()
+        while comm in ("sh", "bash", "time") and (children := children_of(pid)):
+            pid = children[0]
+            comm = Path(f"/proc/{pid}/comm").read_text().strip()
+        return usage_of(pid)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,218 @@
+"""The user: gives work through the API, and sees when it is done."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from controller_manager.api.times import format_time
+from controller_manager.client.credentials import load_credentials
+from controller_manager.client.http import HTTPTransport
+from controller_manager.client.transport import Request
+from controller_manager.clock import SystemClock
+from tests.benchmarks.server import DRIVER, NAMESPACE, idle_pod
+
+JSON = dict[str, Any]
+
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_STREAMS = 16
+_MERGE = "application/merge-patch+json"
+_PATIENCE = 900.0
+
+
+class DriverError(Exception):
+    """The cluster refuses what a benchmark needs; the message says what."""
+
+
+class Driver:
+    """Requests, watches, and what has been seen."""
+
+    def __init__(self, transport: HTTPTransport) -> None:
+        self._transport = transport
+        self._turn = asyncio.Semaphore(_STREAMS)
+
+    async def call(
+        self, method: str, path: str, body: JSON | None = None, *, missing: bool = False
+    ) -> JSON:
+        """Send a request; with `missing` a 404 or 409 is an answer as well."""
+        headers = {"accept": "application/json"}
+        if body is not None:
+            headers["content-type"] = (
+                _MERGE if method == "PATCH" else "application/json"
+            )
+        path, _, query = path.partition("?")
+        pairs = tuple(
+            (name, value)
+            for name, _, value in (each.partition("=") for each in query.split("&"))
+            if name
+        )
+        encoded = msgspec.json.encode(body) if body is not None else None
+        request = Request(method, path, pairs, headers, encoded, timeout=120)
+        async with self._turn:
+            answer = await self._transport.request(request)
+        if answer.status >= 400 and not (missing and answer.status in (404, 409)):
+            msg = f"{method} {path}: {answer.status} {answer.body.decode()[:200]}"
+            raise DriverError(msg)
+        result: JSON = json.loads(answer.body)
+        return result
+
+    async def watch(
+        self, path: str, version: str
+    ) -> AsyncGenerator[tuple[str, JSON], None]:
+        """Yield types and objects of events from a version on."""
+        query = (
+            ("watch", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", "3600"),
+        )
+        headers = {"accept": "application/json"}
+        request = Request("GET", path, query, headers, timeout=3600)
+        stream = await self._transport.stream(request)
+        rest = b""
+        async with aclosing(stream.chunks()) as chunks:
+            async for chunk in chunks:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    event = msgspec.json.decode(line)
+                    yield event["type"], event["object"]
+
+    # Deployments
+
+    async def create(self, name: str, replicas: int) -> None:
+        """Create a deployment."""
+        labels = {"app": name}
+        body: JSON = {
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "terminationGracePeriodSeconds": 0,
+                        "containers": [{"name": "app", "image": "app:v1"}],
+                    },
+                },
+            },
+        }
+        await self.call("POST", DEPLOYMENTS, body)
+
+    async def edit(self, name: str, spec: JSON) -> None:
+        """Change a deployment's spec."""
+        await self.call("PATCH", f"{DEPLOYMENTS}/{name}", {"spec": spec})
+
+    async def set_image(self, name: str, image: str) -> None:
+        """Roll a deployment to another image."""
+        containers = [{"name": "app", "image": image}]
+        await self.edit(name, {"template": {"spec": {"containers": containers}}})
+
+    async def until_complete(self, names: set[str], check: Callable[[], None]) -> float:
+        """Return the time at which the last of these deployments was complete.
+
+        `check` is called now and then; what it raises ends the wait.
+        """
+        done: float = await checked(self._follow(set(names)), check)
+        return done
+
+    async def _follow(self, left: set[str]) -> float:
+        listed = await self.call("GET", DEPLOYMENTS)
+        for each in listed["items"]:
+            if is_complete(each):
+                left.discard(each["metadata"]["name"])
+        if left:
+            version = listed["metadata"]["resourceVersion"]
+            async with aclosing(self.watch(DEPLOYMENTS, version)) as events:
+                async for _, obj in events:
+                    if is_complete(obj):
+                        left.discard(obj["metadata"]["name"])
+                    if not left:
+                        break
+        return time.monotonic()
+
+    # Clusters without nodes
+
+    async def has_nodes(self) -> bool:
+        """Tell whether there are nodes to run pods."""
+        return bool((await self.call("GET", "/api/v1/nodes?limit=1"))["items"])
+
+    async def play_nodes(self) -> None:
+        """Make every new pod ready, and let every old one go, until cancelled."""
+        version = (await self.call("GET", f"{PODS}?limit=1"))["metadata"]
+        async with (
+            asyncio.TaskGroup() as group,
+            aclosing(self.watch(PODS, version["resourceVersion"])) as events,
+        ):
+            async for kind, pod in events:
+                if kind == "ADDED" and "deletionTimestamp" not in pod["metadata"]:
+                    group.create_task(self._make_ready(pod))
+
+    async def _make_ready(self, pod: JSON) -> None:
+        now = format_time(SystemClock().now())
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
+        status = {"status": {"phase": "Running", "conditions": [ready]}}
+        path = f"{PODS}/{pod['metadata']['name']}/status"
+        await self.call("PATCH", path, status, missing=True)
+
+    async def fill(self, pods: int) -> None:
+        """Create the namespace and idle pods through the API."""
+        namespace = {"metadata": {"name": NAMESPACE}}
+        await self.call("POST", "/api/v1/namespaces", namespace, missing=True)
+        for start in range(0, pods, 1000):
+            numbers = range(start, min(pods, start + 1000))
+            await asyncio.gather(*(self._create_idle(number) for number in numbers))
+
+    async def _create_idle(self, number: int) -> None:
+        pod = idle_pod(number)
+        metadata = {
+            key: pod["metadata"][key] for key in ("name", "labels", "annotations")
+        }
+        spec = {**pod["spec"], "serviceAccountName": ""}
+        await self.call(
+            "POST", PODS, {"metadata": metadata, "spec": spec}, missing=True
+        )
+
+
+def is_complete(deployment: JSON) -> bool:
+    """Tell whether a deployment's pods are all new and available."""
+    status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
+    sizes = {
+        status.get(name, 0)
+        for name in ("replicas", "updatedReplicas", "availableReplicas")
+    }
+    generation = deployment["metadata"]["generation"]
+    return sizes == {wanted} and status.get("observedGeneration") == generation
+
+
+async def checked(work: Any, check: Callable[[], None]) -> Any:
+    """Return what comes of `work`, unless `check` raises meanwhile."""
+    task = asyncio.ensure_future(work)
+    deadline = time.monotonic() + _PATIENCE
+    try:
+        while not task.done():
+            check()
+            if time.monotonic() > deadline:
+                msg = f"not done within {_PATIENCE:g} s"
+                raise DriverError(msg)
+            await asyncio.wait((task,), timeout=0.5)
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def driver_for(kubeconfig: Path) -> AsyncGenerator[Driver, None]:
+    """Yield a driver of the cluster that a kubeconfig names."""
+    transport = HTTPTransport(
+        load_credentials(str(kubeconfig), "", SystemClock()), DRIVER
+    )
+    try:
+        yield Driver(transport)
+    finally:
+        await transport.close()

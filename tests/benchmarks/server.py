@@ -1,0 +1,219 @@
+"""``python -m tests.benchmarks.server``: a development cluster to measure against.
+
+It begins with as many idle pods as asked for, counts the requests of everybody
+but the benchmarks' own driver, and does what it is told on standard input, a
+line of JSON each, answered by one.
+"""
+
+import asyncio
+import itertools
+import json
+import sys
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import uvloop
+
+from controller_manager.client.inmemory import StreamingResponse
+from controller_manager.client.transport import Request, Response
+from controller_manager.clock import SystemClock
+from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+
+JSON = dict[str, Any]
+
+DRIVER: Final = "controller-manager-benchmarks"
+NAMESPACE: Final = "bench"
+_TURN: Final = 0.01
+"""Seconds between two bursts of a storm."""
+
+
+class BenchServer:
+    """The cluster, its counts, and its storms."""
+
+    def __init__(self, cluster: DevCluster) -> None:
+        self._cluster = cluster
+        self._counts: Counter[str] = Counter()
+        self._pods = cluster.server.storage.collection("pods")
+        handle_as = cluster.server.handle_as
+
+        async def counted(
+            certified: User | None, request: Request
+        ) -> Response | StreamingResponse:
+            if DRIVER not in request.headers.get("user-agent", ""):
+                self._counts[_verb(request)] += 1
+            return await handle_as(certified, request)
+
+        cluster.server.handle_as = counted  # type: ignore[method-assign]
+
+    def fill(self, pods: int) -> None:
+        """Store idle pods, past all admission: nobody owns them."""
+        kind = self._cluster.server.catalogue.find("", "v1", "namespaces")
+        assert kind is not None
+        namespace = {"metadata": {"name": NAMESPACE}}
+        self._cluster.server.objects.create(kind, "", namespace)
+        for number in range(pods):
+            self._pods.put((NAMESPACE, f"idle-{number:06}"), idle_pod(number))
+
+    async def run(self) -> None:
+        """Do what standard input says, until it ends."""
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
+        while line := await reader.readline():
+            order = json.loads(line)
+            print(json.dumps(await self._obey(order)), flush=True)
+
+    async def _obey(self, order: JSON) -> JSON:
+        match order["do"]:
+            case "counts":
+                counts, self._counts = self._counts, Counter()
+                return dict(counts)
+            case "storm":
+                return await self._storm(order["rate"], order["seconds"])
+        return {}
+
+    async def _storm(self, rate: int, seconds: float) -> JSON:
+        """Change the status of idle pods, `rate` times a second."""
+        keys = [
+            (NAMESPACE, each.obj["metadata"]["name"])
+            for each in self._pods
+            if each.obj["metadata"]["name"].startswith("idle-")
+        ]
+        turns = itertools.cycle(keys)
+        loop = asyncio.get_running_loop()
+        started, events = loop.time(), 0
+        while (passed := loop.time() - started) < seconds:
+            while events < rate * passed:
+                self._change(next(turns), events)
+                events += 1
+            await asyncio.sleep(_TURN)
+        return {"events": events, "seconds": loop.time() - started}
+
+    def _change(self, key: tuple[str, str], number: int) -> None:
+        stored = self._pods.get(key)
+        assert stored is not None
+        status = {**stored.obj["status"], "podIP": f"10.0.{number % 250}.1"}
+        self._pods.put(key, {**stored.obj, "status": status})
+
+
+def _verb(request: Request) -> str:
+    if request.method != "GET":
+        what = "events" if request.path.endswith("/events") else ""
+        return f"{request.method} {what}".strip()
+    return "WATCH" if ("watch", "true") in request.query else "GET"
+
+
+_CONTAINERS: Final = [
+    {
+        "name": name,
+        "image": f"registry.example.com/team/{name}:v1.2.3",
+        "args": ["--port=8080", "--log-level=info"],
+        "env": [
+            {"name": f"VARIABLE_{number}", "value": f"some value number {number}"}
+            for number in range(12)
+        ],
+        "ports": [{"containerPort": 8080, "protocol": "TCP"}],
+        "resources": {
+            "limits": {"cpu": "500m", "memory": "256Mi"},
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+        },
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}},
+        "livenessProbe": {"httpGet": {"path": "/alive", "port": 8080}},
+        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets"}],
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
+    }
+    for name in ("app", "proxy")
+]
+_SPEC: Final = {
+    "containers": _CONTAINERS,
+    "volumes": [{"name": "token", "emptyDir": {}}],
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "serviceAccountName": "default",
+    "nodeName": "node-0",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+    "tolerations": [
+        {
+            "key": "node.kubernetes.io/not-ready",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": 300,
+        }
+    ],
+}
+_STATUS: Final = {
+    "phase": "Running",
+    "conditions": [
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ],
+    "containerStatuses": [
+        {
+            "name": each["name"],
+            "image": each["image"],
+            "imageID": f"{each['image']}@sha256:{'0' * 64}",
+            "containerID": f"containerd://{'0' * 64}",
+            "ready": True,
+            "started": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+        }
+        for each in _CONTAINERS
+    ],
+    "hostIP": "10.0.0.1",
+    "podIP": "10.244.0.1",
+    "startTime": "2026-01-01T00:00:00Z",
+    "qosClass": "Burstable",
+}
+
+
+def idle_pod(number: int) -> JSON:
+    """Return a pod of the usual size, 3.5 kB, that nobody owns."""
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": f"idle-{number:06}",
+            "namespace": NAMESPACE,
+            "uid": str(uuid.UUID(int=number)),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"app": f"idle-{number % 100}", "tier": "backend"},
+            "annotations": {"example.com/config-hash": f"{number:064x}"},
+        },
+        "spec": _SPEC,
+        "status": _STATUS,
+    }
+
+
+async def _serve(kubeconfig: Path, idle_pods: int, start_delay: float) -> None:
+    options = ClusterOptions(
+        port=0, nodes=3, pod_start_delay=start_delay, grace_scale=0.0
+    )
+    async with DevCluster(options, SystemClock()) as cluster:
+        server = BenchServer(cluster)
+        server.fill(idle_pods)
+        cluster.write_kubeconfig(kubeconfig)
+        await server.run()
+
+
+@click.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
+@click.option("--idle-pods", default=0)
+@click.option("--start-delay", default=0.0)
+def main(kubeconfig: Path, idle_pods: int, start_delay: float) -> None:
+    """Run until standard input ends."""
+    uvloop.run(_serve(kubeconfig, idle_pods, start_delay))
+
+
+if __name__ == "__main__":
+    main()

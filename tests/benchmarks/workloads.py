@@ -1,0 +1,271 @@
+"""The benchmarks: what a manager is given to do, and what of it is measured."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from tests.benchmarks.clusters import BenchCluster, cluster_for
+from tests.benchmarks.contenders import Contender, Running
+from tests.benchmarks.driver import PODS, checked
+
+Figures = dict[str, float]
+
+_SETTLE: Final = 3.0
+_HEALED: Final = 60
+_STORM_RATE: Final = 10_000
+_STORM_SECONDS: Final = 10.0
+_IDLE_SECONDS: Final = 10.0
+_PROBE: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How large, and where."""
+
+    deployments: int = 20
+    replicas: int = 50
+    idle_pods: int | None = None
+    kubeconfig: Path | None = None
+    logs: Path = Path()
+
+    def sized(self, idle_pods: int) -> "Options":
+        """Return the same with a number of idle pods, unless one was asked for."""
+        asked = self.idle_pods
+        return replace(self, idle_pods=idle_pods if asked is None else asked)
+
+
+@asynccontextmanager
+async def _started(
+    contender: Contender, options: Options
+) -> AsyncGenerator[tuple[BenchCluster, Running], None]:
+    """Yield a cluster and a manager that has completed a deployment on it."""
+    async with cluster_for(options.kubeconfig, options.idle_pods or 0) as cluster:
+        await cluster.driver.create("first", 1)
+        log = options.logs / f"{contender.name}.log"
+        with contender.running(cluster.kubeconfig, log) as running:
+            await cluster.driver.until_complete({"first"}, running.check)
+            yield cluster, running
+
+
+async def rollout(contender: Contender, options: Options) -> Figures:
+    """Create deployments, roll all of them to a new image, scale them to nothing."""
+    figures: Figures = {}
+    names = [f"web-{number}" for number in range(options.deployments)]
+    size = options.replicas
+    async with _started(contender, options) as (cluster, running):
+        driver = cluster.driver
+        steps: list[tuple[str, Callable[[str], Awaitable[None]]]] = [
+            ("create", lambda name: driver.create(name, size)),
+            ("roll", lambda name: driver.set_image(name, "app:v2")),
+            ("scale down", lambda name: driver.edit(name, {"replicas": 0})),
+        ]
+        await asyncio.sleep(1)
+        for step, act in steps:
+            await cluster.counts()
+            before, started = running.usage(), time.monotonic()
+            await asyncio.gather(*(act(name) for name in names))
+            done = await driver.until_complete(set(names), running.check)
+            figures[f"{step}: wall, s"] = done - started
+            figures[f"{step}: CPU, s"] = running.usage().cpu - before.cpu
+            await asyncio.sleep(1)
+            for verb, count in sorted((await cluster.counts() or {}).items()):
+                figures[f"{step}: {verb}"] = count
+            figures[f"{step}: resident, MB"] = running.usage().resident
+    return figures
+
+
+async def heal(contender: Contender, options: Options) -> Figures:
+    """Delete a pod, wait for the one that replaces it, again and again."""
+    async with _started(contender, options) as (cluster, running):
+        await cluster.driver.create("heal", options.replicas)
+        await cluster.driver.until_complete({"heal"}, running.check)
+        await asyncio.sleep(1)
+        before = running.usage()
+        seconds: list[float] = await checked(_heal(cluster), running.check)
+        cpu = running.usage().cpu - before.cpu
+    milliseconds = sorted(1000 * each for each in seconds)
+    percentiles = statistics.quantiles(milliseconds, n=100, method="inclusive")
+    return {
+        "heal: median, ms": statistics.median(milliseconds),
+        "heal: 99th percentile, ms": percentiles[98],
+        "heal: CPU a pod, ms": 1000 * cpu / len(seconds),
+    }
+
+
+async def _heal(cluster: BenchCluster) -> list[float]:
+    """Return how long each replacement took to appear."""
+    listed = await cluster.driver.call("GET", f"{PODS}?labelSelector=app=heal")
+    names = [each["metadata"]["name"] for each in listed["items"]]
+    version = listed["metadata"]["resourceVersion"]
+    appeared: asyncio.Queue[str] = asyncio.Queue()
+
+    async def follow() -> None:
+        async with aclosing(cluster.driver.watch(PODS, version)) as events:
+            async for kind, pod in events:
+                if kind == "ADDED":
+                    appeared.put_nowait(pod["metadata"]["name"])
+
+    following = asyncio.create_task(follow())
+    seconds = []
+    try:
+        for _ in range(_HEALED):
+            name = names.pop(0)
+            started = time.monotonic()
+            await cluster.driver.call("DELETE", f"{PODS}/{name}")
+            names.append(await appeared.get())
+            seconds.append(time.monotonic() - started)
+            await asyncio.sleep(0.05)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    return seconds
+
+
+async def cold_start(contender: Contender, options: Options) -> Figures:
+    """Start a manager where a deployment waits to be completed."""
+    async with _started(contender, options) as (_, running):
+        wall, first = time.monotonic() - running.started, running.usage()
+        await asyncio.sleep(_SETTLE)
+        after = running.usage()
+    return {
+        "start: wall, s": wall,
+        "start: CPU, s": first.cpu,
+        "start: resident, MB": after.resident,
+        "start: peak, MB": after.peak,
+    }
+
+
+async def watch_storm(contender: Contender, options: Options) -> Figures:
+    """Change 10,000 pods a second; the manager must keep up, and stay awake."""
+    async with _started(contender, options.sized(10_000)) as (cluster, running):
+        await asyncio.sleep(_SETTLE)
+        await cluster.counts()
+        before = running.usage()
+        probing = asyncio.create_task(_longest_answer(running))
+        storm = await cluster.storm(_STORM_RATE, _STORM_SECONDS)
+        # What is still on its way counts as well.
+        await _until_calm(running)
+        cpu = running.usage().cpu - before.cpu
+        counts = await cluster.counts() or {}
+        probing.cancel()
+        longest = (await asyncio.gather(probing, return_exceptions=True))[0]
+        started = time.monotonic()
+        await cluster.driver.create("after", 5)
+        done = await cluster.driver.until_complete({"after"}, running.check)
+    figures = {
+        "storm: events a second": storm["events"] / storm["seconds"],
+        "storm: CPU an event, µs": 1e6 * cpu / storm["events"],
+        "storm: watches broken": float(counts.get("WATCH", 0)),
+        "storm: next deployment, s": done - started,
+    }
+    if isinstance(longest, float):
+        figures["storm: longest stall, ms"] = 1000 * longest
+    return figures
+
+
+async def _longest_answer(running: Running) -> float | None:
+    """Ask for /healthz until cancelled; return how long it took at most."""
+    longest: float | None = None
+    connector = aiohttp.TCPConnector(ssl=False)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        url = f"https://127.0.0.1:{running.port}/healthz"
+        try:
+            while True:
+                started = time.monotonic()
+                async with session.get(url) as answer:
+                    await answer.read()
+                longest = max(longest or 0.0, time.monotonic() - started)
+                await asyncio.sleep(_PROBE)
+        except aiohttp.ClientError:
+            return None  # this contender serves nothing
+        except asyncio.CancelledError:
+            return longest
+
+
+async def _until_calm(running: Running) -> None:
+    """Wait until the manager uses hardly any CPU."""
+    while True:
+        before = running.usage().cpu
+        await asyncio.sleep(0.5)
+        if running.usage().cpu - before < 0.05:
+            return
+
+
+async def idle(contender: Contender, options: Options) -> Figures:
+    """Have nothing to do."""
+    async with _started(contender, options) as (_, running):
+        await asyncio.sleep(_SETTLE)
+        before = running.usage()
+        await asyncio.sleep(_IDLE_SECONDS)
+        cpu = running.usage().cpu - before.cpu
+    return {"idle: CPU a second, ms": 1000 * cpu / _IDLE_SECONDS}
+
+
+async def memory(contender: Contender, options: Options) -> Figures:
+    """Own 1,000 pods, with ever more idle ones beside them."""
+    figures: Figures = {}
+    asked = options.idle_pods
+    for idle_pods in (0, 10_000) if asked is None else (0, asked):
+        sized = replace(options, idle_pods=idle_pods)
+        async with _started(contender, sized) as (cluster, running):
+            names = {f"web-{number}" for number in range(options.deployments)}
+            await asyncio.gather(
+                *(cluster.driver.create(name, options.replicas) for name in names)
+            )
+            await cluster.driver.until_complete(names, running.check)
+            await asyncio.sleep(_SETTLE)
+            usage = running.usage()
+        label = f"memory: {idle_pods} idle pods"
+        figures[f"{label}, resident, MB"] = usage.resident
+        figures[f"{label}, peak, MB"] = usage.peak
+    return figures
+
+
+BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
+    "rollout": rollout,
+    "heal": heal,
+    "cold-start": cold_start,
+    "watch-storm": watch_storm,
+    "idle": idle,
+    "memory": memory,
+}
+
+
+# Cost against size
+
+
+async def by_idle_pods(contender: Contender, options: Options, size: int) -> Figures:
+    """Measure start and healing where so many pods have no owner."""
+    sized = replace(options, idle_pods=size)
+    return {**await cold_start(contender, sized), **await heal(contender, sized)}
+
+
+async def by_deployments(contender: Contender, options: Options, size: int) -> Figures:
+    """Measure healing where so many deployments share the namespace."""
+    async with _started(contender, replace(options, idle_pods=0)) as (cluster, running):
+        names = {f"web-{number}" for number in range(size)}
+        await asyncio.gather(*(cluster.driver.create(name, 0) for name in names))
+        await cluster.driver.until_complete(names, running.check)
+        await cluster.driver.create("heal", options.replicas)
+        await cluster.driver.until_complete({"heal"}, running.check)
+        await asyncio.sleep(1)
+        before = running.usage()
+        seconds: list[float] = await checked(_heal(cluster), running.check)
+        cpu = running.usage().cpu - before.cpu
+    return {
+        "heal: median, ms": 1000 * statistics.median(seconds),
+        "heal: CPU a pod, ms": 1000 * cpu / len(seconds),
+    }
+
+
+SIZES: Final[Mapping[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
+    "idle pods": (by_idle_pods, (1_000, 10_000, 100_000)),
+    "deployments": (by_deployments, (10, 500, 5_000)),
+}
