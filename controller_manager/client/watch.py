@@ -16,22 +16,19 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """Annotation of the bookmark that ends a streamed initial list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Added(Generic[ObjectT]):
+class Added(Struct, Generic[ObjectT], tag_field="type", tag="ADDED", frozen=True):
     """An object that the watch had not shown before."""
 
     object: ObjectT
 
 
-@dataclass(frozen=True, slots=True)
-class Modified(Generic[ObjectT]):
+class Modified(Struct, Generic[ObjectT], tag_field="type", tag="MODIFIED", frozen=True):
     """A new version of an object."""
 
     object: ObjectT
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted(Generic[ObjectT]):
+class Deleted(Struct, Generic[ObjectT], tag_field="type", tag="DELETED", frozen=True):
     """The last version of an object that is gone, or no longer selected."""
 
     object: ObjectT
@@ -46,11 +43,6 @@ class Bookmark:
 
 
 WatchEvent = Added[ObjectT] | Modified[ObjectT] | Deleted[ObjectT] | Bookmark
-
-
-class _Typed(Struct, Generic[ObjectT]):
-    type: str
-    object: ObjectT
 
 
 class _Untyped(Struct):
@@ -68,8 +60,10 @@ class EventDecoder(Generic[ObjectT]):
 
     def __init__(self, object_type: type[ObjectT]) -> None:
         """Take the type that objects decode to."""
-        self._decoder = msgspec.json.Decoder(
-            _Typed[object_type]  # type: ignore[valid-type]
+        self._decoder: msgspec.json.Decoder[WatchEvent[ObjectT]] = msgspec.json.Decoder(
+            Added[object_type]  # type: ignore[valid-type]
+            | Modified[object_type]  # type: ignore[valid-type]
+            | Deleted[object_type]  # type: ignore[valid-type]
         )
 
     def decode(self, line: bytes) -> WatchEvent[ObjectT]:
@@ -79,17 +73,9 @@ class EventDecoder(Generic[ObjectT]):
         that an ERROR event stands for.
         """
         try:
-            event = self._decoder.decode(line)
+            return self._decoder.decode(line)
         except msgspec.DecodeError:
             return self._decode_special(line)
-        match event.type:
-            case "MODIFIED":
-                return Modified(event.object)
-            case "ADDED":
-                return Added(event.object)
-            case "DELETED":
-                return Deleted(event.object)
-        return self._decode_special(line)
 
     def _decode_special(self, line: bytes) -> WatchEvent[ObjectT]:
         try:

@@ -54,7 +54,11 @@ def index_orphans(store: Store[ObjectT]) -> None:
 
 def index_selectors(store: Store[OwnerT]) -> None:
     """Make `owners_selecting` work on a store."""
-    store.add_index(SELECTOR_INDEX, selector_index)
+    store.add_index(SELECTOR_INDEX, selector_index, _selects_alike)
+
+
+def _selects_alike(old: Deployment | ReplicaSet, new: Deployment | ReplicaSet) -> bool:
+    return old.spec.selector == new.spec.selector
 
 
 def orphans_matching(

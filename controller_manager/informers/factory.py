@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 from controller_manager.api.meta import KubeObject
-from controller_manager.api.resources import AnyResource, Resource
+from controller_manager.api.resources import PODS, AnyResource, Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import SharedInformer
+from controller_manager.informers.sharing import PodSharing
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
 
@@ -55,8 +56,13 @@ class InformerFactory:
                 metrics=self._metrics.informer(
                     resource.group, resource.version, resource.plural
                 ),
+                **self._compacting(resource),
             )
         return cast("SharedInformer[ObjectT]", self._informers[key])
+
+    def _compacting(self, resource: AnyResource) -> dict[str, Any]:
+        """Return how to make a resource's objects smaller, if there is a way."""
+        return {"compact": PodSharing()} if resource is PODS else {}
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Run in `group` every informer that does not run yet; return the tasks."""

@@ -26,6 +26,10 @@ _PATIENCE: Final = 300.0
 """Seconds without a successful read after which an informer is unhealthy."""
 
 
+_TURN: Final = 100
+"""Objects that are gone through before others get their turn."""
+
+
 def _ignore(*_: object) -> None:
     pass
 
@@ -62,8 +66,13 @@ class SharedInformer(Generic[ObjectT]):
         rng: random.Random,
         logger: Logger,
         metrics: InformerMetrics,
+        compact: Callable[[ObjectT], None] = _ignore,
     ) -> None:
-        """Take what to watch; `resync_period` is in seconds, 0 for none."""
+        """Take what to watch; `resync_period` is in seconds, 0 for none.
+
+        `compact` may make each object smaller before it is stored.
+        """
+        self._compact = compact
         self._metrics = metrics
         self._received_at = 0.0
         self.resource = resource
@@ -138,17 +147,23 @@ class SharedInformer(Generic[ObjectT]):
             )
             for number, obj in enumerate(self.store):
                 self._tell_update(obj, obj)
-                if number % 100 == 99:  # noqa: PLR2004 - give others a turn
+                if number % _TURN == _TURN - 1:
                     await asyncio.sleep(0)
 
-    def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
-        """Make the store equal to a complete list (called by the reflector)."""
+    async def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
+        """Make the store equal to a complete list (called by the reflector).
+
+        Others get their turns meanwhile. What they see is true of each object,
+        and said to be complete only in the end.
+        """
         listed = {key_of(obj) for obj in objects}
         for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
             if key not in listed and (gone := self.store.remove(key)) is not None:
                 self._tell_delete(gone)
-        for obj in objects:
+        for number, obj in enumerate(objects):
             self._upsert(obj)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
         if not self.has_reached(resource_version):
             self._resource_version = resource_version
         elif resource_version != self._resource_version:
@@ -185,6 +200,7 @@ class SharedInformer(Generic[ObjectT]):
             self._metrics.processed(events, seconds, len(self.store))
 
     def _upsert(self, obj: ObjectT) -> None:
+        self._compact(obj)
         old = self.store.get(key_of(obj))
         if old is None:
             self.store.put(obj)

@@ -45,7 +45,7 @@ _BACKOFF_RESET: Final = 120.0
 class Sink(Protocol[ObjectT]):
     """Where a reflector puts what it sees (the shared informer)."""
 
-    def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
+    async def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
         """Take a complete list: what is not in it is gone."""
 
     def changed(self, obj: ObjectT) -> None:
@@ -121,6 +121,7 @@ class Reflector(Generic[ObjectT]):
         self._can_stream = stream_lists
         self._state = self._initial_state()
         self._resource_version = ""
+        self._version = 0
         self._failures = 0
         self._server_went_back = False
 
@@ -257,15 +258,16 @@ class Reflector(Generic[ObjectT]):
         async with aclosing(stream):
             async for batch in stream:
                 if initial is None:
-                    self._deliver_all(batch)
+                    await self._deliver_all(batch)
                     continue
                 for number, event in enumerate(batch):
                     if isinstance(event, Bookmark) and event.ends_initial_events:
-                        self._complete(list(initial.values()), event.resource_version)
-                        initial = None
-                        self._deliver_all(batch[number + 1 :])
+                        listed, initial = list(initial.values()), None
+                        await self._complete(listed, event.resource_version)
+                        await self._deliver_all(batch[number + 1 :])
                         break
                     _collect(initial, event)
+                await asyncio.sleep(0)  # a long list must not keep others waiting
         if initial is not None:
             msg = "the stream ended before its initial list was complete"
             raise TransportError(msg)
@@ -286,9 +288,9 @@ class Reflector(Generic[ObjectT]):
             # Too slow for pages, some of which are out of date now: all at once.
             whole = await self._client.list_page(self._resource, options=options)
             objects, version = whole.items, whole.resource_version
-        self._complete(objects, version)
+        await self._complete(objects, version)
 
-    def _complete(self, objects: list[ObjectT], resource_version: str) -> None:
+    async def _complete(self, objects: list[ObjectT], resource_version: str) -> None:
         known = resource_version_number(self._known_version)
         if resource_version_number(resource_version) < known:
             msg = (
@@ -296,10 +298,10 @@ class Reflector(Generic[ObjectT]):
                 f"{self._resource_version}, which was seen already"
             )
             raise TransportError(msg)
-        self._sink.replaced(objects, resource_version)
+        await self._sink.replaced(objects, resource_version)
         self._server_went_back = False
         self._all_is_well()
-        self._resource_version = resource_version
+        self._note_version(resource_version, resource_version_number(resource_version))
         self._state = State.WATCH
         self._failures = 0
 
@@ -312,26 +314,29 @@ class Reflector(Generic[ObjectT]):
             async for batch in stream:
                 seen += len(batch)
                 self._all_is_well()
-                self._deliver_all(batch)
+                await self._deliver_all(batch)
         if not seen and loop.time() - started < 1:
             # A server that ends every watch at once must not be hammered.
             msg = "the watch ended at once, with nothing"
             raise TransportError(msg)
 
-    def _deliver_all(self, batch: list[WatchEvent[ObjectT]]) -> None:
+    async def _deliver_all(self, batch: list[WatchEvent[ObjectT]]) -> None:
         self._sink.receiving(len(batch))
         for event in batch:
             self._deliver(event)
         self._sink.received(len(batch))
+        # In a storm the next batch is always there, and nobody else's turn ever.
+        await asyncio.sleep(0)
 
     def _deliver(self, event: WatchEvent[ObjectT]) -> None:
         if isinstance(event, Bookmark):
-            self._advance(event.resource_version)
+            version = event.resource_version
+            if (number := resource_version_number(version)) > self._version:
+                self._advance(version, number)
             return
         version = event.object.metadata.resource_version
-        if resource_version_number(version) <= resource_version_number(
-            self._resource_version
-        ):
+        number = resource_version_number(version)
+        if number <= self._version:
             self._logger.v(4).info(
                 "Old event dropped", resource=self._name, version=version
             )
@@ -341,14 +346,16 @@ class Reflector(Generic[ObjectT]):
                 self._sink.changed(obj)
             case Deleted(object=obj):
                 self._sink.deleted(obj)
-        self._advance(version)
+        self._advance(version, number)
 
-    def _advance(self, resource_version: str) -> None:
-        if resource_version_number(resource_version) > resource_version_number(
-            self._resource_version
-        ):
-            self._resource_version = resource_version
-            self._sink.advanced(resource_version)
+    def _advance(self, resource_version: str, number: int) -> None:
+        self._note_version(resource_version, number)
+        self._sink.advanced(resource_version)
+
+    def _note_version(self, resource_version: str, number: int) -> None:
+        """Keep both forms: making a number of it took a tenth of each event."""
+        self._resource_version = resource_version
+        self._version = number
 
 
 def _collect(initial: dict[str, ObjectT], event: WatchEvent[ObjectT]) -> None:

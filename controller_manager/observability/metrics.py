@@ -5,6 +5,7 @@ that two daemons may live in one process.
 """
 
 import math
+from collections.abc import Callable
 from itertools import accumulate
 from operator import mul
 from typing import Final
@@ -147,6 +148,8 @@ class ClientCollectors:
     def __init__(self, registry: CollectorRegistry, host: str) -> None:
         """Register the collectors for requests to `host`."""
         self._host = host
+        self._hooks: dict[tuple[str, str], tuple[Callable[..., None], ...]] = {}
+        self._throttle_hooks: dict[str, Callable[[float], None]] = {}
         self._requests = Counter(
             "rest_client_requests_total",
             "HTTP requests by status code, method and host",
@@ -225,10 +228,20 @@ class ClientCollectors:
         self, method: str, code: str, seconds: float, sent: int, received: int
     ) -> None:
         """Observe one answered (or failed) request."""
-        self._requests.labels(code, self._host, method).inc()
-        self._duration.labels(self._host, method).observe(seconds)
-        self._request_size.labels(self._host, method).observe(sent)
-        self._response_size.labels(self._host, method).observe(received)
+        # Looking up labelled children took a sixth of what a request costs.
+        hooks = self._hooks.get((method, code))
+        if hooks is None:
+            hooks = self._hooks[method, code] = (
+                self._requests.labels(code, self._host, method).inc,
+                self._duration.labels(self._host, method).observe,
+                self._request_size.labels(self._host, method).observe,
+                self._response_size.labels(self._host, method).observe,
+            )
+        count, observe_duration, observe_sent, observe_received = hooks
+        count()
+        observe_duration(seconds)
+        observe_sent(sent)
+        observe_received(received)
 
     def plugin_ttl(self, seconds: float | None) -> None:
         """Set how long an exec plugin's credential lasts, `None` for ever."""
@@ -236,7 +249,11 @@ class ClientCollectors:
 
     def observe_rate_limit(self, method: str, seconds: float) -> None:
         """Observe the wait for the client's own rate limiter."""
-        self._throttled.labels(self._host, method).observe(seconds)
+        hook = self._throttle_hooks.get(method)
+        if hook is None:
+            hook = self._throttled.labels(self._host, method).observe
+            self._throttle_hooks[method] = hook
+        hook(seconds)
 
 
 class SyncCollectors:

@@ -21,13 +21,12 @@ def usage_of(pid: int) -> Usage:
     """Return what a process and its threads have used."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system = int(stat[11]), int(stat[12])
-    status = dict(
-        line.split(":", 1) for line in Path(f"/proc/{pid}/status").open() if ":" in line
-    )
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    status = dict(line.split(":", 1) for line in lines)
     return Usage(
-        (user + system) / _TICKS,
-        _megabytes(status["VmRSS"]),
-        _megabytes(status["VmHWM"]),
+        cpu=(user + system) / _TICKS,
+        resident=_megabytes(status["VmRSS"]),
+        peak=_megabytes(status["VmHWM"]),
     )
 
 

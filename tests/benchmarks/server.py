@@ -67,7 +67,8 @@ class BenchServer:
         )
         while line := await reader.readline():
             order = json.loads(line)
-            print(json.dumps(await self._obey(order)), flush=True)
+            sys.stdout.write(json.dumps(await self._obey(order)) + "\n")
+            sys.stdout.flush()
 
     async def _obey(self, order: JSON) -> JSON:
         match order["do"]:
@@ -104,7 +105,7 @@ class BenchServer:
 
 def _verb(request: Request) -> str:
     if request.method != "GET":
-        what = "events" if request.path.endswith("/events") else ""
+        what = "events" if "/events" in request.path else ""
         return f"{request.method} {what}".strip()
     return "WATCH" if ("watch", "true") in request.query else "GET"
 
