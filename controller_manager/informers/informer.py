@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -72,7 +72,6 @@ class SharedInformer(Generic[ObjectT]):
 
         `compact` may make each object smaller before it is stored.
         """
-        self._compact = compact
         self._metrics = metrics
         self._received_at = 0.0
         self.resource = resource
@@ -92,6 +91,7 @@ class SharedInformer(Generic[ObjectT]):
             rng=rng,
             logger=logger,
             metrics=metrics,
+            compact=compact,
         )
 
     def health_problem(self) -> str | None:
@@ -150,18 +150,19 @@ class SharedInformer(Generic[ObjectT]):
                 if number % _TURN == _TURN - 1:
                     await asyncio.sleep(0)
 
-    async def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
+    async def replaced(
+        self, objects: Mapping[str, ObjectT], resource_version: str
+    ) -> None:
         """Make the store equal to a complete list (called by the reflector).
 
         Others get their turns meanwhile. What they see is true of each object,
         and said to be complete only in the end.
         """
-        listed = {key_of(obj) for obj in objects}
         for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
-            if key not in listed and (gone := self.store.remove(key)) is not None:
+            if key not in objects and (gone := self.store.remove(key)) is not None:
                 self._tell_delete(gone)
-        for number, obj in enumerate(objects):
-            self._upsert(obj)
+        for number, (key, obj) in enumerate(objects.items()):
+            self._upsert(key, obj)
             if number % _TURN == _TURN - 1:
                 await asyncio.sleep(0)
         if not self.has_reached(resource_version):
@@ -175,7 +176,7 @@ class SharedInformer(Generic[ObjectT]):
 
     def changed(self, obj: ObjectT) -> None:
         """Store an object that is new or changed (called by the reflector)."""
-        self._upsert(obj)
+        self._upsert(key_of(obj), obj)
 
     def deleted(self, obj: ObjectT) -> None:
         """Drop an object that is gone (called by the reflector)."""
@@ -199,22 +200,21 @@ class SharedInformer(Generic[ObjectT]):
             seconds = time.perf_counter() - self._received_at
             self._metrics.processed(events, seconds, len(self.store))
 
-    def _upsert(self, obj: ObjectT) -> None:
-        self._compact(obj)
-        old = self.store.get(key_of(obj))
+    def _upsert(self, key: str, obj: ObjectT) -> None:
+        old = self.store.get(key)
         if old is None:
-            self.store.put(obj)
+            self.store.put(obj, key)
             for handler in self._handlers:
                 self._call(handler.on_add, obj)
         elif old.metadata.uid != obj.metadata.uid:
             # Deleted and created again while nobody watched: two objects.
-            self.store.remove(key_of(old))
+            self.store.remove(key)
             self._tell_delete(old)
-            self.store.put(obj)
+            self.store.put(obj, key)
             for handler in self._handlers:
                 self._call(handler.on_add, obj)
         elif old.metadata.resource_version != obj.metadata.resource_version:
-            self.store.put(obj)
+            self.store.put(obj, key)
             self._tell_update(old, obj)
 
     def _tell_update(self, old: ObjectT, new: ObjectT) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from enum import Enum
 from typing import Final, Generic, Protocol, TypeVar
@@ -32,6 +33,7 @@ from controller_manager.client.watch import (
 from controller_manager.observability.logs import Logger
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+TakenT = TypeVar("TakenT", bound=KubeObject, contravariant=True)
 
 _MIN_WATCH_SECONDS: Final = 300
 """A watch is asked to last 5 to 10 minutes, so that watches spread."""
@@ -42,16 +44,18 @@ _BACKOFF_RESET: Final = 120.0
 """Seconds of trouble-free watching after which backoff starts anew."""
 
 
-class Sink(Protocol[ObjectT]):
+class Sink(Protocol[TakenT]):
     """Where a reflector puts what it sees (the shared informer)."""
 
-    async def replaced(self, objects: list[ObjectT], resource_version: str) -> None:
-        """Take a complete list: what is not in it is gone."""
+    async def replaced(
+        self, objects: Mapping[str, TakenT], resource_version: str
+    ) -> None:
+        """Take a complete list, by key: what is not in it is gone."""
 
-    def changed(self, obj: ObjectT) -> None:
+    def changed(self, obj: TakenT) -> None:
         """Take a new or changed object."""
 
-    def deleted(self, obj: ObjectT) -> None:
+    def deleted(self, obj: TakenT) -> None:
         """Take the last state of an object that is gone."""
 
     def advanced(self, resource_version: str) -> None:
@@ -108,8 +112,14 @@ class Reflector(Generic[ObjectT]):
         rng: random.Random,
         logger: Logger,
         metrics: WatchMetrics,
+        compact: Callable[[ObjectT], None],
     ) -> None:
-        """Take what to watch and where to put it."""
+        """Take what to watch and where to put it.
+
+        `compact` makes an object smaller, at once: what a list of 100,000 would
+        free only in the end stays with the process.
+        """
+        self._compact = compact
         self._metrics = metrics
         self._trouble_since: float | None = None
         self._trouble: Exception | None = None
@@ -262,11 +272,11 @@ class Reflector(Generic[ObjectT]):
                     continue
                 for number, event in enumerate(batch):
                     if isinstance(event, Bookmark) and event.ends_initial_events:
-                        listed, initial = list(initial.values()), None
+                        listed, initial = initial, None
                         await self._complete(listed, event.resource_version)
                         await self._deliver_all(batch[number + 1 :])
                         break
-                    _collect(initial, event)
+                    self._collect(initial, event)
                 await asyncio.sleep(0)  # a long list must not keep others waiting
         if initial is not None:
             msg = "the stream ended before its initial list was complete"
@@ -278,19 +288,36 @@ class Reflector(Generic[ObjectT]):
             resource_version=known,
             resource_version_match="NotOlderThan" if known else "",
         )
-        objects: list[ObjectT] = []
+        objects: dict[str, ObjectT] = {}
         version = ""
         try:
             async for page in self._client.list_all(self._resource, options=options):
-                objects += page.items
+                self._take(objects, page.items)
                 version = page.resource_version
         except Gone:
             # Too slow for pages, some of which are out of date now: all at once.
             whole = await self._client.list_page(self._resource, options=options)
-            objects, version = whole.items, whole.resource_version
+            objects, version = {}, whole.resource_version
+            self._take(objects, whole.items)
         await self._complete(objects, version)
 
-    async def _complete(self, objects: list[ObjectT], resource_version: str) -> None:
+    def _take(self, objects: dict[str, ObjectT], items: list[ObjectT]) -> None:
+        for obj in items:
+            self._compact(obj)
+            objects[key_of(obj)] = obj
+
+    def _collect(self, initial: dict[str, ObjectT], event: WatchEvent[ObjectT]) -> None:
+        match event:
+            case Added(object=obj) | Modified(object=obj):
+                self._take(initial, [obj])
+            case Deleted(object=obj):
+                initial.pop(key_of(obj), None)
+            case Bookmark():
+                pass  # progress before the end of the initial list says nothing
+
+    async def _complete(
+        self, objects: dict[str, ObjectT], resource_version: str
+    ) -> None:
         known = resource_version_number(self._known_version)
         if resource_version_number(resource_version) < known:
             msg = (
@@ -343,6 +370,7 @@ class Reflector(Generic[ObjectT]):
             return
         match event:
             case Added(object=obj) | Modified(object=obj):
+                self._compact(obj)
                 self._sink.changed(obj)
             case Deleted(object=obj):
                 self._sink.deleted(obj)
@@ -356,13 +384,3 @@ class Reflector(Generic[ObjectT]):
         """Keep both forms: making a number of it took a tenth of each event."""
         self._resource_version = resource_version
         self._version = number
-
-
-def _collect(initial: dict[str, ObjectT], event: WatchEvent[ObjectT]) -> None:
-    match event:
-        case Added(object=obj) | Modified(object=obj):
-            initial[key_of(obj)] = obj
-        case Deleted(object=obj):
-            initial.pop(key_of(obj), None)
-        case Bookmark():
-            pass  # progress before the end of the initial list says nothing

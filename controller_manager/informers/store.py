@@ -111,9 +111,9 @@ class Store(Generic[ObjectT]):
         objects = self._objects
         return [objects[key] for key in self._indexes[name].keys.get(value, ())]
 
-    def put(self, obj: ObjectT) -> ObjectT | None:
-        """Store `obj`; return the version that it replaces."""
-        key = key_of(obj)
+    def put(self, obj: ObjectT, key: str = "") -> ObjectT | None:
+        """Store `obj`, of which the key may be known; return what it replaces."""
+        key = key or key_of(obj)
         old = self._objects.get(key)
         # Assigned to, an entry keeps the key it has: one string for all indexes.
         self._objects[key] = obj
