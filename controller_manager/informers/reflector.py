@@ -33,7 +33,7 @@ from controller_manager.client.watch import (
 from controller_manager.observability.logs import Logger
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
-TakenT = TypeVar("TakenT", bound=KubeObject, contravariant=True)
+TakenT_contra = TypeVar("TakenT_contra", bound=KubeObject, contravariant=True)
 
 _MIN_WATCH_SECONDS: Final = 300
 """A watch is asked to last 5 to 10 minutes, so that watches spread."""
@@ -44,18 +44,18 @@ _BACKOFF_RESET: Final = 120.0
 """Seconds of trouble-free watching after which backoff starts anew."""
 
 
-class Sink(Protocol[TakenT]):
+class Sink(Protocol[TakenT_contra]):
     """Where a reflector puts what it sees (the shared informer)."""
 
     async def replaced(
-        self, objects: Mapping[str, TakenT], resource_version: str
+        self, objects: Mapping[str, TakenT_contra], resource_version: str
     ) -> None:
         """Take a complete list, by key: what is not in it is gone."""
 
-    def changed(self, obj: TakenT) -> None:
+    def changed(self, obj: TakenT_contra) -> None:
         """Take a new or changed object."""
 
-    def deleted(self, obj: TakenT) -> None:
+    def deleted(self, obj: TakenT_contra) -> None:
         """Take the last state of an object that is gone."""
 
     def advanced(self, resource_version: str) -> None:

@@ -75,12 +75,15 @@ class Driver:
         request = Request("GET", path, query, headers, timeout=3600)
         stream = await self._transport.stream(request)
         rest = b""
-        async with aclosing(stream.chunks()) as chunks:
-            async for chunk in chunks:
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    event = msgspec.json.decode(line)
-                    yield event["type"], event["object"]
+        try:
+            async with aclosing(stream.chunks()) as chunks:
+                async for chunk in chunks:
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        event = msgspec.json.decode(line)
+                        yield event["type"], event["object"]
+        finally:
+            await stream.close()
 
     # Deployments
 
@@ -216,3 +219,4 @@ async def driver_for(kubeconfig: Path) -> AsyncGenerator[Driver, None]:
         yield Driver(transport)
     finally:
         await transport.close()
+        await asyncio.sleep(0.05)  # TLS connections take their time to close

@@ -101,6 +101,30 @@ async def test_the_same_event_is_counted_up(
     )
 
 
+async def test_events_that_come_together_are_written_once(
+    recorder: EventBroadcaster, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the count that they have come to; upstream writes each of them."""
+    writes: list[str] = []
+    request = cluster.transport.request
+
+    async def counted(sent: Request) -> Response:
+        writes.append(sent.method)
+        await asyncio.sleep(0.1)
+        return await request(sent)
+
+    monkeypatch.setattr(cluster.transport, "request", counted)
+    for _ in range(3):
+        recorder.event(PODS, POD, WARNING, "Bad", "again")
+    await asyncio.sleep(0.05)
+    for _ in range(4):
+        recorder.event(PODS, POD, WARNING, "Bad", "again")
+    await recorder.flush()
+    assert writes == ["POST", "PATCH"]
+    (event,) = await stored(cluster)
+    assert event.count == 7
+
+
 async def test_an_event_that_expired_is_written_anew(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:

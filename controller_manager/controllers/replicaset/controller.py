@@ -179,7 +179,9 @@ class ReplicaSetController:
         """Bring the replica set of `key` to its size and report on it."""
         replica_set = self._replica_sets.store.get(key)
         if replica_set is None:
+            # It may have gone in the middle of a sync that has noted something.
             self._expectations.forget(key)
+            self._inheritance.forget(key)
             self._written.forget(key)
             return DONE
         if (stale := self._written.behind(key)) is not None:
