@@ -361,6 +361,7 @@ class ControllerManager:
             informers=self._factory,
             recorder=recorder,
             clock=self._clock,
+            server_clock=self._identities.server_clock,
             rng=self._rng,
             logger=self._logger.bind(component=descriptor.name),
             queue_metrics=self._collectors.queues,

@@ -20,6 +20,7 @@ from controller_manager.client.errors import (
     error_from_response,
 )
 from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.transport import Query, Request, Response, Transport
 from controller_manager.client.warning_headers import WarningHeaders
 from controller_manager.client.watch import EventDecoder, WatchEvent, lines_of
@@ -210,8 +211,10 @@ class Client:
         limiter: RequestLimiter | None = None,
         metrics: RequestMetrics | None = None,
         warnings: WarningHeaders | None = None,
+        server_clock: ServerClock | None = None,
     ) -> None:
         """Take the transport; without a limiter nothing is limited."""
+        self._server_clock = server_clock or ServerClock(clock)
         self._warnings = warnings or WarningHeaders(silent_logger())
         self._transport = transport
         self._clock = clock
@@ -465,6 +468,8 @@ class Client:
         try:
             answer = await self._transport.request(request)
             code, received = str(answer.status), len(answer.body)
+            if date := answer.headers.get("date"):
+                self._server_clock.heard(date)
             if warning := answer.headers.get("warning"):
                 self._warnings.seen(warning)
             return answer

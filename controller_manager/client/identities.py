@@ -13,6 +13,7 @@ from datetime import datetime
 from controller_manager.client.client import Client, RequestMetrics
 from controller_manager.client.leader_election import FencedTransport, LeaderElector
 from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.service_accounts import (
     ServiceAccountToken,
     ServiceAccountTransport,
@@ -61,6 +62,7 @@ class Identities:
         self._metrics = metrics
         self._logger = logger
         self._warnings = WarningHeaders(logger)
+        self.server_clock = ServerClock(clock)
         self._accounts: dict[str, ServiceAccountTransport] = {}
         self._elector: LeaderElector | None = None
 
@@ -110,4 +112,11 @@ class Identities:
 
     def _client(self, transport: Transport, limit: RateLimit) -> Client:
         limiter = RequestLimiter(limit.qps, limit.burst, self._clock)
-        return Client(transport, self._clock, limiter, self._metrics, self._warnings)
+        return Client(
+            transport,
+            self._clock,
+            limiter,
+            self._metrics,
+            self._warnings,
+            self.server_clock,
+        )

@@ -13,7 +13,8 @@ from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
 
 _SKEW: Final = timedelta(seconds=5)
-"""By how much the API server's clock may be behind ours."""
+"""By how much the clocks of several API servers may differ, and the second that
+their time is told to."""
 
 
 class Inheritance:
@@ -23,9 +24,12 @@ class Inheritance:
     Upstream needs none of this: its caches are filled after it was elected.
     """
 
-    def __init__(self, clock: Clock, *, elected: bool) -> None:
-        """Take the clock; where nobody is `elected` there is no former leader."""
-        self._clock = clock
+    def __init__(self, server_clock: Clock, *, elected: bool) -> None:
+        """Take the API server's time, which is what objects are stamped with.
+
+        Where nobody is `elected` there is no former leader.
+        """
+        self._clock = server_clock
         self._elected = elected
         self._since: datetime | None = None
         self._looked_at: set[str] = set()

@@ -7,7 +7,8 @@ that what a client sees is the same over HTTP and in memory.
 import asyncio
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from email.utils import format_datetime
 from typing import Any, Final
 
 import msgspec
@@ -158,12 +159,16 @@ class APIServer:
     ) -> Response | StreamingResponse:
         """Answer one request of the user of a client certificate, if any."""
         try:
-            return await self._answer(request, certified)
+            answer = await self._answer(request, certified)
         except Exception as error:
             self._logger.error("Request failed", path=request.path, exc_info=error)
             refusal = Refusal(500, "InternalError", f"Internal error occurred: {error}")
             body = msgspec.json.encode(refusal.status())
-            return Response(refusal.code, _JSON_HEADERS, body)
+            answer = Response(refusal.code, _JSON_HEADERS, body)
+        if not isinstance(answer, Response):
+            return answer
+        date = format_datetime(self._clock.now(), usegmt=True)
+        return replace(answer, headers={**answer.headers, "date": date})
 
     async def _answer(
         self, request: Request, certified: User | None

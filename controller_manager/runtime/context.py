@@ -31,6 +31,7 @@ class ControllerContext:
     informers: InformerFactory
     recorder: EventRecorder
     clock: Clock
+    server_clock: Clock
     rng: random.Random
     logger: Logger
     replica_set_metrics: ReplicaSetCollectors

@@ -5,6 +5,7 @@ import json
 from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from controller_manager.client.client import (
 )
 from controller_manager.client.discovery import served_resources
 from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import LoopClock
@@ -416,3 +418,22 @@ def answering(cluster: Cluster, answer: Callable[[], Response]) -> None:
         return answer()
 
     cluster.server.handle = handle  # type: ignore[method-assign,assignment]
+
+
+@pytest.mark.looptime
+async def test_the_servers_time_is_told_by_its_answers() -> None:
+    """To the second, and counted on from there; ours may be wrong by hours."""
+    ours = LoopClock(EPOCH + timedelta(hours=3))
+    clock = ServerClock(ours)
+    assert clock.now() == ours.now()
+    cluster = Cluster()
+    client = Client(cluster.transport, ours, server_clock=clock)
+    await client.raw("GET", "/healthz")
+    assert clock.now() == EPOCH
+    await asyncio.sleep(90)
+    assert (clock.now(), clock.monotonic()) == (
+        EPOCH + timedelta(seconds=90),
+        ours.monotonic(),
+    )
+    clock.heard("yesterday")
+    assert clock.now() == ours.now()

@@ -4,18 +4,16 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 from unittest import mock
 
-from controller_manager.api.apps import ReplicaSet
+from controller_manager.api.apps import DeploymentSpec, ReplicaSet
 from controller_manager.api.intstr import scaled_value
-from controller_manager.api.resources import REPLICASETS
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.deployment import controller as deployments
 from controller_manager.controllers.deployment.revisions import Rollout
-from controller_manager.controllers.deployment.rolling import plan_rolling
 from controller_manager.controllers.deployment.scaling import Plan
 from tests.simulation.managers import Manager
 from tests.simulation.world import World
@@ -61,7 +59,6 @@ class Checks:
     last_write: float = 0.0
     trace: list[str] = field(default_factory=list)
     _replica_sets: dict[str, Wanted] = field(default_factory=dict)
-    _deployments: dict[str, Wanted] = field(default_factory=dict)
 
     def of(self, manager: Manager) -> "Observer":
         """Return the observer of one manager."""
@@ -77,60 +74,71 @@ class Checks:
         for obj in self.world.stored("replicasets"):
             wanted = self._replica_sets.setdefault(obj["metadata"]["uid"], Wanted())
             wanted.note(now, obj["spec"]["replicas"])
-        for obj in self.world.stored("deployments"):
-            wanted = self._deployments.setdefault(obj["metadata"]["uid"], Wanted())
-            wanted.note(now, _ceiling(obj["spec"]))
 
     def most_pods(self, replica_set: JSON) -> int:
         now = asyncio.get_running_loop().time()
         return self._replica_sets[replica_set["metadata"]["uid"]].most(now)
 
-    def most_replicas(self, deployment: JSON) -> int:
-        now = asyncio.get_running_loop().time()
-        return self._deployments[deployment["metadata"]["uid"]].most(now)
-
     @contextmanager
     def watching_plans(self) -> Iterator[None]:
-        """Check every plan of a rolling update while entered."""
+        """Check every plan that sizes replica sets while entered."""
+        with ExitStack() as stack:
+            for name, keeps_available in _PLANNERS.items():
+                planner = self._checked(getattr(deployments, name), keeps_available)
+                stack.enter_context(mock.patch.object(deployments, name, planner))
+            yield
 
+    def _checked(
+        self, planner: Callable[[Rollout], Plan], keeps_available: bool
+    ) -> Callable[[Rollout], Plan]:
         def checked(rollout: Rollout) -> Plan:
-            plan = plan_rolling(rollout)
-            for problem in plan_problems(rollout, plan):
+            plan = planner(rollout)
+            for problem in plan_problems(rollout, plan, keeps_available):
                 self.violate(problem)
             return plan
 
-        with mock.patch.object(deployments, "plan_rolling", checked):
-            yield
+        return checked
 
 
-def plan_problems(rollout: Rollout, plan: Plan) -> Iterator[str]:
-    """Yield how a plan breaks the bounds of a rolling update.
+_PLANNERS: Final = {
+    "plan_rolling": True,
+    "plan_scaling": False,
+    "plan_growing": False,
+}
+"""What makes plans, and whether these must leave enough available ones."""
+
+
+def plan_problems(rollout: Rollout, plan: Plan, keeps_available: bool) -> Iterator[str]:
+    """Yield how a plan breaks the bounds, going by what the manager believes.
 
     What is believed available is what is reported so, as far as there is room
     for it in the size that a replica set has been given.
     """
     spec = rollout.deployment.spec
     replicas = spec.replicas if spec.replicas is not None else 1
-    rolling = spec.strategy.rolling_update
-    assert rolling is not None
-    surge = scaled_value(rolling.max_surge or 0, replicas, round_up=True)
-    unavailable = scaled_value(rolling.max_unavailable or 0, replicas, round_up=False)
-    if surge == unavailable == 0:
-        unavailable = 1
+    surge, unavailable = _bounds(spec, replicas)
     before = {each.metadata.uid: each.spec.replicas or 0 for each in rollout.all}
-    after = {
-        **before,
-        **{each.replica_set.metadata.uid: each.replicas for each in plan},
-    }
+    planned = {each.replica_set.metadata.uid: each.replicas for each in plan}
+    after = {**before, **planned}
     name = rollout.deployment.metadata.name
     if sum(after.values()) > max(replicas + surge, sum(before.values())):
         yield f"{name}: a plan of {sum(after.values())} replicas, surge is {surge}"
     had, left = _available(rollout.all, before), _available(rollout.all, after)
-    if left < min(replicas - unavailable, had):
+    if keeps_available and left < min(replicas - unavailable, had):
         yield (
             f"{name}: a plan leaves {left} of {had} available ones, of {replicas} "
             f"at most {unavailable} may not be"
         )
+
+
+def _bounds(spec: DeploymentSpec, replicas: int) -> tuple[int, int]:
+    """Return by how many there may be more, and fewer available ones."""
+    rolling = spec.strategy.rolling_update
+    if spec.strategy.type != "RollingUpdate" or rolling is None:
+        return 0, replicas
+    surge = scaled_value(rolling.max_surge or 0, replicas, round_up=True)
+    unavailable = scaled_value(rolling.max_unavailable or 0, replicas, round_up=False)
+    return surge, unavailable or (0 if surge else 1)
 
 
 def _available(replica_sets: Iterable[ReplicaSet], sizes: dict[str, int]) -> int:
@@ -138,16 +146,6 @@ def _available(replica_sets: Iterable[ReplicaSet], sizes: dict[str, int]) -> int
         min(each.status.available_replicas, sizes[each.metadata.uid])
         for each in replica_sets
     )
-
-
-def _ceiling(spec: JSON) -> int:
-    """Return how many replicas a deployment's replica sets may have together."""
-    replicas: int = spec["replicas"]
-    strategy = spec["strategy"]
-    if strategy["type"] != "RollingUpdate":
-        return replicas
-    surge = strategy["rollingUpdate"]["maxSurge"]
-    return replicas + scaled_value(surge, replicas, round_up=True)
 
 
 @dataclass
@@ -182,7 +180,7 @@ class Observer:
         """Check a write, whether it was accepted or not."""
         checks = self.checks
         now = asyncio.get_running_loop().time()
-        _, plural, name = target_of(request.path)
+        _, plural, _ = target_of(request.path)
         if plural in ("events", "leases"):
             return
         checks.trace.append(
@@ -201,8 +199,6 @@ class Observer:
             return
         self._check_owner(request, before, after)
         self._check_nothing_lost(request, plural, before, after)
-        if plural == "replicasets":
-            self._check_ceiling(name, before, after)
 
     def _check_leadership(self, request: Request) -> None:
         daemon = self.manager.manager
@@ -256,41 +252,6 @@ class Observer:
                     f"{request.method} {request.path} changed {'.'.join(path)}: "
                     f"{old} to {new}"
                 )
-
-    def _check_ceiling(self, name: str, before: JSON, after: JSON) -> None:
-        if after["spec"]["replicas"] <= before["spec"]["replicas"]:
-            return
-        owner = controller_of(after)
-        for deployment in self.checks.world.stored("deployments"):
-            if deployment["metadata"]["uid"] != owner:
-                continue
-            total = after["spec"]["replicas"] + self._believed(owner, name)
-            most = self.checks.most_replicas(deployment)
-            excess = total - (after["spec"]["replicas"] - before["spec"]["replicas"])
-            if total > max(most, excess):
-                self.checks.violate(
-                    f"{name} was scaled to {after['spec']['replicas']}: "
-                    f"{total} together, and never more than {most} were allowed"
-                )
-
-    def _believed(self, owner: str, but: str) -> int:
-        """Return the size of an owner's other replica sets, as this manager sees it.
-
-        It cannot know of a stranger's edit that its watch has not brought yet.
-        """
-        daemon = self.manager.manager
-        if daemon is None:
-            return 0
-        store = daemon.informers.informer(REPLICASETS).store
-        return sum(
-            each.spec.replicas or 0
-            for each in store._objects.values()
-            if each.metadata.name != but
-            and any(
-                reference.controller and reference.uid == owner
-                for reference in each.metadata.owner_references or ()
-            )
-        )
 
 
 # What a write may change

@@ -39,6 +39,8 @@ class Manager:
     transport: FaultyTransport | None = None
     task: "asyncio.Task[None] | None" = None
     starts: int = 0
+    skew: float = 0.0
+    """Seconds by which the clock of its next run is wrong."""
 
     def __post_init__(self) -> None:
         self.line = Line(InMemoryTransport(self.world.server, TOKEN))
@@ -56,7 +58,9 @@ class Manager:
         faults = self.world.faults
         now = self.line.now()
         skew = faults.draw(START_FAULTS, name, now)
-        seconds = _MOST_SKEW * (2 * skew.share - 1) if skew is not None else 0.0
+        seconds = self.skew
+        if skew is not None:
+            seconds = _MOST_SKEW * (2 * skew.share - 1)
         self.transport = FaultyTransport(
             self.line, faults, name, self.crash, self.observe(self)
         )
@@ -84,6 +88,12 @@ class Manager:
         error = self.task.exception()
         if error is not None and not _is_expected(error):
             self.world.defects.append(error)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it holds the lease, as far as it knows."""
+        elector = self.manager.elector if self.manager is not None else None
+        return elector is not None and elector.seconds_left() > 0
 
     def crash(self) -> None:
         """End it wherever it is: nothing that it still does has any effect."""

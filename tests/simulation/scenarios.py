@@ -302,6 +302,31 @@ async def cache_goes_back_in_time(stage: Stage) -> None:
     assert stage.is_complete()
 
 
+async def clock_of_a_standby_is_behind(stage: Stage) -> None:
+    """No upstream issue: a warm standby, whose clock is a minute behind, takes over.
+
+    What the leader before it made is looked up on the server. To tell what that
+    was by one's own clock, as was done here once, made a replica set that was
+    there look new, and each of its pods was created again (seed 437).
+    """
+    await asyncio.sleep(10)
+    leader, standby = sorted(stage.world.managers, key=lambda each: not each.leads)
+    assert leader.leads
+    standby.skew = -60.0
+    standby.crash()
+    await asyncio.sleep(20)
+    standby.line.lagging["pods"] = stage.now + 300
+    stage.create(replicas=5)
+    await asyncio.sleep(5)
+    leader.line.down_until = stage.now + 900
+    leader.crash()
+    for _ in range(40):
+        await asyncio.sleep(10)
+        assert len(stage.live_pods()) <= 5
+    assert standby.leads
+    assert stage.is_complete()
+
+
 async def thousands_in_one_namespace(stage: Stage) -> None:
     """kubernetes#117123: hundreds of deployments in one namespace.
 
@@ -385,6 +410,7 @@ NAMED: Final[Mapping[str, Scenario]] = {
         bounds_of_a_rolling_update,
         hash_collision,
         cache_goes_back_in_time,
+        clock_of_a_standby_is_behind,
         thousands_in_one_namespace,
         a_week_of_churn,
     )
@@ -397,7 +423,8 @@ def play_named(name: str, churn: int = 10_000) -> list[str]:
 
 
 async def _play(scenario: Scenario, churn: int) -> list[str]:
-    world = World(0, Faults(0, frozenset()))
+    pair = scenario is clock_of_a_standby_is_behind
+    world = World(0, Faults(0, frozenset()), managers_wanted=2 if pair else 1)
     async with simulated(world) as checks:
         stage = Stage(world, checks, churn)
         try:

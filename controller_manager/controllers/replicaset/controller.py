@@ -94,7 +94,8 @@ class ReplicaSetController:
         self._expectations = Expectations(context.clock)
         self._written = WrittenVersions()
         self._inheritance = Inheritance(
-            context.clock, elected=context.config.generic.leader_election.leader_elect
+            context.server_clock,
+            elected=context.config.generic.leader_election.leader_elect,
         )
         self._pod_control = PodControl(context.client, context.recorder, REPLICASETS)
         self._replica_sets.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
