@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 from controller_manager.api.core import Pod, PodMeta, PodStatus
 from controller_manager.api.meta import OwnerReference
 
-_MOST: Final = 10_000
+_MOST: Final = 4096
 """Label sets, or owners, that are remembered; then it begins anew."""
 
 _READ: Final = frozenset(("Ready",))
