@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
+from tests.benchmarks.__main__ import main as benchmarks
 from tests.simulation.__main__ import main as simulation
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +42,8 @@ def test_every_flag_that_is_named_exists(paper: str) -> None:
             ["demo", "--help"],
         )
     )
-    helps += runner.invoke(simulation, ["--help"]).output
+    for command in (simulation, benchmarks):
+        helps += runner.invoke(command, ["--help"]).output
     existing = set(re.findall(r"--[a-z][a-z-]+", helps))
     others = {
         "--flag",  # stands for any

@@ -84,12 +84,17 @@ async def rollout(contender: Contender, options: Options) -> Figures:
 async def heal(contender: Contender, options: Options) -> Figures:
     """Delete a pod, wait for the one that replaces it, again and again."""
     async with _started(contender, options) as (cluster, running):
-        await cluster.driver.create("heal", options.replicas)
-        await cluster.driver.until_complete({"heal"}, running.check)
-        await asyncio.sleep(1)
-        before = running.usage()
-        seconds: list[float] = await checked(_heal(cluster), running.check)
-        cpu = running.usage().cpu - before.cpu
+        return await _healing(cluster, running, options.replicas)
+
+
+async def _healing(cluster: BenchCluster, running: Running, replicas: int) -> Figures:
+    """Measure the healing of one more deployment."""
+    await cluster.driver.create("heal", replicas)
+    await cluster.driver.until_complete({"heal"}, running.check)
+    await asyncio.sleep(1)
+    before = running.usage()
+    seconds: list[float] = await checked(_heal(cluster), running.check)
+    cpu = running.usage().cpu - before.cpu
     milliseconds = sorted(1000 * each for each in seconds)
     percentiles = statistics.quantiles(milliseconds, n=100, method="inclusive")
     return {
@@ -253,16 +258,7 @@ async def by_deployments(contender: Contender, options: Options, size: int) -> F
         names = {f"web-{number}" for number in range(size)}
         await asyncio.gather(*(cluster.driver.create(name, 0) for name in names))
         await cluster.driver.until_complete(names, running.check)
-        await cluster.driver.create("heal", options.replicas)
-        await cluster.driver.until_complete({"heal"}, running.check)
-        await asyncio.sleep(1)
-        before = running.usage()
-        seconds: list[float] = await checked(_heal(cluster), running.check)
-        cpu = running.usage().cpu - before.cpu
-    return {
-        "heal: median, ms": 1000 * statistics.median(seconds),
-        "heal: CPU a pod, ms": 1000 * cpu / len(seconds),
-    }
+        return await _healing(cluster, running, options.replicas)
 
 
 SIZES: Final[Mapping[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {

@@ -71,7 +71,10 @@ def _lag(_: World, manager: Manager, fault: Fault) -> None:
 
 
 def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
-    """Break the connection, and have it go to a server that is behind."""
+    """Break the connection, and have it go to a server that is behind.
+
+    Every second time the manager starts anew there.
+    """
     age = fault.rng.uniform(5, 120)
     now = manager.line.now()
     version = next(
@@ -79,6 +82,8 @@ def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
     )
     manager.line.old = OldReplica(version, now + fault.rng.uniform(5, 60))
     manager.line.cut()
+    if fault.share < 0.5:
+        manager.crash()
 
 
 def _restart_server(world: World, _: Manager, fault: Fault) -> None:
