@@ -100,10 +100,10 @@ def _from_any_cache(self: Reflector[Any], *, initial: bool) -> WatchOptions:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "ignore expectations": Bug(53, Expectations, "state", _ignore_expectations),
-    "act on a stale cache": Bug(3, WrittenVersions, "behind", _act_on_a_stale_cache),
+    "ignore expectations": Bug(12, Expectations, "state", _ignore_expectations),
+    "act on a stale cache": Bug(1, WrittenVersions, "behind", _act_on_a_stale_cache),
     "trust a standby's cache": Bug(
-        7, Inheritance, "is_doubtful", _trust_an_inherited_cache
+        21, Inheritance, "is_doubtful", _trust_an_inherited_cache
     ),
     "lead without an end": Bug(9, LeaderElector, "seconds_left", _lead_without_an_end),
     "forget to requeue": Bug(1, WorkQueue, "add_after", _lose_a_delayed_key),
@@ -114,6 +114,6 @@ BUGS: Final[Mapping[str, Bug]] = {
     "lose deletions": Bug(1, SharedInformer, "deleted", _swallow_a_deletion),
     "begin with an old cache": Bug(6, Reflector, "_watch_options", _from_any_cache),
     "take all old pods away": Bug(1, rolling, "max_unavailable", desired_replicas),
-    "forget to drop a key": Bug(3, Inheritance, "forget", lambda *_: None),
+    "forget to drop a key": Bug(1, Inheritance, "forget", lambda *_: None),
 }
 """Each must be caught within two hundred seeds."""

@@ -133,7 +133,8 @@ async def _until_stable(checks: Checks) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
     checks.last_write = loop.time()
-    while loop.time() - checks.last_write < QUIET:
+    # What is wrong already gets no better by waiting.
+    while not checks.violations and loop.time() - checks.last_write < QUIET:
         if loop.time() > deadline:
             checks.violate(f"the end: still writing after {PATIENCE:g} s")
             return
@@ -156,6 +157,7 @@ def shrink(outcome: Outcome, patience: int = 60) -> Outcome:
 
     What came after the first violation goes first; then halves, quarters …
     """
+    undisturbed, _ = run(_played(outcome.seed, frozenset()))
     best = outcome
     size = max(1, len(best.faults) // 2)
     tries = 0
@@ -165,7 +167,8 @@ def shrink(outcome: Outcome, patience: int = 60) -> Outcome:
         while start > -size and tries < patience:
             kept = best.faults[: max(0, start)] + best.faults[start + size :]
             tries += 1
-            candidate = play(outcome.seed, frozenset(each.opportunity for each in kept))
+            only = frozenset(each.opportunity for each in kept)
+            _, candidate = run(_played(outcome.seed, only, undisturbed))
             if candidate.violations and len(candidate.faults) < len(best.faults):
                 best, shrunk = candidate, True
             start = min(start, len(best.faults)) - size
