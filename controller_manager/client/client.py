@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from http import HTTPStatus
@@ -212,8 +212,14 @@ class Client:
         metrics: RequestMetrics | None = None,
         warnings: WarningHeaders | None = None,
         server_clock: ServerClock | None = None,
+        *,
+        urgent: bool = False,
     ) -> None:
-        """Take the transport; without a limiter nothing is limited."""
+        """Take the transport; without a limiter nothing is limited.
+
+        Requests of an `urgent` client wait for no others, either.
+        """
+        self._urgent = urgent
         self._server_clock = server_clock or ServerClock(clock)
         self._warnings = warnings or WarningHeaders(silent_logger())
         self._transport = transport
@@ -466,6 +472,8 @@ class Client:
         started = self._clock.monotonic()
         code, received = "<error>", 0
         try:
+            if self._urgent:
+                request = replace(request, urgent=True)
             answer = await self._transport.request(request)
             code, received = str(answer.status), len(answer.body)
             if date := answer.headers.get("date"):

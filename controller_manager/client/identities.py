@@ -79,7 +79,7 @@ class Identities:
 
     def unlimited(self) -> Client:
         """Return a client of the manager that never waits, for the lease."""
-        return self._client(self._connections.manager, RateLimit(0, 0))
+        return self._client(self._connections.manager, RateLimit(0, 0), urgent=True)
 
     def writer(self) -> Client:
         """Return a client of the manager whose writes are fenced."""
@@ -110,7 +110,9 @@ class Identities:
             self._accounts[service_account] = ServiceAccountTransport(anonymous, token)
         return self._accounts[service_account]
 
-    def _client(self, transport: Transport, limit: RateLimit) -> Client:
+    def _client(
+        self, transport: Transport, limit: RateLimit, *, urgent: bool = False
+    ) -> Client:
         limiter = RequestLimiter(limit.qps, limit.burst, self._clock)
         return Client(
             transport,
@@ -119,4 +121,5 @@ class Identities:
             self._metrics,
             self._warnings,
             self.server_clock,
+            urgent=urgent,
         )

@@ -17,7 +17,8 @@ class Request:
     """One request.
 
     `timeout` bounds, in seconds, the whole exchange of a plain request, and
-    for a stream both the wait for its head and every silence in it.
+    for a stream both the wait for its head and every silence in it. What is
+    `urgent` waits for no other request.
     """
 
     method: str
@@ -26,6 +27,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     timeout: float = 30.0
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

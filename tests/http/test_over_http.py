@@ -149,6 +149,38 @@ def test_a_server_that_does_not_answer_is_given_up() -> None:
         on_uvloop(lambda: test(port))
 
 
+def test_what_is_urgent_waits_for_no_other_request() -> None:
+    """A server that hangs must not keep the lease from being renewed."""
+
+    async def test() -> None:
+        connections = 0
+
+        async def hang(reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+            nonlocal connections
+            connections += 1
+            await reader.read()
+            to.close()
+
+        server = await asyncio.start_server(hang, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        credentials = Credentials(f"http://127.0.0.1:{port}", clock=SystemClock())
+        transport = HTTPTransport(credentials, "test")
+        plain = Request("GET", "/api/v1/pods", timeout=2)
+        urgent = Request("GET", "/apis/coordination.k8s.io/v1", timeout=2, urgent=True)
+        tasks = [asyncio.create_task(transport.request(plain)) for _ in range(100)]
+        await asyncio.sleep(0.3)
+        waiting = connections
+        tasks.append(asyncio.create_task(transport.request(urgent)))
+        await asyncio.sleep(0.3)
+        assert (waiting, connections) == (32, 33)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await transport.close()
+        server.close()
+        await server.wait_closed()
+
+    on_uvloop(test)
+
+
 def test_a_watch_survives_the_restart_of_its_server() -> None:
     """The informer lists anew and is equal again."""
 
