@@ -1,6 +1,7 @@
 """``python -m tests.simulation``: break everything, show what came of it."""
 
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,11 @@ _COMMAND: Final = "python -m tests.simulation"
 @click.option("--first", default=1, show_default=True, help="The first of them.")
 @click.option("--seed", type=int, help="Play this one only.")
 @click.option(
+    "--only",
+    multiple=True,
+    help="Of that seed's faults let only this one happen; may be given more than once.",
+)
+@click.option(
     "--scenario",
     type=click.Choice([*NAMED, "all"]),
     help="Play one of upstream's known faults, or all, instead of seeds.",
@@ -46,6 +52,7 @@ def main(
     seeds: int,
     first: int,
     seed: int | None,
+    only: tuple[str, ...],
     scenario: str | None,
     recorded: str | None,
     jobs: int,
@@ -58,7 +65,7 @@ def main(
         failed = _play_sieve(console, recorded, jobs)
     else:
         numbers = [seed] if seed is not None else list(range(first, first + seeds))
-        failed = _play_seeds(console, numbers, jobs)
+        failed = _play_seeds(console, numbers, jobs, frozenset(only) or None)
     sys.exit(1 if failed else 0)
 
 
@@ -88,8 +95,10 @@ def _in_processes(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iter
 # Seeds
 
 
-def _play_seeds(console: Console, numbers: list[int], jobs: int) -> bool:
-    outcomes = _each(console, "Seeds", _checked, numbers, jobs)
+def _play_seeds(
+    console: Console, numbers: list[int], jobs: int, only: frozenset[str] | None
+) -> bool:
+    outcomes = _each(console, "Seeds", partial(_checked, only=only), numbers, jobs)
     console.print(_seeds_table(outcomes))
     console.print(_faults_table(outcomes))
     hours = sum(each.seconds for each in outcomes) / 3600
@@ -100,15 +109,18 @@ def _play_seeds(console: Console, numbers: list[int], jobs: int) -> bool:
         f"{len(failures)} seeds failed",
         highlight=False,
     )
-    for failure in failures[:3]:
+    for failure in failures[:_SHOWN]:
         _explain(console, failure)
+    if len(failures) > _SHOWN:
+        more = ", ".join(str(each.seed) for each in failures[_SHOWN:])
+        console.print(f"\nas well, one by one with --seed: {more}", highlight=False)
     return bool(failures)
 
 
-def _checked(seed: int) -> Outcome:
+def _checked(seed: int, only: frozenset[str] | None) -> Outcome:
     """Play a seed; each tenth twice, which must give the same trace."""
-    outcome = play(seed)
-    if seed % 10 == 0 and play(seed).trace != outcome.trace:
+    outcome = play(seed, only)
+    if seed % 10 == 0 and play(seed, only).trace != outcome.trace:
         msg = f"seed {seed} does not give the same trace twice"
         raise AssertionError(msg)
     return outcome
@@ -170,7 +182,9 @@ def _explain(console: Console, failure: Outcome) -> None:
     for fault in shortest.faults:
         console.print(f"  {fault}", highlight=False, markup=False)
     _show_violations(console, shortest.violations)
-    console.print(f"play it again: {_COMMAND} --seed {failure.seed}", highlight=False)
+    words = [f"--only={each.opportunity}" for each in shortest.faults]
+    command = f"{_COMMAND} --seed={failure.seed} {shlex.join(words)}"
+    console.print(f"play it again: {command}", highlight=False, soft_wrap=True)
 
 
 def _show_violations(console: Console, violations: Iterable[str]) -> None:

@@ -3,7 +3,9 @@
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 
+from tests.simulation import __main__ as command
 from tests.simulation import sieve
 from tests.simulation.bugs import BUGS
 from tests.simulation.faults import Faults
@@ -34,8 +36,7 @@ between creating a replica set and saying so."""
 def test_nothing_is_lost_whatever_goes_wrong(seed: int) -> None:
     """Each seed is a cluster, its users, and some two hundred faults."""
     outcome = play(seed)
-    command = f"python -m tests.simulation --seed {seed}"
-    assert outcome.violations == (), command
+    assert outcome.violations == (), f"python -m tests.simulation --seed {seed}"
     assert len(outcome.faults) > 20
 
 
@@ -118,5 +119,21 @@ def test_a_failing_plan_is_made_shorter() -> None:
             if (outcome := play(seed)).violations
         )
         shorter = shrink(failing, patience=6)
-    assert shorter.violations
+        only = frozenset(each.opportunity for each in shorter.faults)
+        again = play(failing.seed, only)
+    assert shorter.violations == again.violations != ()
     assert len(shorter.faults) < len(failing.faults) / 4
+
+
+def test_the_command_shows_what_fails_and_how_to_see_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the faults that it takes, and an exit code that says so."""
+    monkeypatch.setattr(command, "shrink", lambda outcome: shrink(outcome, patience=2))
+    runner = CliRunner()
+    assert runner.invoke(command.main, ["--seed=1"]).exit_code == 0
+    with BUGS["act on a stale cache"].planted():
+        outcome = runner.invoke(command.main, ["--seed=1"])
+    assert outcome.exit_code == 1
+    assert "python -m tests.simulation --seed=1" in outcome.output
+    assert "1 seeds failed" in outcome.output
