@@ -1,7 +1,9 @@
 """HTTP, tuned: one session, no cookies, no environment look-ups a request.
 
 kubernetes_asyncio's own call costs 177 µs against 40 here, most of it two
-thread hops for ``trust_env`` and its model layer.
+thread hops for ``trust_env`` and its model layer. Weighed against others in one
+run, a small POST: aiohttp 1, httpx 14 to 19, a bare asyncio stream 0.3 to 0.4.
+What the last would save, a tenth of a rollout's CPU, is not worth owning HTTP.
 """
 
 import asyncio
