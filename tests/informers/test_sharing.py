@@ -63,13 +63,6 @@ def test_what_differs_stays_as_it_is() -> None:
 @pytest.mark.looptime
 async def test_a_long_list_leaves_others_their_turns(cluster: Cluster) -> None:
     """A thousand pods are not gone through in one go."""
-    kind = cluster.server.catalogue.find("", "v1", "pods")
-    assert kind is not None
-    for number in range(1000):
-        metadata = {"name": f"pod-{number}"}
-        container = {"name": "c", "image": "i"}
-        pod = {"metadata": metadata, "spec": {"containers": [container]}}
-        cluster.server.objects.create(kind, "default", pod)
     turns = 0
 
     async def count() -> None:
@@ -78,12 +71,12 @@ async def test_a_long_list_leaves_others_their_turns(cluster: Cluster) -> None:
             await asyncio.sleep(0)
             turns += 1
 
-    counting = asyncio.create_task(count())
-    try:
-        async with informer(cluster, compact=PodSharing()) as subject:
-            await subject.wait_for_sync()
-            assert len(subject.store) == 1000
-    finally:
+    pods = {f"default/{number}": decoded(str(number)) for number in range(1000)}
+    async with informer(cluster) as subject:
+        await subject.wait_for_sync()
+        counting = asyncio.create_task(count())
+        await subject.replaced(pods, "1000")
         counting.cancel()
         await asyncio.gather(counting, return_exceptions=True)
-    assert turns > 20
+        assert len(subject.store) == 1000
+    assert turns >= 9
