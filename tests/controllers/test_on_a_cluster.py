@@ -19,11 +19,13 @@ from controller_manager.api.resources import (
 )
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import TransportError
+from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.devcluster.objects import Deletion
-from controller_manager.options.config import FeatureGates
-from tests.clusters import Cluster, make_config
+from controller_manager.options.config import FeatureGates, LeaderElectionConfig
+from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON, deployment_json, template
+from tests.simulation.ending import remembered
 
 pytestmark = pytest.mark.looptime
 
@@ -619,3 +621,20 @@ async def test_many_orphans_cost_a_replica_set_nothing(
     ]
     assert sorted(adopted) == ["p0", "p1"]
     assert len(recording.writes) == 3
+
+
+async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
+    cluster: Cluster,
+) -> None:
+    """What a sync noted after the deletion is dropped by the next one (seed 321)."""
+    config = make_config(leader_election=LeaderElectionConfig())
+    connections = Connections(cluster.transport)
+    async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
+        workers = manager._controllers["replicaset-controller"]
+        controller = workers._reconcile.__self__  # type: ignore[attr-defined]
+        controller._inheritance.looked_at("default/gone")
+        controller._expectations.doubt("default/gone")
+        assert remembered(manager) != {}
+        workers.queue.add("default/gone")
+        await workers.queue.drained()
+        assert remembered(manager) == {}
