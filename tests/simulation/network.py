@@ -14,9 +14,13 @@ from typing import Any, Final, TypeVar
 
 from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.devcluster.apiserver import APIServer
 
 JSON = dict[str, Any]
 T = TypeVar("T")
+
+WATCHED: Final = ("deployments", "replicasets", "pods")
+"""Plurals of what the managers watch."""
 
 _WORLD: Final = contextvars.Context()
 _FRESH_WAIT: Final = 3.0
@@ -32,6 +36,12 @@ _TOO_NEW: Final = json.dumps(
         "details": {"causes": [{"reason": "ResourceVersionTooLarge"}]},
     }
 ).encode()
+
+
+def forget_history(server: APIServer) -> None:
+    """Have every watch begin anew: the server no longer knows what has happened."""
+    for resource in ("deployments.apps", "replicasets.apps", "pods"):
+        server.storage.collection(resource).compact()
 
 
 async def outside(work: Coroutine[Any, Any, T]) -> T:

@@ -25,8 +25,16 @@ from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import TOKEN, Cluster, make_config
 from tests.conformance.player import Player
-from tests.simulation.checks import differences, target_of
-from tests.simulation.network import Line, LiveStream, OldReplica, outside, sleep_until
+from tests.simulation.checks import differences, lives, target_of
+from tests.simulation.network import (
+    WATCHED,
+    Line,
+    LiveStream,
+    OldReplica,
+    forget_history,
+    outside,
+    sleep_until,
+)
 from tests.simulation.runner import run
 
 JSON = dict[str, Any]
@@ -41,7 +49,7 @@ PATTERNS: Final = {
     "crash after": "intermediate state: ended right after the write, started again",
     "stale restart": "stale state: started again on a replica from before the write",
     "stale takeover": "stale state: a standby that has not seen it takes over",
-    "unobserved": "unobserved state: nothing is seen until the next write is due",
+    "unobserved": "unobserved state: ten seconds pass unseen, then all is read anew",
 }
 
 _QUIET: Final = 30.0
@@ -132,6 +140,9 @@ class _Sieve:
     writes: list[str] = field(default_factory=list)
     processes: list[_Process] = field(default_factory=list)
     surplus: list[str] = field(default_factory=list)
+    _most: dict[str, int] = field(default_factory=dict)
+    """How many pods each replica set has wanted at most, by its uid."""
+
     _starts: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def sent(self, what: str) -> int:
@@ -154,8 +165,7 @@ class _Sieve:
         for each in self.processes:
             if each is not process:
                 until = each.line.now() + 20 + _STALE
-                for plural in ("deployments", "replicasets", "pods"):
-                    each.line.lagging[plural] = until
+                each.line.lagging = dict.fromkeys(WATCHED, until)
         process.line.old = OldReplica(version, process.line.now() + _STALE)
 
     async def after(self, process: _Process, number: int) -> None:
@@ -175,14 +185,10 @@ class _Sieve:
         process.line.cut()
         loop = asyncio.get_running_loop()
         until = loop.time() + _UNSEEN
-        for plural in ("deployments", "replicasets", "pods"):
-            process.line.lagging[plural] = until
-        loop.call_at(until - 0.01, self._compact, context=contextvars.Context())
-        loop.call_at(until - 0.005, process.line.cut, context=contextvars.Context())
-
-    def _compact(self) -> None:
-        for resource in ("deployments.apps", "replicasets.apps", "pods"):
-            self.cluster.server.storage.collection(resource).compact()
+        process.line.lagging = dict.fromkeys(WATCHED, until)
+        world = contextvars.Context()
+        loop.call_at(until - 0.01, forget_history, self.cluster.server, context=world)
+        loop.call_at(until - 0.005, process.line.cut, context=world)
 
     def _look_for_surplus(self) -> None:
         """Note replica sets that own more pods than they ever wanted."""
@@ -190,15 +196,12 @@ class _Sieve:
         pods = [each.obj for each in storage.collection("pods")]
         for stored in storage.collection("replicasets.apps"):
             uid = stored.obj["metadata"]["uid"]
-            live = sum(_is_live_of(pod, uid) for pod in pods)
-            wanted = stored.obj["spec"]["replicas"]
-            before = self._allowed.setdefault(uid, [])
-            before.append(wanted)
-            if live > max(before):
+            live = sum(lives(pod, uid) for pod in pods)
+            most = max(stored.obj["spec"]["replicas"], self._most.get(uid, 0))
+            self._most[uid] = most
+            if live > most:
                 name = stored.obj["metadata"]["name"]
-                self.surplus.append(f"{name}: {live} pods, wanted {max(before)}")
-
-    _allowed: dict[str, list[int]] = field(default_factory=dict)
+                self.surplus.append(f"{name}: {live} pods, wanted {most}")
 
     async def keep_running(self, line: Line, *, elected: bool) -> None:
         """Run a manager on a line, again whenever it has ended."""
@@ -221,16 +224,6 @@ class _Sieve:
                 await asyncio.gather(process.task, return_exceptions=True)
                 self.processes.remove(process)
             await asyncio.sleep(_RESTART)
-
-
-def _is_live_of(pod: JSON, owner: str) -> bool:
-    metadata = pod["metadata"]
-    owned = any(
-        each.get("controller") and each["uid"] == owner
-        for each in metadata.get("ownerReferences", [])
-    )
-    ended = pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
-    return owned and not ended and "deletionTimestamp" not in metadata
 
 
 def play_scenario(name: str, broken: Break | None = None) -> Played:

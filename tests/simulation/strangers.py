@@ -7,7 +7,7 @@ from typing import Any, Final
 from controller_manager.devcluster.statuses import Refusal
 from tests.simulation.faults import WORLD_FAULTS, Fault
 from tests.simulation.managers import Manager
-from tests.simulation.network import OldReplica
+from tests.simulation.network import WATCHED, OldReplica, forget_history
 from tests.simulation.world import DOOMED, NAMESPACE, World
 
 JSON = dict[str, Any]
@@ -66,8 +66,7 @@ def _cut_off_lease(_: World, manager: Manager, fault: Fault) -> None:
 
 def _lag(_: World, manager: Manager, fault: Fault) -> None:
     rng = fault.rng
-    plural = rng.choice(["deployments", "replicasets", "pods"])
-    manager.line.lagging[plural] = manager.line.now() + rng.uniform(5, 400)
+    manager.line.lagging[rng.choice(WATCHED)] = manager.line.now() + rng.uniform(5, 400)
 
 
 def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
@@ -89,9 +88,7 @@ def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
 def _restart_server(world: World, _: Manager, fault: Fault) -> None:
     """Break all connections; the watch cache begins anew."""
     seconds = fault.rng.uniform(1, 30)
-    for plural in ("deployments", "replicasets", "pods"):
-        kind = world.kind(plural)
-        world.server.storage.collection(kind.resource).compact()
+    forget_history(world.server)
     for manager in world.managers:
         manager.line.down_until = manager.line.now() + seconds
         manager.line.cut()

@@ -222,13 +222,20 @@ class ReplicaSetController:
         if failure is not None:
             raise failure
         min_ready_seconds = replica_set.spec.min_ready_seconds
-        next_look = next_availability_check(active, min_ready_seconds, now)
-        if self._expectations.state(key) is not State.FULFILLED:
-            # What was just done may never be seen: a pod can come and go while
-            # the watch is broken. It must be looked for, not waited for.
-            known = _UNSEEN_RECHECK if next_look is None else next_look
-            next_look = min(_UNSEEN_RECHECK, known)
-        return Done(next_look)
+        available_in = next_availability_check(active, min_ready_seconds, now)
+        return Done(self._next_look(key, available_in))
+
+    def _next_look(self, key: str, available_in: float | None) -> float | None:
+        """Return the seconds after which to look again, whatever happens.
+
+        What was just done may never be seen: a pod can come and go while the
+        watch is broken. It must be looked for, not waited for.
+        """
+        if self._expectations.state(key) is State.FULFILLED:
+            return available_in
+        if available_in is None:
+            return _UNSEEN_RECHECK
+        return min(_UNSEEN_RECHECK, available_in)
 
     def _usable_selector(self, replica_set: ReplicaSet) -> Selector | None:
         """Return the selector; warn, and return `None`, if it selects no pods."""
