@@ -1,5 +1,6 @@
 """Managers as processes, ours and another's."""
 
+import os
 import shlex
 import socket
 import subprocess
@@ -39,9 +40,13 @@ class Contender:
         port = _free_port()
         command = self.command.replace("{kubeconfig}", str(kubeconfig))
         words = shlex.split(command.replace("{port}", str(port)))
+        # Bytecode is kept, as an installed manager's is.
+        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         with log.open("wb") as output:
             try:
-                process = subprocess.Popen(words, stdout=output, stderr=output)
+                process = subprocess.Popen(
+                    words, stdout=output, stderr=output, env=kept
+                )
             except OSError as error:
                 msg = f"{self.name}: {words[0]}: {error.strerror}"
                 raise ContenderError(msg) from error
@@ -66,6 +71,8 @@ class Running:
     port: int
     log: Path
     started: float
+    longest_answer: float | None = None
+    """Of /healthz while it started, in seconds; None if it serves nothing."""
 
     def check(self) -> None:
         """Raise ContenderError if it has ended."""

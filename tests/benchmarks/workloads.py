@@ -4,7 +4,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -50,8 +50,9 @@ async def _started(
         await cluster.driver.create("first", 1)
         log = options.logs / f"{contender.name}.log"
         with contender.running(cluster.kubeconfig, log) as running:
-            await cluster.driver.until_complete({"first"}, running.check)
-            yield cluster, running
+            async with _probed(running) as longest:
+                await cluster.driver.until_complete({"first"}, running.check)
+            yield cluster, replace(running, longest_answer=longest())
 
 
 async def rollout(contender: Contender, options: Options) -> Figures:
@@ -139,12 +140,15 @@ async def cold_start(contender: Contender, options: Options) -> Figures:
         wall, first = time.monotonic() - running.started, running.usage()
         await asyncio.sleep(_SETTLE)
         after = running.usage()
-    return {
+    figures = {
         "start: wall, s": wall,
         "start: CPU, s": first.cpu,
         "start: resident, MB": after.resident,
         "start: peak, MB": after.peak,
     }
+    if running.longest_answer is not None:
+        figures["start: longest stall, ms"] = 1000 * running.longest_answer
+    return figures
 
 
 async def watch_storm(contender: Contender, options: Options) -> Figures:
@@ -153,14 +157,12 @@ async def watch_storm(contender: Contender, options: Options) -> Figures:
         await asyncio.sleep(_SETTLE)
         await cluster.counts()
         before = running.usage()
-        probing = asyncio.create_task(_longest_answer(running))
-        storm = await cluster.storm(_STORM_RATE, _STORM_SECONDS)
-        # What is still on its way counts as well.
-        await _until_calm(running)
+        async with _probed(running) as longest:
+            storm = await cluster.storm(_STORM_RATE, _STORM_SECONDS)
+            # What is still on its way counts as well.
+            await _until_calm(running)
         cpu = running.usage().cpu - before.cpu
         counts = await cluster.counts() or {}
-        probing.cancel()
-        longest = (await asyncio.gather(probing, return_exceptions=True))[0]
         started = time.monotonic()
         await cluster.driver.create("after", 5)
         done = await cluster.driver.until_complete({"after"}, running.check)
@@ -170,28 +172,42 @@ async def watch_storm(contender: Contender, options: Options) -> Figures:
         "storm: watches broken": float(counts.get("WATCH", 0)),
         "storm: next deployment, s": done - started,
     }
-    if isinstance(longest, float):
-        figures["storm: longest stall, ms"] = 1000 * longest
+    if (stall := longest()) is not None:
+        figures["storm: longest stall, ms"] = 1000 * stall
     return figures
 
 
-async def _longest_answer(running: Running) -> float | None:
-    """Ask for /healthz until cancelled; return how long it took at most."""
+@asynccontextmanager
+async def _probed(running: Running) -> AsyncGenerator[Callable[[], float | None], None]:
+    """Ask for /healthz while entered; yield what tells the longest answer's time.
+
+    That is None of a contender that serves nothing, or nothing yet.
+    """
     longest: float | None = None
-    connector = aiohttp.TCPConnector(ssl=False)
-    async with aiohttp.ClientSession(connector=connector) as session:
-        url = f"https://127.0.0.1:{running.port}/healthz"
-        try:
+    url = f"https://127.0.0.1:{running.port}/healthz"
+
+    async def probe() -> None:
+        nonlocal longest
+        connector = aiohttp.TCPConnector(ssl=False)
+        async with aiohttp.ClientSession(connector=connector) as session:
             while True:
                 started = time.monotonic()
-                async with session.get(url) as answer:
-                    await answer.read()
-                longest = max(longest or 0.0, time.monotonic() - started)
+                try:
+                    async with session.get(url) as answer:
+                        await answer.read()
+                except aiohttp.ClientConnectorError:
+                    pass  # it does not serve yet
+                else:
+                    longest = max(longest or 0.0, time.monotonic() - started)
                 await asyncio.sleep(_PROBE)
-        except aiohttp.ClientError:
-            return None  # this contender serves nothing
-        except asyncio.CancelledError:
-            return longest
+
+    probing = asyncio.create_task(probe())
+    try:
+        yield lambda: longest
+    finally:
+        probing.cancel()
+        with suppress(asyncio.CancelledError):
+            await probing
 
 
 async def _until_calm(running: Running) -> None:
