@@ -31,7 +31,7 @@ from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.registry import Descriptor, select
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.controller import Controller, DebugPage
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates
@@ -100,7 +100,7 @@ class ControllerManager:
         )
         self._broadcasters: list[EventBroadcaster] = []
         self.elector = self._make_elector()
-        self._controllers: dict[str, Workers] = {}
+        self._controllers: dict[str, Controller] = {}
         self._descriptors: list[Descriptor] = []
         self._running: set[str] = set()
         self._waiting_for = "the start"
@@ -143,7 +143,7 @@ class ControllerManager:
     @property
     def is_idle(self) -> bool:
         """Whether no key waits or is being worked on, delayed ones aside."""
-        return all(each.queue.is_idle for each in self._controllers.values())
+        return all(each.is_idle for each in self._controllers.values())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then finish what is in progress.
@@ -200,6 +200,7 @@ class ControllerManager:
             self._readiness_checks,
             self._registry,
             self._refresh,
+            self._debug_pages,
             self._started_at,
         )
         self.server = Server(
@@ -252,13 +253,16 @@ class ControllerManager:
             checks[f"informer-{resource}"] = partial(_same, problem)
         return checks
 
+    def _debug_pages(self) -> Mapping[str, Mapping[str, DebugPage]]:
+        return {name: each.debug for name, each in self._controllers.items()}
+
     def _refresh(self) -> None:
         """Bring up to date what changes with time alone, before a scrape."""
         ends_at = self._connections.credential_ends_at()
         left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
         self._collectors.client.plugin_ttl(left)
         for controller in self._controllers.values():
-            controller.queue.report_running()
+            controller.report_running()
 
     # Start-up.
 
@@ -278,7 +282,13 @@ class ControllerManager:
         self._descriptors = await self._available(wanted)
         for descriptor in self._descriptors:
             init = descriptor.load()
-            self._controllers[descriptor.name] = init(self._context(descriptor))
+            controller = init(self._context(descriptor))
+            if controller is None:
+                self._logger.warning(
+                    "Controller is switched off", controller=descriptor.name
+                )
+                continue
+            self._controllers[descriptor.name] = controller
         self._waiting_for = ""
 
     async def _wait_for_api_server(self) -> None:
@@ -348,7 +358,12 @@ class ControllerManager:
         return broadcaster
 
     def _client_of(self, descriptor: Descriptor) -> Client:
-        return self._identities.controller(descriptor.name, descriptor.service_account)
+        return self._identities.controller(
+            descriptor.name,
+            descriptor.service_account,
+            descriptor.qps_factor,
+            descriptor.burst_factor,
+        )
 
     def _context(self, descriptor: Descriptor) -> ControllerContext:
         # Events have a rate limit of their own: a burst of them must not make
@@ -364,10 +379,8 @@ class ControllerManager:
             server_clock=self._identities.server_clock,
             rng=self._rng,
             logger=self._logger.bind(component=descriptor.name),
-            queue_metrics=self._collectors.queues,
-            sync_metrics=self._collectors.syncs,
-            replica_set_metrics=self._collectors.replica_sets,
-            rollout_metrics=self._collectors.rollouts,
+            root_ca=self._connections.root_ca,
+            metrics=self._collectors,
         )
 
     # Running.
@@ -378,7 +391,7 @@ class ControllerManager:
                 group.create_task(broadcaster.run(), name="events")
                 for broadcaster in self._broadcasters
             ]
-            background += self._factory.start(group)
+            background.append(group.create_task(self._factory.run(), name="informers"))
             if self.elector is not None:
                 background.append(
                     group.create_task(self.elector.watch(), name="lease-watch")

@@ -11,9 +11,15 @@ from importlib import import_module
 from typing import Final, cast
 
 from controller_manager.api.resources import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
     PODS,
     REPLICASETS,
+    REPLICATION_CONTROLLERS,
+    SERVICE_ACCOUNTS,
     AnyResource,
 )
 from controller_manager.runtime.context import InitFunction
@@ -24,7 +30,8 @@ class Descriptor:
     """A controller as ``--controllers`` and start-up see it.
 
     `component` is what its events name as their source, `service_account` what
-    it acts as in kube-system with ``--use-service-account-credentials``.
+    it acts as in kube-system with ``--use-service-account-credentials``. Its
+    client's rate limit is the general one times `qps_factor` and `burst_factor`.
     """
 
     name: str
@@ -34,6 +41,8 @@ class Descriptor:
     component: str
     service_account: str
     disabled_by_default: bool = False
+    qps_factor: int = 1
+    burst_factor: int = 1
 
     def load(self) -> InitFunction:
         """Import and return the init function (``module:name``)."""
@@ -52,6 +61,38 @@ DESCRIPTORS: Final = (
         service_account="deployment-controller",
     ),
     Descriptor(
+        name="garbage-collector-controller",
+        aliases=("garbagecollector",),
+        required=(),
+        init="controller_manager.controllers.garbagecollector.controller:"
+        "init_garbage_collector_controller",
+        component="garbage-collector-controller",
+        service_account="generic-garbage-collector",
+        # Each deletion takes two requests: one to look, one to delete.
+        qps_factor=2,
+    ),
+    Descriptor(
+        name="namespace-controller",
+        aliases=("namespace",),
+        required=(NAMESPACES,),
+        init="controller_manager.controllers.namespace.controller:"
+        "init_namespace_controller",
+        component="namespace-controller",
+        service_account="namespace-controller",
+        # It asks for the deletion of every resource there is, one by one.
+        qps_factor=20,
+        burst_factor=100,
+    ),
+    Descriptor(
+        name="pod-garbage-collector-controller",
+        aliases=("podgc",),
+        required=(PODS, NODES),
+        init="controller_manager.controllers.podgc.controller:"
+        "init_pod_garbage_collector_controller",
+        component="pod-garbage-collector-controller",
+        service_account="pod-garbage-collector",
+    ),
+    Descriptor(
         name="replicaset-controller",
         aliases=("replicaset",),
         required=(REPLICASETS, PODS),
@@ -59,6 +100,50 @@ DESCRIPTORS: Final = (
         "init_replicaset_controller",
         component="replicaset-controller",
         service_account="replicaset-controller",
+    ),
+    Descriptor(
+        name="replicationcontroller-controller",
+        aliases=("replicationcontroller",),
+        required=(REPLICATION_CONTROLLERS, PODS),
+        init="controller_manager.controllers.replicationcontroller.controller:"
+        "init_replicationcontroller_controller",
+        component="replication-controller",
+        service_account="replication-controller",
+    ),
+    Descriptor(
+        name="root-ca-certificate-publisher-controller",
+        aliases=("root-ca-cert-publisher",),
+        required=(NAMESPACES, CONFIG_MAPS),
+        init="controller_manager.controllers.rootcapublisher.controller:"
+        "init_root_ca_certificate_publisher_controller",
+        component="root-ca-certificate-publisher-controller",
+        service_account="root-ca-cert-publisher",
+    ),
+    Descriptor(
+        name="serviceaccount-controller",
+        aliases=("serviceaccount",),
+        required=(NAMESPACES, SERVICE_ACCOUNTS),
+        init="controller_manager.controllers.serviceaccount.controller:"
+        "init_serviceaccount_controller",
+        component="serviceaccount-controller",
+        service_account="service-account-controller",
+    ),
+    Descriptor(
+        name="ttl-after-finished-controller",
+        aliases=("ttl-after-finished",),
+        required=(JOBS,),
+        init="controller_manager.controllers.ttlafterfinished.controller:"
+        "init_ttl_after_finished_controller",
+        component="ttl-after-finished-controller",
+        service_account="ttl-after-finished-controller",
+    ),
+    Descriptor(
+        name="ttl-controller",
+        aliases=("ttl",),
+        required=(NODES,),
+        init="controller_manager.controllers.ttl.controller:init_ttl_controller",
+        component="ttl-controller",
+        service_account="ttl-controller",
     ),
 )
 
@@ -78,14 +163,12 @@ _ABSENT: Final = {
     "endpointslice-controller": "endpointslice",
     "endpointslice-mirroring-controller": "endpointslicemirroring",
     "ephemeral-volume-controller": "ephemeral-volume",
-    "garbage-collector-controller": "garbagecollector",
     "horizontal-pod-autoscaler-controller": "horizontalpodautoscaling",
     "job-controller": "job",
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "legacy-serviceaccount-token-cleaner-controller": (
         "legacy-service-account-token-cleaner"
     ),
-    "namespace-controller": "namespace",
     "node-ipam-controller": "nodeipam",
     "node-lifecycle-controller": "nodelifecycle",
     "node-route-controller": "route",
@@ -94,26 +177,20 @@ _ABSENT: Final = {
     "persistentvolume-expander-controller": "persistentvolume-expander",
     "persistentvolume-protection-controller": "pv-protection",
     "persistentvolumeclaim-protection-controller": "pvc-protection",
-    "pod-garbage-collector-controller": "podgc",
     "podcertificaterequest-cleaner-controller": "",
     "podgroup-protection-controller": "",
-    "replicationcontroller-controller": "replicationcontroller",
     "resourceclaim-controller": "resource-claim-controller",
     "resourcepoolstatusrequest-controller": "",
     "resourcequota-controller": "resourcequota",
-    "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
     "selinux-warning-controller": "",
     "service-cidr-controller": "",
     "service-lb-controller": "service",
-    "serviceaccount-controller": "serviceaccount",
     "serviceaccount-token-controller": "serviceaccount-token",
     "statefulset-controller": "statefulset",
     "storage-version-migrator-controller": "svm",
     "storageversion-garbage-collector-controller": "storage-version-gc",
     "taint-eviction-controller": "",
     "token-cleaner-controller": "tokencleaner",
-    "ttl-after-finished-controller": "ttl-after-finished",
-    "ttl-controller": "ttl",
     "validatingadmissionpolicy-status-controller": "",
     "volumeattributesclass-protection-controller": "",
 }

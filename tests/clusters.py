@@ -39,12 +39,21 @@ def informer_metrics() -> InformerMetrics:
     return InformerCollectors(CollectorRegistry(), "test").informer("", "v1", "pods")
 
 
+WORKLOADS = ("deployment-controller", "replicaset-controller")
+
+
 def make_config(**generic: object) -> Config:
-    """Return a config without limits, for one manager that serves nothing."""
+    """Return a config without limits, for one manager that serves nothing.
+
+    It runs the controllers of deployments and replica sets, unless told others.
+    """
     return Config(
         client=ClientConfig(limit=RateLimit(qps=0)),
         generic=replace(
-            GenericConfig(leader_election=LeaderElectionConfig(leader_elect=False)),
+            GenericConfig(
+                controllers=WORKLOADS,
+                leader_election=LeaderElectionConfig(leader_elect=False),
+            ),
             **generic,  # type: ignore[arg-type]
         ),
         serving=ServingConfig(port=0),

@@ -1,4 +1,8 @@
-"""The apps group (apps/v1): deployments and replica sets."""
+"""Workloads: deployments and replica sets (apps/v1), and what came before them.
+
+Replication controllers are of the core group (v1), but all that they are made
+of is here.
+"""
 
 from msgspec import Raw
 from msgspec.structs import force_setattr
@@ -128,6 +132,28 @@ class ReplicaSet(APIStruct, frozen=True):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
+class ReplicationControllerSpec(APIStruct, frozen=True):
+    """All of a replication controller's spec; it selects by equality alone."""
+
+    replicas: int | None = None
+    min_ready_seconds: int = 0
+    selector: dict[str, str] | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ReplicationController(APIStruct, frozen=True):
+    """A replication controller, complete but for managedFields.
+
+    Its status is a replica set's without terminatingReplicas.
+    """
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
+
+
 class ScaleSpec(APIStruct, frozen=True):
     """The size that is wanted."""
 
@@ -151,6 +177,16 @@ class Scale(APIStruct, frozen=True):
     status: ScaleStatus = ScaleStatus()
 
 
-def desired_replicas(obj: Deployment | ReplicaSet) -> int:
+def desired_replicas(obj: Deployment | ReplicaSet | ReplicationController) -> int:
     """Return the wanted size; the API defaults an absent one to 1."""
     return 1 if obj.spec.replicas is None else obj.spec.replicas
+
+
+def selector_of(
+    obj: Deployment | ReplicaSet | ReplicationController,
+) -> LabelSelector | None:
+    """Return whom an owner selects, however it writes it."""
+    selector = obj.spec.selector
+    if isinstance(selector, dict):
+        return LabelSelector(match_labels=selector)
+    return selector

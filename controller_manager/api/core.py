@@ -4,6 +4,7 @@ from msgspec import field
 
 from controller_manager.api.meta import APIStruct, ObjectMeta, OwnerReference
 
+NODE_TTL = "node.alpha.kubernetes.io/ttl"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -24,11 +25,13 @@ class PodMeta(APIStruct, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: PodAnnotations | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
 
 
 class InitContainer(APIStruct, frozen=True):
@@ -70,6 +73,7 @@ class PodStatus(APIStruct, frozen=True):
     """What is read of a pod's status."""
 
     phase: str = ""
+    reason: str = ""
     conditions: tuple[PodCondition, ...] | None = None
     container_statuses: tuple[Restarts, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
@@ -121,12 +125,91 @@ class Event(APIStruct, frozen=True):
     reporting_instance: str = ""
 
 
+class NamespaceSpec(APIStruct, frozen=True):
+    """All of a namespace's spec."""
+
+    finalizers: tuple[str, ...] | None = None
+
+
+class NamespaceCondition(APIStruct, frozen=True):
+    """One condition of a namespace."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class NamespaceStatus(APIStruct, frozen=True):
+    """All of a namespace's status."""
+
+    phase: str = ""
+    conditions: tuple[NamespaceCondition, ...] | None = None
+
+
 class Namespace(APIStruct, frozen=True):
-    """A namespace, as far as it is created here."""
+    """A namespace, complete but for managedFields."""
 
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
+    spec: NamespaceSpec = NamespaceSpec()
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class NodeAnnotations(APIStruct, frozen=True):
+    """The one annotation of a node that any controller here reads."""
+
+    ttl: str | None = field(default=None, name=NODE_TTL)
+
+
+class NodeMeta(APIStruct, frozen=True):
+    """The metadata of a node that controllers read; nodes are never PUT."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: NodeAnnotations | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+class Taint(APIStruct, frozen=True):
+    """What is read of a taint."""
+
+    key: str = ""
+
+
+class NodeSpec(APIStruct, frozen=True):
+    """What is read of a node's spec."""
+
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeCondition(APIStruct, frozen=True):
+    """One condition of a node."""
+
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(APIStruct, frozen=True):
+    """What is read of a node's status."""
+
+    conditions: tuple[NodeCondition, ...] | None = None
+
+
+class Node(APIStruct, frozen=True):
+    """A node, reduced to what controllers read."""
+
+    metadata: NodeMeta = NodeMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
 
 class ServiceAccount(APIStruct, frozen=True):
@@ -138,9 +221,11 @@ class ServiceAccount(APIStruct, frozen=True):
 
 
 class ConfigMap(APIStruct, frozen=True):
-    """A config map, as far as it is read here."""
+    """A config map, as far as it is read and written here."""
 
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
+    immutable: bool | None = None
     data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None

@@ -102,6 +102,10 @@ class Metadata(Protocol):
     def owner_references(self) -> tuple[OwnerReference, ...] | None:
         """Owners, `None` for none."""
 
+    @property
+    def finalizers(self) -> tuple[str, ...] | None:
+        """What must happen before the object goes, `None` for nothing."""
+
 
 class KubeObject(Protocol):
     """Anything with metadata, as a store holds it."""
@@ -114,12 +118,24 @@ class KubeObject(Protocol):
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
-class PartialObject(APIStruct, frozen=True):
-    """An object of any kind of which only metadata is read."""
+class PartialMetadata(APIStruct, frozen=True):
+    """What tells of an object of any kind who it is and whose."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+class PartialObject(APIStruct, frozen=True):
+    """An object of any kind of which only that is read."""
+
+    metadata: PartialMetadata = PartialMetadata()
 
 
 class ObjectList(APIStruct, Generic[ObjectT], frozen=True):

@@ -5,22 +5,27 @@ from datetime import datetime, timedelta
 from controller_manager.api.core import Pod, PodCondition
 from controller_manager.api.times import parse_time
 
-_TERMINAL = frozenset(("Succeeded", "Failed"))
+TERMINAL_PHASES = frozenset(("Succeeded", "Failed"))
 
 
 def is_terminal(pod: Pod) -> bool:
     """Tell whether all containers have ended for good."""
-    return pod.status.phase in _TERMINAL
+    return pod.status.phase in TERMINAL_PHASES
 
 
 def is_active(pod: Pod) -> bool:
     """Tell whether the pod counts as a replica: neither ended nor ending."""
-    return not pod.metadata.deletion_timestamp and pod.status.phase not in _TERMINAL
+    return (
+        not pod.metadata.deletion_timestamp and pod.status.phase not in TERMINAL_PHASES
+    )
 
 
 def is_terminating(pod: Pod) -> bool:
     """Tell whether the pod is on its way out but still running."""
-    return bool(pod.metadata.deletion_timestamp) and pod.status.phase not in _TERMINAL
+    return (
+        bool(pod.metadata.deletion_timestamp)
+        and pod.status.phase not in TERMINAL_PHASES
+    )
 
 
 def ready_condition(pod: Pod) -> PodCondition | None:

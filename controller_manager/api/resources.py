@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from controller_manager.api.apps import Deployment, ReplicaSet
+from controller_manager.api.apps import Deployment, ReplicaSet, ReplicationController
 from controller_manager.api.authentication import SubjectAccessReview, TokenReview
+from controller_manager.api.batch import Job
 from controller_manager.api.coordination import Lease
 from controller_manager.api.core import (
     ConfigMap,
     Event,
     Namespace,
+    Node,
     Pod,
     ServiceAccount,
 )
@@ -20,7 +22,12 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[ObjectT]):
-    """A resource of the API and the type that its objects decode to."""
+    """A resource of the API and the type that its objects decode to.
+
+    Of a `metadata_only` one, the API server is asked for nothing else
+    (PartialObjectMetadata). A `field_selector` says which objects are wanted
+    when it is watched, empty for all.
+    """
 
     group: str
     version: str
@@ -28,6 +35,8 @@ class Resource(Generic[ObjectT]):
     kind: str
     type: type[ObjectT]
     namespaced: bool = True
+    metadata_only: bool = False
+    field_selector: str = ""
 
     @property
     def api_version(self) -> str:
@@ -60,6 +69,11 @@ DEPLOYMENTS: Resource[Deployment] = Resource(
 REPLICASETS: Resource[ReplicaSet] = Resource(
     "apps", "v1", "replicasets", "ReplicaSet", ReplicaSet
 )
+REPLICATION_CONTROLLERS: Resource[ReplicationController] = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", ReplicationController
+)
+NODES: Resource[Node] = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
+JOBS: Resource[Job] = Resource("batch", "v1", "jobs", "Job", Job)
 NAMESPACES: Resource[Namespace] = Resource(
     "", "v1", "namespaces", "Namespace", Namespace, namespaced=False
 )

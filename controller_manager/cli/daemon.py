@@ -4,8 +4,10 @@ import asyncio
 import os
 import random
 import signal
+import ssl
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
@@ -20,6 +22,7 @@ from controller_manager.client.credentials import (
 from controller_manager.client.identities import Connections
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.client.tls import pem_only, tls_reason
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.observability.logs import Logger
@@ -94,8 +97,23 @@ async def _connect(
         anonymous=connect(manager.anonymous()) if own else None,
         authentication=transports["--authentication-kubeconfig"],
         authorization=transports["--authorization-kubeconfig"],
+        root_ca=_root_ca(config.root_ca_file) or manager.authority(),
         credential_ends_at=manager.ends_at,
     )
+
+
+def _root_ca(path: str) -> str:
+    """Return the certificates of --root-ca-file; raises ConfigError."""
+    if not path:
+        return ""
+    try:
+        content = Path(path).read_bytes()
+        ssl.create_default_context(cadata=pem_only(content))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
+        msg = f"--root-ca-file: {path}: {why or tls_reason(error)}"
+        raise ConfigError(msg) from error
+    return content.decode()
 
 
 def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials | None:

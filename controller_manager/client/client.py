@@ -37,6 +37,15 @@ _MAX_RETRIES: Final = 10
 """Retries that a server may ask for by Retry-After (client-go's number)."""
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
+_METADATA: Final = {
+    "accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+    "application/json",
+    "content-type": "application/json",
+}
+_METADATA_LIST: Final = {
+    "accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+    "application/json",
+}
 
 
 class PatchType(StrEnum):
@@ -227,16 +236,27 @@ class Client:
         self._limiter = limiter or RequestLimiter(0, 0, clock)
         self._metrics = metrics or NoRequestMetrics()
 
-    async def raw(self, method: str, path: str, *, timeout: float = 10.0) -> Response:  # noqa: ASYNC109 - it bounds one exchange
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        accept: str = "",
+        timeout: float = 10.0,  # noqa: ASYNC109 - it bounds one exchange
+    ) -> Response:
         """Send a request past rate limit and types, e.g. to ``/healthz``."""
-        return await self._exchange(Request(method, path, timeout=timeout))
+        headers = {"accept": accept} if accept else {}
+        return await self._exchange(
+            Request(method, path, headers=headers, timeout=timeout)
+        )
 
     async def get(
         self, resource: Resource[ObjectT], namespace: str, name: str
     ) -> ObjectT:
         """Return one object as it stands in the store (a quorum read)."""
         path = resource.path(namespace, name)
-        answer = await self._call(Request("GET", path, headers=_JSON))
+        headers = _METADATA if resource.metadata_only else _JSON
+        answer = await self._call(Request("GET", path, headers=headers))
         return self._decode(resource.type, answer)
 
     async def get_json(
@@ -258,7 +278,7 @@ class Client:
             "GET",
             resource.path(namespace),
             query=(options or ListOptions()).query(),
-            headers=_JSON,
+            headers=_METADATA_LIST if resource.metadata_only else _JSON,
             timeout=LIST_TIMEOUT,
         )
         answer = await self._call(request)
@@ -306,7 +326,7 @@ class Client:
             "GET",
             resource.path(namespace),
             query=options.query(),
-            headers={"accept": "application/json"},
+            headers=_METADATA if resource.metadata_only else _JSON,
             timeout=options.idle_timeout,
         )
         await self._throttle("GET")
@@ -407,7 +427,10 @@ class Client:
         request = Request(
             "PATCH",
             resource.path(namespace, name, subresource),
-            headers={"accept": "application/json", "content-type": patch_type},
+            headers={
+                "accept": (_METADATA if resource.metadata_only else _JSON)["accept"],
+                "content-type": patch_type,
+            },
             body=msgspec.json.encode(patch),
         )
         return self._decode(resource.type, await self._call(request))
@@ -423,6 +446,19 @@ class Client:
         path = resource.path(namespace, name)
         body = (options or DeleteOptions()).encode()
         await self._call(Request("DELETE", path, headers=_JSON, body=body))
+
+    async def delete_collection(
+        self,
+        resource: AnyResource,
+        namespace: str,
+        options: DeleteOptions | None = None,
+    ) -> None:
+        """Ask for the deletion of all objects of a resource in a namespace."""
+        path = resource.path(namespace)
+        body = (options or DeleteOptions()).encode()
+        await self._call(
+            Request("DELETE", path, headers=_JSON, body=body, timeout=LIST_TIMEOUT)
+        )
 
     async def get_scale(
         self, resource: AnyResource, namespace: str, name: str

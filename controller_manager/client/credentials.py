@@ -101,6 +101,10 @@ class Credentials:
         """Return when a plugin's credential ends, `None` if there is no such end."""
         return self._plugin.expires_at if self._plugin is not None else None
 
+    def authority(self) -> str:
+        """Return whom the server is trusted by, as PEM; empty for the system's."""
+        return self._tls.authority().decode(errors="replace")
+
     def anonymous(self) -> "Credentials":
         """Return the way to the same server without any identity.
 

@@ -1,20 +1,40 @@
-"""Which resources an API server serves."""
+"""Which resources an API server serves.
 
+All of them are read with two requests (aggregated discovery, v2); of a server
+that does not know that, group version by group version. Upstream: client-go's
+discovery and restmapper.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from controller_manager.api.meta import APIStruct
+from controller_manager.api.meta import APIStruct, PartialObject
+from controller_manager.api.resources import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.errors import (
+    APIError,
     ProtocolError,
+    TransportError,
     error_from_response,
+)
+from controller_manager.client.transport import Response
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+_AGGREGATED: Final = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json"
 )
 
 
 class _APIResource(APIStruct, frozen=True):
     name: str = ""
+    namespaced: bool = False
+    kind: str = ""
     verbs: tuple[str, ...] = ()
 
 
@@ -22,7 +42,198 @@ class _APIResourceList(APIStruct, frozen=True):
     resources: tuple[_APIResource, ...] | None = None
 
 
-_decoder: Final = msgspec.json.Decoder(_APIResourceList)
+class _GroupVersion(APIStruct, frozen=True):
+    version: str = ""
+
+
+class _APIGroup(APIStruct, frozen=True):
+    name: str = ""
+    versions: tuple[_GroupVersion, ...] = ()
+    preferred_version: _GroupVersion = _GroupVersion()
+
+
+class _APIGroupList(APIStruct, frozen=True):
+    groups: tuple[_APIGroup, ...] | None = None
+
+
+class _APIVersions(APIStruct, frozen=True):
+    versions: tuple[str, ...] = ()
+
+
+class _ResponseKind(APIStruct, frozen=True):
+    kind: str = ""
+
+
+class _ResourceDiscovery(APIStruct, frozen=True):
+    resource: str = ""
+    response_kind: _ResponseKind | None = None
+    scope: str = ""
+    verbs: tuple[str, ...] = ()
+
+
+class _VersionDiscovery(APIStruct, frozen=True):
+    version: str = ""
+    resources: tuple[_ResourceDiscovery, ...] | None = None
+    freshness: str = ""
+
+
+class _Name(APIStruct, frozen=True):
+    name: str = ""
+
+
+class _GroupDiscovery(APIStruct, frozen=True):
+    metadata: _Name = _Name()
+    versions: tuple[_VersionDiscovery, ...] | None = None
+
+
+class _GroupDiscoveryList(APIStruct, frozen=True):
+    items: tuple[_GroupDiscovery, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """A resource that is served; `is_preferred` if no other version of it is better."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    verbs: frozenset[str]
+    is_preferred: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def metadata_resource(self) -> Resource[PartialObject]:
+        """Return it as one of which only metadata is read."""
+        return Resource(
+            self.group,
+            self.version,
+            self.plural,
+            self.kind,
+            PartialObject,
+            namespaced=self.namespaced,
+            metadata_only=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """All resources that are served, as far as they could be found out.
+
+    `failures` tells of each group version that is there and could not be read
+    what went wrong.
+    """
+
+    resources: tuple[ServedResource, ...]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def preferred(self, *verbs: str) -> list[ServedResource]:
+        """Return the preferred version of every resource that has these verbs."""
+        return [
+            each
+            for each in self.resources
+            if each.is_preferred and each.verbs.issuperset(verbs)
+        ]
+
+    def problem(self) -> str:
+        """Return what could not be found out, as client-go words it, or nothing."""
+        if not self.failures:
+            return ""
+        each = ", ".join(
+            f"{name}: {why}" for name, why in sorted(self.failures.items())
+        )
+        return f"unable to retrieve the complete list of server APIs: {each}"
+
+
+async def discover(client: Client) -> Discovery:
+    """Return all that the server serves.
+
+    Raises APIError, TransportError or ProtocolError if not even the groups can
+    be told.
+    """
+    core = await client.raw("GET", "/api", accept=_AGGREGATED)
+    groups = await client.raw("GET", "/apis", accept=_AGGREGATED)
+    if all(_is_aggregated(answer) for answer in (core, groups)):
+        return _from_aggregated(
+            [
+                *(_decoded(core, _GroupDiscoveryList).items or ()),
+                *(_decoded(groups, _GroupDiscoveryList).items or ()),
+            ]
+        )
+    versions = _decoded(core, _APIVersions).versions
+    listed = _decoded(groups, _APIGroupList).groups or ()
+    wanted = [("", version) for version in versions]
+    for group in listed:
+        names = [each.version for each in group.versions]
+        best = group.preferred_version.version
+        names.sort(key=lambda name, best=best: name != best)  # type: ignore[misc]
+        wanted += [(group.name, name) for name in names]
+    return await _one_by_one(client, wanted)
+
+
+def _is_aggregated(answer: Response) -> bool:
+    return "APIGroupDiscoveryList" in answer.headers.get("content-type", "")
+
+
+def _from_aggregated(groups: list[_GroupDiscovery]) -> Discovery:
+    found: list[ServedResource] = []
+    failures: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    for group in groups:
+        name = group.metadata.name
+        for version in group.versions or ():
+            if version.freshness == "Stale":
+                group_version = f"{name}/{version.version}" if name else version.version
+                failures[group_version] = (
+                    f"stale GroupVersion discovery: {group_version}"
+                )
+                continue
+            for each in version.resources or ():
+                kind = each.response_kind.kind if each.response_kind else ""
+                served = ServedResource(
+                    name,
+                    version.version,
+                    each.resource,
+                    kind,
+                    each.scope == "Namespaced",
+                    frozenset(each.verbs),
+                    (name, each.resource) not in seen,
+                )
+                seen.add((name, each.resource))
+                found.append(served)
+    return Discovery(tuple(found), failures)
+
+
+async def _one_by_one(client: Client, wanted: list[tuple[str, str]]) -> Discovery:
+    found: list[ServedResource] = []
+    failures: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    for group, version in wanted:
+        api_version = f"{group}/{version}" if group else version
+        try:
+            listed = await _resources(client, api_version)
+        except (APIError, TransportError, ProtocolError) as error:
+            failures[api_version] = str(error)
+            continue
+        for each in listed or ():
+            if "/" in each.name:
+                continue  # a subresource
+            served = ServedResource(
+                group,
+                version,
+                each.name,
+                each.kind,
+                each.namespaced,
+                frozenset(each.verbs),
+                (group, each.name) not in seen,
+            )
+            seen.add((group, each.name))
+            found.append(served)
+    return Discovery(tuple(found), failures)
 
 
 async def served_resources(client: Client, api_version: str) -> frozenset[str] | None:
@@ -31,15 +242,26 @@ async def served_resources(client: Client, api_version: str) -> frozenset[str] |
     `None` means that the group version is not served at all. Raises APIError,
     TransportError or ProtocolError when the server does not say.
     """
+    listed = await _resources(client, api_version)
+    return None if listed is None else frozenset(each.name for each in listed)
+
+
+async def _resources(
+    client: Client, api_version: str
+) -> tuple[_APIResource, ...] | None:
     root = "/apis" if "/" in api_version else "/api"
     answer = await client.raw("GET", f"{root}/{api_version}")
     if answer.status == HTTPStatus.NOT_FOUND:
         return None
+    return _decoded(answer, _APIResourceList, api_version).resources or ()
+
+
+def _decoded(answer: Response, struct: type[StructT], what: str = "") -> StructT:
     if answer.status != HTTPStatus.OK:
         raise error_from_response(answer.status, answer.body, None)
     try:
-        found = _decoder.decode(answer.body)
+        return msgspec.json.decode(answer.body, type=struct)
     except msgspec.DecodeError as error:
-        msg = f"the discovery document of {api_version} cannot be read: {error}"
+        subject = f"the discovery document of {what}" if what else "discovery"
+        msg = f"{subject} cannot be read: {error}"
         raise ProtocolError(msg) from error
-    return frozenset(resource.name for resource in found.resources or ())

@@ -32,14 +32,16 @@ class Connections:
     `manager` is the manager's own identity. `anonymous` leads to the same
     server without one, for service accounts; without it no controller has an
     identity of its own. `authentication` and `authorization` are whom to ask
-    about those who scrape. `credential_ends_at` returns when a plugin's
-    credential ends, `None` if there is no such end.
+    about those who scrape. `root_ca` is whom the manager trusts as the server,
+    as PEM, empty for the system's authorities. `credential_ends_at` returns when
+    a plugin's credential ends, `None` if there is no such end.
     """
 
     manager: Transport
     anonymous: Transport | None = None
     authentication: Transport | None = None
     authorization: Transport | None = None
+    root_ca: str = ""
     credential_ends_at: Callable[[], datetime | None] = lambda: None
 
 
@@ -86,10 +88,17 @@ class Identities:
         transport = self._fenced(self._connections.manager)
         return self._client(transport, self._config.limit)
 
-    def controller(self, name: str, service_account: str) -> Client:
+    def controller(
+        self,
+        name: str,
+        service_account: str,
+        qps_factor: int = 1,
+        burst_factor: int = 1,
+    ) -> Client:
         """Return a client of one controller, with that controller's limit."""
         transport = self._fenced(self._transport_of(service_account))
-        return self._client(transport, self._config.limit_of(name))
+        limit = self._config.limit_of(name, qps_factor, burst_factor)
+        return self._client(transport, limit)
 
     async def close(self) -> None:
         """Stop renewing tokens."""

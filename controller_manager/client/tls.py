@@ -40,6 +40,10 @@ class TLSSettings:
     contents: tuple[bytes | None, ...] = ()
     checked_at: float = field(default=float("-inf"))
 
+    def authority(self) -> bytes:
+        """Return the certificate authorities as given, empty for the system's."""
+        return (self.contents[0] if self.contents else None) or b""
+
     def current(self, plugin: ExecCredential | None) -> ssl.SSLContext:
         """Return the settings; a plugin's certificate counts before a file's.
 

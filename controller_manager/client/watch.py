@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from controller_manager.api.meta import KubeObject, PartialObject, Status
+from controller_manager.api.meta import APIStruct, KubeObject, Status
 from controller_manager.client.errors import ProtocolError, error_from_status
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
@@ -50,8 +50,17 @@ class _Untyped(Struct):
     object: Raw
 
 
+class _Progress(APIStruct, frozen=True):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmarked(APIStruct, frozen=True):
+    metadata: _Progress = _Progress()
+
+
 _untyped_decoder: Final = msgspec.json.Decoder(_Untyped)
-_partial_decoder: Final = msgspec.json.Decoder(PartialObject)
+_bookmark_decoder: Final = msgspec.json.Decoder(_Bookmarked)
 _status_decoder: Final = msgspec.json.Decoder(Status)
 
 
@@ -83,7 +92,7 @@ class EventDecoder(Generic[ObjectT]):
             if event.type == "ERROR":
                 raise error_from_status(_status_decoder.decode(event.object))
             if event.type == "BOOKMARK":
-                metadata = _partial_decoder.decode(event.object).metadata
+                metadata = _bookmark_decoder.decode(event.object).metadata
                 ends = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
                 return Bookmark(metadata.resource_version, ends)
         except msgspec.DecodeError as error:

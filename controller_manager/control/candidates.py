@@ -9,14 +9,20 @@ under each of their labels, owners under one label that their selector demands.
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from controller_manager.api.apps import Deployment, ReplicaSet
+from controller_manager.api.apps import (
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    selector_of,
+)
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.informers.store import ORPHAN_INDEX, Store, orphan_index
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
-OwnerT = TypeVar("OwnerT", Deployment, ReplicaSet)
+Owner = Deployment | ReplicaSet | ReplicationController
+OwnerT = TypeVar("OwnerT", Deployment, ReplicaSet, ReplicationController)
 
 ORPHAN_LABEL_INDEX: Final = "orphanLabel"
 SELECTOR_INDEX: Final = "selector"
@@ -34,10 +40,10 @@ def orphan_label_index(obj: KubeObject) -> Iterable[str]:
     return [_entry(namespace, *pair) for pair in labels_of(obj).items()]
 
 
-def selector_index(owner: Deployment | ReplicaSet) -> Iterable[str]:
+def selector_index(owner: Owner) -> Iterable[str]:
     """Index owners by the first label that they select by, else by namespace."""
     try:
-        selector = compile_selector(owner.spec.selector)
+        selector = compile_selector(selector_of(owner))
     except SelectorError:
         return ()
     namespace = owner.metadata.namespace
@@ -57,7 +63,7 @@ def index_selectors(store: Store[OwnerT]) -> None:
     store.add_index(SELECTOR_INDEX, selector_index, _selects_alike)
 
 
-def _selects_alike(old: Deployment | ReplicaSet, new: Deployment | ReplicaSet) -> bool:
+def _selects_alike(old: Owner, new: Owner) -> bool:
     return old.spec.selector == new.spec.selector
 
 
@@ -105,9 +111,9 @@ def owners_selecting(store: Store[OwnerT], obj: KubeObject) -> list[OwnerT]:
     return [owner for owner in candidates if _selects(owner, obj)]
 
 
-def _selects(owner: Deployment | ReplicaSet, obj: KubeObject) -> bool:
+def _selects(owner: Owner, obj: KubeObject) -> bool:
     try:
-        selector = compile_selector(owner.spec.selector)
+        selector = compile_selector(selector_of(owner))
     except SelectorError:
         return False
     return not selector.is_empty and selector.matches(labels_of(obj))

@@ -26,6 +26,11 @@ from controller_manager.devcluster.auth import (
     impersonated,
 )
 from controller_manager.devcluster.bootstrap import bootstrap_objects
+from controller_manager.devcluster.custom import (
+    DEFINITIONS,
+    CustomResources,
+    in_version,
+)
 from controller_manager.devcluster.kinds import Catalogue, Kind
 from controller_manager.devcluster.negotiation import (
     Form,
@@ -133,6 +138,7 @@ class APIServer:
         self.tokens = Tokens(users, rng, clock, self._account_uid)
         self.authorizer = Authorizer(self.storage, enforced=rbac)
         self.objects = Objects(self.storage, clock, rng)
+        self._custom = CustomResources(self.catalogue, self.objects, clock)
         self.address = "127.0.0.1:0"
         self._clock = clock
         self._logger = logger or silent_logger()
@@ -217,6 +223,14 @@ class APIServer:
             attempt = Attempt(request.method.lower(), path=request.path)
             self.authorizer.check(user, attempt)
         match parts:
+            case ["api"] | ["apis"] if _wants_aggregated(request):
+                return Response(
+                    200,
+                    {"content-type": discovery.AGGREGATED},
+                    msgspec.json.encode(
+                        discovery.aggregated(self.catalogue, core=parts == ["api"])
+                    ),
+                )
             case ["api"]:
                 return _json(200, discovery.api_versions(self.address))
             case ["apis"]:
@@ -243,6 +257,8 @@ class APIServer:
         self.authorizer.check(user, _attempt_on(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
+        if request.method not in ("GET", "HEAD"):
+            return self._write(target, request)
         match request.method:
             case "GET" if target.subresource:
                 return self._get_subresource(target, request)
@@ -250,6 +266,16 @@ class APIServer:
                 return self._get(target, request)
             case "GET":
                 return await self._list_or_watch(target, request)
+        raise method_not_allowed()
+
+    def _write(self, target: Target, request: Request) -> Response:
+        answer = self._written(target, request)
+        if target.kind.is_custom or target.kind.resource == DEFINITIONS:
+            self._custom.refresh()
+        return answer
+
+    def _written(self, target: Target, request: Request) -> Response:
+        match request.method:
             case "POST":
                 return self._post(target, request)
             case "PUT":
@@ -289,7 +315,7 @@ class APIServer:
     def _get(self, target: Target, request: Request) -> Response:
         form = wanted_form(header(request.headers, "accept"))
         stored = self.objects.find(target.kind, target.namespace, target.name)
-        return self._shown(target, stored, form)
+        return self._shown(target, in_version(target.kind, stored), form)
 
     def _shown(self, target: Target, stored: Stored, form: Form) -> Response:
         match form:
@@ -385,7 +411,7 @@ class APIServer:
             raise expired(message) from None
         return sorted(
             (
-                (key, stored)
+                (key, in_version(target.kind, stored))
                 for key, stored in snapshot.items()
                 if (not target.namespace or key[0] == target.namespace)
                 and selection.matches(stored.obj)
@@ -453,6 +479,7 @@ class APIServer:
         )
 
     def _event_object(self, target: Target, stored: Stored, form: Form) -> bytes:
+        stored = in_version(target.kind, stored)
         match form:
             case Form.METADATA:
                 return msgspec.json.encode(_partial(stored.obj))
@@ -543,7 +570,7 @@ class APIServer:
         if not target.name:
             raise method_not_allowed()
         content_type = header(request.headers, "content-type").partition(";")[0]
-        _check_patch_type(content_type)
+        _check_patch_type(content_type, target.kind)
         patch = decode_json(request.body or b"")
         stored = self.objects.find(target.kind, target.namespace, target.name)
         if target.subresource == "scale":
@@ -552,7 +579,8 @@ class APIServer:
             return self._scaled(target, changed)
         if target.subresource not in _UPDATED_SUBRESOURCES:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
-        changed = _patched(stored.obj, patch, content_type, target.kind)
+        shown = in_version(target.kind, stored)
+        changed = _patched(shown.obj, patch, content_type, target.kind)
         obj, unknown = check_object(changed, target.kind, target.kind.version)
         if unknown and target.query.get("fieldValidation") == "Strict":
             raise strict_error(target.kind, target.kind.version, unknown)
@@ -753,6 +781,10 @@ def _connect_body(request: Request) -> JSON:
     return body
 
 
+def _wants_aggregated(request: Request) -> bool:
+    return discovery.AGGREGATED in header(request.headers, "accept")
+
+
 _PATCH_TYPES: Final = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -760,14 +792,15 @@ _PATCH_TYPES: Final = (
 )
 
 
-def _check_patch_type(content_type: str) -> None:
+def _check_patch_type(content_type: str, kind: Kind) -> None:
     if content_type in ("application/apply-patch+yaml", "application/apply-patch+cbor"):
         message = (
             "server-side apply is not supported by the development cluster; use "
             "client-side apply, or a merge or strategic merge patch"
         )
         raise unsupported_media_type(message, {})
-    if content_type not in _PATCH_TYPES:
+    known = _PATCH_TYPES[:-1] if kind.is_custom else _PATCH_TYPES
+    if content_type not in known:
         raise unsupported_media_type("415: Unsupported Media Type", {})
 
 

@@ -64,6 +64,10 @@ CONTROLLERS: Final[dict[str, tuple[Rule, ...]]] = {
         ("batch", "jobs", "delete,get,list,watch"),
         *_EVENTS,
     ),
+    "ttl-controller": (
+        ("", "nodes", "list,patch,update,watch"),
+        *_EVENTS,
+    ),
 }
 """By service account in kube-system: group, resources, verbs."""
 

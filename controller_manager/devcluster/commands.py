@@ -63,7 +63,13 @@ async def _controllers(
     anonymous = HTTPTransport(credentials.anonymous(), USER_AGENT)
     manager = ControllerManager(
         config,
-        Connections(transport, anonymous, transport, transport),
+        Connections(
+            transport,
+            anonymous,
+            transport,
+            transport,
+            root_ca=credentials.authority(),
+        ),
         clock=SystemClock(),
         rng=random.Random(),  # noqa: S311 - jitter and names
         logger=logger,

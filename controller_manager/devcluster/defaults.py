@@ -82,6 +82,39 @@ def _daemon_set(obj: JSON) -> None:
         status.setdefault(name, 0)
 
 
+def _job(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+    _template(spec)
+    obj.setdefault("status", {})
+
+
+def _cron_job(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("concurrencyPolicy", "Allow")
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    _template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+    obj.setdefault("status", {})
+
+
+def _custom_resource_definition(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    if kind := names.get("kind"):
+        names.setdefault("singular", kind.lower())
+        names.setdefault("listKind", f"{kind}List")
+    spec.setdefault("conversion", {}).setdefault("strategy", "None")
+
+
 def _pod_template(obj: JSON) -> None:
     obj.setdefault("template", {})
     _template(obj)
@@ -244,9 +277,12 @@ def _empty_status(obj: JSON) -> None:
 
 
 _DEFAULTS: Final[dict[str, Callable[[JSON], None]]] = {
+    "CronJob": _cron_job,
+    "CustomResourceDefinition": _custom_resource_definition,
     "DaemonSet": _daemon_set,
     "Deployment": _deployment,
     "Event": _event,
+    "Job": _job,
     "Namespace": _namespace,
     "Node": _empty_status,
     "Pod": _pod,

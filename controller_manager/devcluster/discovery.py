@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds import Catalogue, Kind
@@ -10,6 +11,11 @@ from controller_manager.version import KUBERNETES_VERSION
 JSON = dict[str, Any]
 
 _MAJOR, _MINOR, _PATCH = KUBERNETES_VERSION.removeprefix("v").split(".")
+
+AGGREGATED: Final = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+)
+"""The media type of all groups with all their resources in one document."""
 
 VERSION: Final[JSON] = {
     "major": _MAJOR,
@@ -39,25 +45,108 @@ def api_versions(address: str) -> JSON:
     }
 
 
+def _versions_by_group(catalogue: Catalogue) -> dict[str, list[str]]:
+    """Return the versions of each group but the core one, the preferred one first."""
+    versions: dict[str, list[str]] = {}
+    for name, version in catalogue.group_versions():
+        if name:
+            versions.setdefault(name, []).append(version)
+    return {name: sorted(each, key=_priority) for name, each in versions.items()}
+
+
+def _priority(version: str) -> tuple[int, int, int, str]:
+    """Order versions as Kubernetes does: v2, v1, v2beta1, v1beta1, v1alpha1, others."""
+    match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
+    if match is None:
+        return 3, 0, 0, version
+    major, stage, minor = match.groups()
+    ripeness = {None: 0, "beta": 1, "alpha": 2}[stage]
+    return ripeness, -int(major), -int(minor or 0), version
+
+
 def api_groups(catalogue: Catalogue) -> JSON:
     """Return the answer to ``/apis``."""
     groups = [
-        _group(name, version) for name, version in catalogue.group_versions() if name
+        _group(name, versions)
+        for name, versions in _versions_by_group(catalogue).items()
     ]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def api_group(catalogue: Catalogue, name: str) -> JSON | None:
     """Return the answer to ``/apis/GROUP``."""
-    for group, version in catalogue.group_versions():
-        if group == name:
-            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, version)}
-    return None
+    versions = _versions_by_group(catalogue).get(name)
+    if versions is None:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
 
 
-def _group(name: str, version: str) -> JSON:
-    entry = {"groupVersion": f"{name}/{version}", "version": version}
-    return {"name": name, "versions": [entry], "preferredVersion": entry}
+def _group(name: str, versions: list[str]) -> JSON:
+    entries = [
+        {"groupVersion": f"{name}/{version}", "version": version}
+        for version in versions
+    ]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def aggregated(catalogue: Catalogue, *, core: bool) -> JSON:
+    """Return all groups, or the core group, with all that they serve."""
+    groups = {"": ["v1"]} if core else _versions_by_group(catalogue)
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": [
+            {
+                "metadata": {"name": name, "creationTimestamp": None},
+                "versions": [
+                    {
+                        "version": version,
+                        "resources": [
+                            _discovered(kind)
+                            for kind in sorted(
+                                catalogue.kinds(name, version) or (),
+                                key=lambda each: each.plural,
+                            )
+                        ],
+                        "freshness": "Current",
+                    }
+                    for version in versions
+                ],
+            }
+            for name, versions in groups.items()
+        ],
+    }
+
+
+def _discovered(kind: Kind) -> JSON:
+    entry: JSON = {
+        "resource": kind.plural,
+        "responseKind": _response_kind(kind.group, kind.version, kind.kind),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if kind.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": each.name,
+                "responseKind": _response_kind(
+                    each.group or kind.group, each.version or kind.version, each.kind
+                ),
+                "verbs": list(each.verbs),
+            }
+            for each in kind.subresources
+        ]
+    return entry
+
+
+def _response_kind(group: str, version: str, kind: str) -> JSON:
+    return {"group": group, "version": version, "kind": kind}
 
 
 def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None:

@@ -76,8 +76,8 @@ class HTTPFace:
         response = web.StreamResponse(
             status=answer.status, headers=dict(answer.headers)
         )
-        await response.prepare(request)
         try:
+            await response.prepare(request)
             async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
                     await response.write(chunk)

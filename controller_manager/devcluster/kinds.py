@@ -37,8 +37,10 @@ class Kind:
     """A resource.
 
     `model` names its type in kubernetes_asyncio, empty for those without.
-    `has_generation` says that changes of its spec are counted, and
-    `returns_deleted` that DELETE answers with the object.
+    `has_generation` says that changes of its spec are counted,
+    `returns_deleted` that DELETE answers with the object, and
+    `orphans_dependents` that it spares them unless told otherwise. An
+    `is_custom` resource comes from a definition, and goes with it.
     """
 
     group: str
@@ -53,6 +55,9 @@ class Kind:
     verbs: tuple[str, ...] = _ALL
     has_generation: bool = False
     returns_deleted: bool = False
+    orphans_dependents: bool = False
+    is_custom: bool = False
+    singular_name: str = ""
 
     @property
     def api_version(self) -> str:
@@ -67,7 +72,7 @@ class Kind:
     @property
     def singular(self) -> str:
         """The singular name."""
-        return self.kind.lower()
+        return self.singular_name or self.kind.lower()
 
     @property
     def is_stored(self) -> bool:
@@ -101,10 +106,11 @@ def _workload(
         kind,
         plural,
         model=f"V1{kind}",
-        short_names=(short,),
+        short_names=(short,) if short else (),
         categories=("all",),
         subresources=subresources,
         has_generation=True,
+        orphans_dependents=kind in ("Job", "ReplicationController"),
     )
 
 
@@ -238,6 +244,18 @@ KINDS: Final = (
         returns_deleted=True,
     ),
     Kind(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        namespaced=False,
+        model="V1CustomResourceDefinition",
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=(_status("CustomResourceDefinition"),),
+        has_generation=True,
+    ),
+    Kind(
         "apps",
         "v1",
         "ControllerRevision",
@@ -275,6 +293,8 @@ KINDS: Final = (
         model="V1SubjectAccessReview",
         verbs=("create",),
     ),
+    _workload("CronJob", "cronjobs", "cj", scales=False, group="batch"),
+    _workload("Job", "jobs", "", scales=False, group="batch"),
     Kind("coordination.k8s.io", "v1", "Lease", "leases", model="V1Lease"),
     Kind(
         "policy",
@@ -299,12 +319,23 @@ class Catalogue:
     def __init__(self, kinds: tuple[Kind, ...] = KINDS) -> None:
         """Take the rows."""
         self._by_version: dict[tuple[str, str], dict[str, Kind]] = {}
+        self.generation = 0
+        """Counts the changes of what is served."""
         for kind in kinds:
             self.add(kind)
 
     def add(self, kind: Kind) -> None:
         """Serve one more resource."""
+        self.generation += 1
         self._by_version.setdefault((kind.group, kind.version), {})[kind.plural] = kind
+
+    def remove(self, kind: Kind) -> None:
+        """Serve a resource no longer."""
+        kinds = self._by_version.get((kind.group, kind.version), {})
+        if kinds.pop(kind.plural, None) is not None:
+            self.generation += 1
+        if not kinds:
+            self._by_version.pop((kind.group, kind.version), None)
 
     def group_versions(self) -> list[tuple[str, str]]:
         """Return all (group, version), the core group first."""

@@ -48,6 +48,7 @@ JSON = dict[str, Any]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version "
     "and try again"
@@ -200,6 +201,12 @@ class Objects:
         """Fill in what takes more than the object itself to know."""
         if kind.resource == "namespaces":
             obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+        elif kind.resource == "customresourcedefinitions.apiextensions.k8s.io":
+            finalizers = obj["metadata"].setdefault("finalizers", [])
+            if CLEANUP not in finalizers:
+                finalizers.append(CLEANUP)
+        elif kind.resource == "jobs.batch":
+            _label_job(obj)
         elif kind.resource == "services":
             spec = obj["spec"]
             if spec["type"] != "ExternalName" and "clusterIP" not in spec:
@@ -359,7 +366,7 @@ class Objects:
         if kind.resource == "namespaces":
             return self._delete_namespace(kind, stored, dry_run=dry_run)
         period = _grace_period(kind, stored.obj, options)
-        marked = self._marked(stored.obj, options, period)
+        marked = self._marked(kind, stored.obj, options, period)
         gone = period == 0 and not marked["metadata"].get("finalizers")
         if dry_run:
             return marked, gone
@@ -395,15 +402,18 @@ class Objects:
             )
             raise conflict(kind.group, kind.kind, name, why)
 
-    def _marked(self, obj: JSON, options: Deletion, period: int) -> JSON:
+    def _marked(self, kind: Kind, obj: JSON, options: Deletion, period: int) -> JSON:
         """Return `obj` with its deletion on record."""
         metadata = dict(obj["metadata"])
-        finalizers = [
-            each
-            for each in metadata.pop("finalizers", [])
-            if each not in (FOREGROUND, ORPHAN) or not options.policy
-        ]
-        wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(options.policy)
+        finalizers = list(metadata.pop("finalizers", []))
+        policy = options.policy
+        if not policy and kind.orphans_dependents and FOREGROUND not in finalizers:
+            policy = "Orphan"  # what these kinds did before there was a choice
+        if policy:
+            finalizers = [
+                each for each in finalizers if each not in (FOREGROUND, ORPHAN)
+            ]
+        wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy)
         if wanted is not None and wanted not in finalizers:
             finalizers.append(wanted)
         if finalizers:
@@ -523,6 +533,24 @@ class Objects:
                 collection.put(
                     (namespace, metadata["name"]), {**stored.obj, "status": status}
                 )
+
+
+def _label_job(job: JSON) -> None:
+    """Make a job select its own pods, unless its user knows better."""
+    spec, metadata = job["spec"], job["metadata"]
+    if spec.get("manualSelector"):
+        return
+    uid, name = metadata["uid"], metadata["name"]
+    template = spec["template"].setdefault("metadata", {})
+    template["labels"] = {
+        **template.get("labels", {}),
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    }
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    metadata.setdefault("labels", dict(template["labels"]))
 
 
 def _uid(obj: JSON) -> str:

@@ -63,7 +63,7 @@ class OpenAPI:
         """Return the document at ``/openapi/...``, 404 if there is none."""
         name = "/".join(path)
         as_protobuf = name == "v2" and "protobuf" in accept
-        key = f"{name} {as_protobuf}"
+        key = f"{self._catalogue.generation} {name} {as_protobuf}"
         if key not in self._documents:
             document = self._document(path)
             if document is None:
@@ -138,8 +138,23 @@ _OWN_MODELS: Final = {
         "V1Rolling",
         "V1StatefulSet",
     ),
+    "apiextensions.k8s.io": (
+        "V1CustomResource",
+        "V1ExternalDocumentation",
+        "V1JSONSchemaProps",
+        "V1SelectableField",
+        "V1ValidationRule",
+        "V1WebhookConversion",
+    ),
     "authentication.k8s.io": ("V1Token", "V1UserInfo"),
     "authorization.k8s.io": ("V1Self", "V1SubjectAccess"),
+    "batch": (
+        "V1CronJob",
+        "V1Job",
+        "V1PodFailurePolicy",
+        "V1SuccessPolicy",
+        "V1UncountedTerminatedPods",
+    ),
     "coordination.k8s.io": ("V1Lease",),
 }
 """How the models of a group begin; all others are the core group's."""

@@ -492,7 +492,34 @@ def _service(obj: JSON) -> list[Cause]:
     return []
 
 
+def _definition(obj: JSON) -> list[Cause]:
+    spec = obj["spec"]
+    causes = [
+        required(f"spec.{name}") for name in ("group", "scope") if not spec.get(name)
+    ]
+    names = spec.get("names", {})
+    causes += [
+        required(f"spec.names.{name}")
+        for name in ("plural", "kind")
+        if not names.get(name)
+    ]
+    versions = spec.get("versions", [])
+    if not any(each.get("storage") for each in versions):
+        why = "must have exactly one version marked as storage version"
+        causes.append(invalid("spec.versions", shown(versions), why))
+    wanted = f"{names.get('plural', '')}.{spec.get('group', '')}"
+    if obj["metadata"].get("name") != wanted:
+        why = 'must be spec.names.plural+"."+spec.group'
+        value = shown(obj["metadata"].get("name", ""))
+        causes.append(invalid("metadata.name", value, why))
+    if spec.get("scope") not in ("", None, "Namespaced", "Cluster"):
+        supported = ("Cluster", "Namespaced")
+        causes.append(not_supported("spec.scope", shown(spec["scope"]), supported))
+    return causes
+
+
 _VALIDATORS: Final[dict[str, Callable[[JSON], list[Cause]]]] = {
+    "CustomResourceDefinition": _definition,
     "Deployment": _deployment,
     "Event": _event,
     "Pod": _pod,

@@ -40,38 +40,79 @@ class InformerFactory:
         self._rng = rng
         self._logger = logger
         self._informers: dict[str, SharedInformer[Any]] = {}
-        self._started: set[str] = set()
+        self._monitors: dict[str, SharedInformer[Any]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: dict[SharedInformer[Any], asyncio.Task[None]] = {}
 
     def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
-        """Return the informer of `resource`, the same for everyone."""
-        key = f"{resource.api_version}/{resource.plural}"
+        """Return the informer of `resource`, the same for everyone.
+
+        It must be asked for before the factory runs.
+        """
+        key = _key(resource)
         if key not in self._informers:
-            self._informers[key] = SharedInformer(
-                self._client,
-                resource,
-                stream_lists=self._stream_lists,
-                resync_period=self._min_resync_period * (1 + self._rng.random()),
-                rng=self._rng,
-                logger=self._logger,
-                metrics=self._metrics.informer(
-                    resource.group, resource.version, resource.plural
-                ),
-                **self._compacting(resource),
-            )
+            resync_period = self._min_resync_period * (1 + self._rng.random())
+            self._informers[key] = self._made(resource, resync_period)
         return cast("SharedInformer[ObjectT]", self._informers[key])
+
+    def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
+        """Return an informer that knows of objects at least whose they are.
+
+        It is the one that controllers share, if there is one; else one of
+        metadata alone, which nobody waits for and which may be given up again.
+        It is started at once if the factory runs.
+        """
+        key = _key(resource)
+        if key in self._informers:
+            return self._informers[key]
+        if key not in self._monitors:
+            informer = self._monitors[key] = self._made(resource, resync_period=0)
+            if self._group is not None:
+                self._start(self._group, key, informer)
+        return self._monitors[key]
+
+    def give_up(self, resource: Resource[Any]) -> None:
+        """Stop the monitor of a resource, unless controllers share its informer."""
+        informer = self._monitors.pop(_key(resource), None)
+        if informer is not None and (task := self._tasks.pop(informer, None)):
+            task.cancel()
+
+    def _made(
+        self, resource: Resource[ObjectT], resync_period: float
+    ) -> SharedInformer[ObjectT]:
+        return SharedInformer(
+            self._client,
+            resource,
+            stream_lists=self._stream_lists,
+            resync_period=resync_period,
+            rng=self._rng,
+            logger=self._logger,
+            metrics=self._metrics.informer(
+                resource.group, resource.version, resource.plural
+            ),
+            **self._compacting(resource),
+        )
 
     def _compacting(self, resource: AnyResource) -> dict[str, Any]:
         """Return how to make a resource's objects smaller, if there is a way."""
         return {"compact": PodSharing()} if resource is PODS else {}
 
-    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """Run in `group` every informer that does not run yet; return the tasks."""
-        new = [key for key in self._informers if key not in self._started]
-        self._started.update(new)
-        return [
-            group.create_task(self._informers[key].run(), name=f"informer-{key}")
-            for key in new
-        ]
+    async def run(self) -> None:
+        """Run every informer that was or will be asked for, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for key, informer in {**self._informers, **self._monitors}.items():
+                self._start(group, key, informer)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._group = None
+
+    def _start(
+        self, group: asyncio.TaskGroup, key: str, informer: SharedInformer[Any]
+    ) -> None:
+        task = group.create_task(informer.run(), name=f"informer-{key}")
+        self._tasks[informer] = task
 
     async def wait_for_sync(self) -> None:
         """Wait until every informer that was asked for is synced."""
@@ -79,8 +120,8 @@ class InformerFactory:
             await informer.wait_for_sync()
 
     def all(self) -> list[SharedInformer[Any]]:
-        """Return every informer that was asked for."""
-        return list(self._informers.values())
+        """Return every informer that was asked for, monitors included."""
+        return [*self._informers.values(), *self._monitors.values()]
 
     def synced(self) -> dict[str, bool]:
         """Return of each resource whether it is synced."""
@@ -93,3 +134,8 @@ class InformerFactory:
         """Return what is wrong with the informers of `resources`."""
         problems = (self.informer(each).health_problem() for each in resources)
         return next((problem for problem in problems if problem), None)
+
+
+def _key(resource: AnyResource) -> str:
+    name = f"{resource.api_version}/{resource.plural}"
+    return f"{name}?{resource.field_selector}" if resource.field_selector else name

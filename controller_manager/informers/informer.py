@@ -131,6 +131,10 @@ class SharedInformer(Generic[ObjectT]):
         for obj in self.store:
             self._call(handler.on_add, obj)
 
+    def remove_handler(self, handler: Handler[ObjectT]) -> None:
+        """Tell `handler` no more."""
+        self._handlers.remove(handler)
+
     async def run(self) -> None:
         """Watch and resync until cancelled."""
         name = self.resource.group_resource

@@ -261,6 +261,7 @@ class Reflector(Generic[ObjectT]):
             resource_version=self._known_version if initial else self._resource_version,
             timeout_seconds=seconds,
             send_initial_events=initial,
+            field_selector=self._resource.field_selector,
         )
 
     async def _stream_initial(self) -> None:
@@ -288,6 +289,7 @@ class Reflector(Generic[ObjectT]):
     async def _list_initial(self) -> None:
         known = self._known_version
         options = ListOptions(
+            field_selector=self._resource.field_selector,
             resource_version=known,
             resource_version_match="NotOlderThan" if known else "",
         )

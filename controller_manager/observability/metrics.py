@@ -12,6 +12,15 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from controller_manager.observability.controller_metrics import (
+    GarbageCollectorCollectors,
+    PodGCCollectors,
+    ReplicaSetCollectors,
+    RolloutCollectors,
+    RootCACollectors,
+    TTLAfterFinishedCollectors,
+)
+
 # Multiplied up as Go does it, so that the labels read 9.999999999999999e-06 too.
 _QUEUE_BUCKETS: Final = tuple(accumulate([1e-8] + [10.0] * 9, mul))
 _REST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
@@ -44,9 +53,7 @@ _PROCESSING_SECONDS: Final = (
     5,
     10,
 )
-_ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
 _LAG_SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
-_AGE_RATIO: Final = (0.25, 0.5, 1, 2, 4, 8)
 
 
 class QueueCollectors:
@@ -289,31 +296,6 @@ class PrometheusSyncMetrics:
         self._outcomes[outcome].observe(seconds)
 
 
-class ReplicaSetCollectors:
-    """The ``replicaset_controller_*`` metrics."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-        self.age_ratio = Histogram(
-            "replicaset_controller_sorting_deletion_age_ratio",
-            "Ratio of a deleted pod's age to that of the youngest ready pod",
-            buckets=_AGE_RATIO,
-            registry=registry,
-        )
-        self._skips = Counter(
-            "replicaset_controller_stale_sync_skips_total",
-            "Syncs put off because a cache was older than the last write",
-            ["group", "resource"],
-            registry=registry,
-        )
-        self._skips.labels("apps", "replicasets")
-        self._skips.labels("", "pods")
-
-    def skipped(self, group: str, resource: str) -> None:
-        """Count a sync that was put off until `resource` is fresh enough."""
-        self._skips.labels(group, resource).inc()
-
-
 class ElectionCollectors:
     """The ``leader_election_*`` metrics of one lease."""
 
@@ -424,23 +406,6 @@ class InformerMetrics:
         self._relists[cause].inc()
 
 
-class RolloutCollectors:
-    """How long rollouts take, which upstream does not export."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-        self._duration = Histogram(
-            "deployment_rollout_duration_seconds",
-            "Seconds from a change of a deployment until it is complete",
-            buckets=_ROLLOUT_SECONDS,
-            registry=registry,
-        )
-
-    def completed(self, seconds: float) -> None:
-        """Observe a rollout that has come to its end."""
-        self._duration.observe(seconds)
-
-
 class LoopCollectors:
     """How late the event loop is."""
 
@@ -467,6 +432,10 @@ class Collectors:
         self.informers = InformerCollectors(registry, component)
         self.loop = LoopCollectors(registry)
         self.queues = QueueCollectors(registry)
+        self.garbage_collector = GarbageCollectorCollectors(registry)
+        self.pod_gc = PodGCCollectors(registry)
         self.replica_sets = ReplicaSetCollectors(registry)
         self.rollouts = RolloutCollectors(registry)
+        self.root_ca = RootCACollectors(registry)
         self.syncs = SyncCollectors(registry)
+        self.ttl_after_finished = TTLAfterFinishedCollectors(registry)

@@ -27,9 +27,18 @@ class ClientConfig:
     limit: RateLimit = RateLimit()
     controllers: Mapping[str, RateLimit] = field(default_factory=dict)
 
-    def limit_of(self, controller: str) -> RateLimit:
-        """Return the limit of one controller, by its name."""
-        return self.controllers.get(controller, self.limit)
+    def limit_of(
+        self, controller: str, qps_factor: int = 1, burst_factor: int = 1
+    ) -> RateLimit:
+        """Return the limit of one controller, by its name.
+
+        Unless one was asked for, it is the general one times what the
+        controller, which sends more than others, needs.
+        """
+        general = RateLimit(
+            self.limit.qps * qps_factor, self.limit.burst * burst_factor
+        )
+        return self.controllers.get(controller, general)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +144,29 @@ class ConcurrencyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class GarbageCollectorConfig:
+    """Whether garbage is collected, and by how many workers of each kind."""
+
+    enabled: bool = True
+    concurrent_syncs: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceConfig:
+    """How many namespaces are emptied at a time, and how often they are looked at."""
+
+    concurrent_syncs: int = 10
+    sync_period: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class PodGCConfig:
+    """How many ended pods are kept; 0 or less keeps all of them."""
+
+    terminated_pod_threshold: int = 12500
+
+
+@dataclass(frozen=True, slots=True)
 class FeatureGates:
     """The feature gates that have an effect in this build."""
 
@@ -157,7 +189,13 @@ class Config:
     authorization: AuthorizationConfig = field(default_factory=AuthorizationConfig)
     disabled_metrics: tuple[str, ...] = ()
     deployment: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
+    garbage_collector: GarbageCollectorConfig = GarbageCollectorConfig()
+    namespace: NamespaceConfig = NamespaceConfig()
+    pod_gc: PodGCConfig = PodGCConfig()
     replicaset: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
+    replicationcontroller: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
+    root_ca_file: str = ""
+    ttl_after_finished: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
     features: FeatureGates = field(default_factory=FeatureGates)
     warnings: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)

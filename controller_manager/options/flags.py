@@ -96,6 +96,7 @@ def _field_name(flag: str) -> str:
 _CLOUD: Final = "this build has no cloud provider"
 _NODE_CIDRS: Final = "this build has no node IPAM controller"
 _GO: Final = "it concerns Go's runtime"
+_NO_TOKENS: Final = "this build has no serviceaccount-token-controller"
 _JSON_ONLY: Final = "requests are always JSON"
 _VERSIONS: Final = "this build behaves as one version"
 _BUFFERS: Final = "lines are written at once"
@@ -1120,20 +1121,21 @@ _MORE_CONTROLLERS: Final = (
             "ResourceQuotaController.ResourceQuotaSyncPeriod",
         ),
     ),
-    _syncs(
-        "Serviceaccount-controller",
-        "concurrent-serviceaccount-token-syncs",
-        5,
-        "SAController.ConcurrentSATokenSyncs",
-        "service account tokens",
-    ),
     *_section(
         "Serviceaccount-controller",
+        Flag(
+            "concurrent-serviceaccount-token-syncs",
+            "int32",
+            "5",
+            "The number of service account tokens that are synced at a time.",
+            "SAController.ConcurrentSATokenSyncs",
+            inert=_NO_TOKENS,
+        ),
         Flag(
             "root-ca-file",
             "string",
             None,
-            "The authority to put into service accounts' tokens.",
+            "The authority to publish in every namespace; by default the kubeconfig's.",
             "SAController.RootCAFile",
         ),
         Flag(
@@ -1142,6 +1144,7 @@ _MORE_CONTROLLERS: Final = (
             None,
             "The key to sign service accounts' tokens with.",
             "SAController.ServiceAccountKeyFile",
+            inert=_NO_TOKENS,
         ),
     ),
     _syncs(

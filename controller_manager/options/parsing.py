@@ -15,9 +15,12 @@ from controller_manager.options.config import (
     ConcurrencyConfig,
     Config,
     FeatureGates,
+    GarbageCollectorConfig,
     GenericConfig,
     LeaderElectionConfig,
     LoggingConfig,
+    NamespaceConfig,
+    PodGCConfig,
     RateLimit,
     RequestHeaderConfig,
     ServingConfig,
@@ -150,7 +153,20 @@ def parse(
         authorization=_authorization(options),
         disabled_metrics=options.words("disabled-metrics"),
         deployment=ConcurrencyConfig(options["concurrent-deployment-syncs"]),
+        garbage_collector=GarbageCollectorConfig(
+            options["enable-garbage-collector"], options["concurrent-gc-syncs"]
+        ),
+        namespace=NamespaceConfig(
+            options["concurrent-namespace-syncs"],
+            _not_negative(options, "namespace-sync-period"),
+        ),
+        pod_gc=PodGCConfig(options["terminated-pod-gc-threshold"]),
         replicaset=ConcurrencyConfig(options["concurrent-replicaset-syncs"]),
+        replicationcontroller=ConcurrencyConfig(options["concurrent-rc-syncs"]),
+        root_ca_file=options["root-ca-file"],
+        ttl_after_finished=ConcurrencyConfig(
+            options["concurrent-ttl-after-finished-syncs"]
+        ),
         features=_features(options),
         document=as_tree(options.values),
         flags=_shown(options),

@@ -9,21 +9,21 @@ from controller_manager.client.events import EventRecorder
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import (
-    QueueCollectors,
-    ReplicaSetCollectors,
-    RolloutCollectors,
-    SyncCollectors,
-)
+from controller_manager.observability.metrics import Collectors
 from controller_manager.options.config import Config
+from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.worker import Reconcile, Workers
 from controller_manager.workqueue.queue import WorkQueue
-from controller_manager.workqueue.ratelimiters import default_rate_limiter
+from controller_manager.workqueue.ratelimiters import RateLimiter, default_rate_limiter
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
-    """Everything that a controller may use, made for one controller by name."""
+    """Everything that a controller may use, made for one controller by name.
+
+    `root_ca` is what clients trust the API server by, as PEM; empty if nobody
+    has said.
+    """
 
     name: str
     config: Config
@@ -34,18 +34,16 @@ class ControllerContext:
     server_clock: Clock
     rng: random.Random
     logger: Logger
-    replica_set_metrics: ReplicaSetCollectors
-    rollout_metrics: RolloutCollectors
-    queue_metrics: QueueCollectors
-    sync_metrics: SyncCollectors
+    root_ca: str
+    metrics: Collectors
 
-    def queue(self, name: str) -> WorkQueue:
-        """Return a new queue with upstream's retry policy and metrics.
+    def queue(self, name: str, limiter: RateLimiter | None = None) -> WorkQueue:
+        """Return a new queue with upstream's retry policy, or another, and metrics.
 
         It is opened when its workers start.
         """
-        limiter = default_rate_limiter(self.clock)
-        metrics = self.queue_metrics.queue(name)
+        limiter = limiter or default_rate_limiter(self.clock)
+        metrics = self.metrics.queues.queue(name)
         return WorkQueue(self.clock, limiter, metrics, is_open=False)
 
     def workers(
@@ -68,10 +66,13 @@ class ControllerContext:
             clock=self.clock,
             rng=self.rng,
             logger=self.logger,
-            metrics=self.sync_metrics.controller(self.name),
+            metrics=self.metrics.syncs.controller(self.name),
             on_start=on_start,
         )
 
 
-InitFunction = Callable[[ControllerContext], Workers]
-"""Wires a controller to its informers and returns its workers, not yet running."""
+InitFunction = Callable[[ControllerContext], Controller | None]
+"""Wires a controller to its informers and returns its workers, not yet running.
+
+`None` says that the configuration has it switched off.
+"""

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -64,6 +64,7 @@ class Workers:
         """
         self._on_start = on_start
         self.name = name
+        self.debug: Mapping[str, Callable[..., tuple[str, bytes]]] = {}
         self._count = count
         self._queue = queue
         self._reconcile = reconcile
@@ -82,6 +83,15 @@ class Workers:
     def is_healthy(self) -> bool:
         """Whether all workers are running."""
         return self._alive == self._count
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no key waits or is being worked on, delayed ones aside."""
+        return self._queue.is_idle
+
+    def report_running(self) -> None:
+        """Bring the metrics of work in progress up to date."""
+        self._queue.report_running()
 
     async def run(self) -> None:
         """Run the workers until the queue is shut down and drained."""

@@ -43,6 +43,8 @@ _COMMON: Final = {
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Checks = Callable[[], Mapping[str, HealthCheck]]
+DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, bytes]]]
+"""By name, what returns a media type and a page for a query."""
 
 
 async def listen(
@@ -121,6 +123,7 @@ class Pages:
     readyz: Checks
     registry: CollectorRegistry
     before_scrape: Callable[[], None]
+    debug: Callable[[], Mapping[str, DebugPages]]
     started_at: datetime
 
 
@@ -158,6 +161,9 @@ class Server:
         app.router.add_get("/configz", self._configz)
         app.router.add_get("/flagz", self._flagz)
         app.router.add_get("/statusz", self._statusz)
+        app.router.add_get(
+            "/debug/controllers/{controller}/{page}", self._debug_controller
+        )
         if config.generic.profiling:
             self._add_debugging(app)
         self._runner = web.AppRunner(
@@ -283,6 +289,19 @@ class Server:
             lambda: zpages.statusz_text(started, now, _LISTED),
             lambda version: zpages.statusz_json(started, now, _LISTED, version),
         )
+
+    async def _debug_controller(self, request: web.Request) -> web.Response:
+        pages = self._pages.debug().get(request.match_info["controller"], {})
+        page = pages.get(request.match_info["page"])
+        if page is None:
+            return web.Response(
+                text="404 page not found\n", status=HTTPStatus.NOT_FOUND
+            )
+        query = {name: request.query.getall(name) for name in request.query}
+        if "application/json" in request.headers.get("accept", ""):
+            query.setdefault("output", ["json"])
+        media_type, body = page(query)
+        return web.Response(body=body, content_type=media_type)
 
     async def _debug_index(self, _: web.Request) -> web.Response:
         return web.Response(text=debug.INDEX, content_type="text/html")

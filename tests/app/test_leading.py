@@ -17,6 +17,7 @@ from controller_manager.client.leader_election import LeadershipLost
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
+from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json
@@ -304,13 +305,15 @@ async def test_a_controllers_workers_that_died_make_it_unhealthy(
     daemon = Daemon(cluster, "a", make_config())
     await daemon.manager.started.wait()
     await settle(1)
-    daemon.manager._controllers["deployment-controller"]._alive -= 1
+    workers = daemon.manager._controllers["deployment-controller"]
+    assert isinstance(workers, Workers)
+    workers._alive -= 1
     health = probe("healthz", daemon.manager._health_checks(), verbose=True)
     assert health.text == (
         "[-]deployment-controller failed: workers have died\n"
         "[+]replicaset-controller ok\nhealthz check failed\n"
     )
-    daemon.manager._controllers["deployment-controller"]._alive += 1
+    workers._alive += 1
     await daemon.stopped()
 
 

@@ -190,7 +190,6 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
         "--cluster-name",
         "--cluster-signing-cert-file",
         "--cluster-signing-key-file",
-        "--root-ca-file",
         "--service-account-private-key-file",
         "--service-cluster-ip-range",
     }
@@ -234,7 +233,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         (
             '--controllers: "nope" is not in the list of known controllers: try '
-            "deployment-controller, replicaset-controller"
+            f"{', '.join(ALL)}"
         ),
         "--concurrent-deployment-syncs: must be at least 1, it is 0",
         '--logging-format: must be "text" or "json", not "xml"',
@@ -751,17 +750,30 @@ def test_flags_and_commands_are_completed(words: str, expected: set[str]) -> Non
 
 # The registry
 
+ALL = [
+    "deployment-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+    "pod-garbage-collector-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+    "root-ca-certificate-publisher-controller",
+    "serviceaccount-controller",
+    "ttl-after-finished-controller",
+    "ttl-controller",
+]
+
 
 @pytest.mark.parametrize(
     ("selection", "names"),
     [
         ([], []),
-        (["*"], ["deployment-controller", "replicaset-controller"]),
-        (["*", "-deployment-controller"], ["replicaset-controller"]),
-        (["-deployment", "*"], ["replicaset-controller"]),
+        (["*"], ALL),
+        (["*", "-deployment-controller"], ALL[1:]),
+        (["-deployment", "*"], ALL[1:]),
         (["replicaset"], ["replicaset-controller"]),
         (["-deployment", "deployment"], []),
-        (["*", "bootstrapsigner"], ["deployment-controller", "replicaset-controller"]),
+        (["*", "bootstrapsigner"], ALL),
     ],
 )
 def test_a_selection_enables_by_name_alias_and_star(

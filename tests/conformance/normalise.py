@@ -44,6 +44,9 @@ def _age(replica_set: JSON) -> tuple[str, int]:
     return metadata["creationTimestamp"], int(revision)
 
 
+KINDS = ("Deployment", "ReplicaSet", "Pod", "Event")
+
+
 def state_of(lists: dict[str, list[JSON]], aliases: Aliases) -> JSON:
     """Return a checkpoint's state from lists of objects by kind."""
     aliases.see(lists["ReplicaSet"])
@@ -52,13 +55,21 @@ def state_of(lists: dict[str, list[JSON]], aliases: Aliases) -> JSON:
         "ReplicaSet": [_replica_set(each) for each in lists["ReplicaSet"]],
         "Pod": _pods(lists["Pod"]),
         "Event": [_event(each) for each in lists["Event"]],
+        **{
+            kind: [_other(each) for each in objects]
+            for kind, objects in lists.items()
+            if kind not in KINDS
+        },
     }
     aliased = {kind: aliases.apply(entries) for kind, entries in state.items()}
     return {kind: entries for kind, entries in comparable(aliased).items() if entries}
 
 
 def comparable(state: JSON) -> JSON:
-    """Drop from a state what upstream itself does not repeat from run to run."""
+    """Drop from a state what upstream itself does not repeat from run to run.
+
+    And what a controller says that is not here: nothing runs jobs.
+    """
     deployments = [
         {**each, "status": _without_step(each["status"])}
         for each in state.get("Deployment", [])
@@ -67,8 +78,25 @@ def comparable(state: JSON) -> JSON:
         "Deployment": _sorted(deployments),
         "ReplicaSet": _sorted(state.get("ReplicaSet", [])),
         "Pod": _counted(state.get("Pod", [])),
-        "Event": sorted({_without_numbers(each) for each in state.get("Event", [])}),
+        "Event": sorted(
+            {
+                _without_numbers(each)
+                for each in state.get("Event", [])
+                if "[job-controller]" not in each
+            }
+        ),
+        **{
+            kind: _sorted([_unrun(kind, each) for each in objects])
+            for kind, objects in state.items()
+            if kind not in KINDS
+        },
     }
+
+
+def _unrun(kind: str, entry: JSON) -> JSON:
+    if kind != "Job":
+        return entry
+    return {key: value for key, value in entry.items() if key != "status"}
 
 
 def _without_step(status: JSON) -> JSON:
@@ -101,7 +129,14 @@ def _counted(groups: list[JSON]) -> list[JSON]:
 
 def _metadata(obj: JSON, *names: str) -> JSON:
     metadata = obj["metadata"]
-    result = {name: metadata[name] for name in names if metadata.get(name)}
+    names = (*names, "deletionGracePeriodSeconds", "finalizers")
+    result = {
+        name: metadata[name]
+        for name in names
+        if metadata.get(name) not in (None, "", {}, [])
+    }
+    if "deletionTimestamp" in metadata:
+        result["deletionTimestamp"] = "SET"
     if "ownerReferences" in result:
         result["ownerReferences"] = [
             {key: value for key, value in each.items() if key != "uid"}
@@ -146,6 +181,29 @@ def _replica_set(obj: JSON) -> JSON:
     status = _conditions(obj.get("status", {}))
     status.pop("observedGeneration", None)
     return {"metadata": _metadata(obj, *names), "spec": spec, "status": status}
+
+
+def _other(obj: JSON) -> JSON:
+    metadata, status = obj["metadata"], _conditions(obj.get("status", {}))
+    owners = [
+        {
+            "kind": each["kind"],
+            "name": each["name"],
+            "controller": each.get("controller"),
+            "blockOwnerDeletion": each.get("blockOwnerDeletion"),
+        }
+        for each in metadata.get("ownerReferences", [])
+    ]
+    entry = {
+        "name": metadata["name"],
+        "finalizers": metadata.get("finalizers"),
+        "terminating": "deletionTimestamp" in metadata,
+        "owners": owners,
+        "status": status,
+        "data": sorted(obj.get("data", {})),
+        "replicas": obj.get("spec", {}).get("replicas"),
+    }
+    return {key: value for key, value in entry.items() if value}
 
 
 def _pods(pods: list[JSON]) -> list[JSON]:

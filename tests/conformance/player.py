@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from controller_manager.api.times import format_time
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import Clock
-from tests.conformance.normalise import Aliases, is_ready, state_of
+from tests.conformance.normalise import KINDS, Aliases, is_ready, state_of
 
 JSON = dict[str, Any]
 
@@ -16,6 +18,11 @@ PATHS = {
     "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Event": "/api/v1/namespaces/{}/events",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ReplicationController": "/api/v1/namespaces/{}/replicationcontrollers",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Namespace": "/api/v1/namespaces/{}",
 }
 PATCH_TYPES = {
     "merge": "application/merge-patch+json",
@@ -32,7 +39,7 @@ class Player:
 
     A checkpoint is taken once nothing has changed for `quiet` seconds; it and
     the nodes look every `poll` seconds. Whatever a scenario waits for may come
-    `patience` seconds later than it says.
+    `patience` seconds later than it says. Checkpoints show further `kinds`.
     """
 
     def __init__(
@@ -43,7 +50,9 @@ class Player:
         quiet: float = QUIET,
         poll: float = POLL,
         patience: float = 0.0,
+        kinds: Sequence[str] = (),
     ) -> None:
+        self._kinds = (*KINDS, *kinds)
         self._patience = patience
         self._quiet = quiet
         self._poll = poll
@@ -67,7 +76,7 @@ class Player:
         )
         try:
             for step in steps:
-                ((action, argument),) = step.items()
+                ((action, argument),) = (await self._with_uids(step)).items()
                 if action == "check":
                     state = await self._checkpoint()
                     checkpoints.append({"check": argument, "state": state})
@@ -75,6 +84,8 @@ class Player:
                     await self._switch_auto(on=argument)
                 else:
                     await getattr(self, f"_{action}")(argument)
+                    # Before they may be gone.
+                    self._aliases.see(await self._items("ReplicaSet"))
         finally:
             await self._switch_auto(on=False)
         return checkpoints
@@ -104,7 +115,23 @@ class Player:
         parts = [PATHS[kind].format(self._namespace), name, subresource]
         return "/".join(part for part in parts if part)
 
+    async def _with_uids(self, step: JSON) -> JSON:
+        """Put in the uids of objects that a step speaks of."""
+        text = json.dumps(step)
+        for kind, name in set(re.findall(r"{uid:(\w+)/([\w.-]+)}", text)):
+            obj = await self._call("GET", self._path(kind, name))
+            text = text.replace(f"{{uid:{kind}/{name}}}", obj["metadata"]["uid"])
+        filled: JSON = json.loads(text)
+        return filled
+
     async def _items(self, kind: str) -> list[JSON]:
+        if kind == "Namespace":
+            found = await self._call("GET", "/api/v1/namespaces")
+            return [
+                each
+                for each in found["items"]
+                if each["metadata"]["name"] == self._namespace
+            ]
         items: list[JSON] = (await self._call("GET", self._path(kind)))["items"]
         return items
 
@@ -225,7 +252,7 @@ class Player:
         before: Any = None
         quiet_since = 0.0
         while True:
-            lists = {kind: await self._items(kind) for kind in PATHS}
+            lists = {kind: await self._items(kind) for kind in self._kinds}
             versions = {
                 (kind, each["metadata"]["name"]): each["metadata"]["resourceVersion"]
                 for kind in ("Deployment", "ReplicaSet", "Pod")

@@ -18,14 +18,29 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import SystemClock
-from controller_manager.options.config import LeaderElectionConfig
-from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config, run_manager
+from controller_manager.options.config import Config, LeaderElectionConfig
+from tests.clusters import (
+    TOKEN,
+    WORKLOADS,
+    Cluster,
+    RecordingTransport,
+    Write,
+    make_config,
+    run_manager,
+)
 from tests.conformance.normalise import comparable
 from tests.conformance.player import Player
 
 JSON = dict[str, Any]
 
-SCENARIOS = sorted((Path(__file__).parent.parent / "data" / "scenarios").glob("*.json"))
+DATA = Path(__file__).parent.parent / "data"
+SCENARIOS = sorted(DATA.glob("*scenarios/*.json"))
+
+
+def _config(scenario: JSON, **generic: Any) -> Config:
+    """Return a config with the controllers that ran when it was recorded."""
+    everything = ("*",) if "kinds" in scenario else WORKLOADS
+    return make_config(controllers=everything, **generic)
 
 
 def _expected(scenario: JSON) -> list[JSON]:
@@ -48,6 +63,12 @@ def _allowed(scenario: JSON) -> int:
     return recorded + max(2, recorded // 10)
 
 
+def _of(scenario: JSON, recording: RecordingTransport) -> list[Write]:
+    """Return what was written in the scenario's namespace, or to it."""
+    where = f"/namespaces/{scenario['name']}"
+    return [each for each in recording.writes if where in each.path]
+
+
 @pytest.fixture(params=SCENARIOS, ids=lambda path: path.stem)
 def scenario(request: pytest.FixtureRequest) -> JSON:
     """Return one recording."""
@@ -60,12 +81,15 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: JSON) -> None:
     """Each checkpoint equals the recording, with no more writes than upstream."""
     cluster = Cluster()
     player = Player(
-        InMemoryTransport(cluster.server, TOKEN), scenario["name"], cluster.clock
+        InMemoryTransport(cluster.server, TOKEN),
+        scenario["name"],
+        cluster.clock,
+        kinds=scenario.get("kinds", ()),
     )
-    async with cluster.manager() as recording:
+    async with cluster.manager(_config(scenario)) as recording:
         checkpoints = await player.play(scenario["steps"])
     assert checkpoints == _expected(scenario)
-    assert len(recording.writes) <= _allowed(scenario)
+    assert len(_of(scenario, recording)) <= _allowed(scenario)
 
 
 @pytest.mark.looptime
@@ -75,13 +99,16 @@ async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     """As service accounts that may do what the bootstrap roles allow, no more."""
     cluster = Cluster(rbac=True)
     player = Player(
-        InMemoryTransport(cluster.server, TOKEN), scenario["name"], cluster.clock
+        InMemoryTransport(cluster.server, TOKEN),
+        scenario["name"],
+        cluster.clock,
+        kinds=scenario.get("kinds", ()),
     )
-    config = make_config(leader_election=LeaderElectionConfig())
+    config = _config(scenario, leader_election=LeaderElectionConfig())
     async with cluster.confined_manager(config) as recording:
         checkpoints = await player.play(scenario["steps"])
     assert checkpoints == _expected(scenario)
-    assert len(recording.writes) <= _allowed(scenario)
+    assert len(_of(scenario, recording)) <= _allowed(scenario)
     assert [each for each in recording.writes if each.status in (401, 403)] == []
 
 
@@ -96,15 +123,14 @@ async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
     recording = RecordingTransport(transport)
     try:
         async with run_manager(
-            Connections(recording), clock, random.Random(), make_config()
+            Connections(recording), clock, random.Random(), _config(scenario)
         ):
-            player = Player(transport, scenario["name"], clock)
+            player = Player(
+                transport, scenario["name"], clock, kinds=scenario.get("kinds", ())
+            )
             checkpoints = await player.play(scenario["steps"])
     finally:
         await transport.close()
         await asyncio.sleep(0.05)
-    written = [
-        each for each in recording.writes if f"/{scenario['name']}/" in each.path
-    ]
     assert checkpoints == _expected(scenario)
-    assert len(written) <= _allowed(scenario)
+    assert len(_of(scenario, recording)) <= _allowed(scenario)

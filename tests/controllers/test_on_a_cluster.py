@@ -23,6 +23,7 @@ from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.devcluster.objects import Deletion
 from controller_manager.options.config import FeatureGates, LeaderElectionConfig
+from controller_manager.runtime.worker import Workers
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON, deployment_json, template
 from tests.simulation.ending import remembered
@@ -631,6 +632,7 @@ async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
     connections = Connections(cluster.transport)
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
         workers = manager._controllers["replicaset-controller"]
+        assert isinstance(workers, Workers)
         controller = workers._reconcile.__self__  # type: ignore[attr-defined]
         controller._inheritance.looked_at("default/gone")
         controller._expectations.doubt("default/gone")

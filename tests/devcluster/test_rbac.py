@@ -37,7 +37,8 @@ def _recorded(name: str) -> Grants:
     return grants
 
 
-@pytest.mark.parametrize("account", sorted(CONTROLLERS))
+# Of upstream's ttl-controller there is no recording.
+@pytest.mark.parametrize("account", sorted(CONTROLLERS.keys() - {"ttl-controller"}))
 async def test_a_controllers_role_is_upstreams(account: str) -> None:
     """Verb by verb."""
     assert _recorded(account) == {

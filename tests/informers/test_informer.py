@@ -379,13 +379,11 @@ async def test_the_factory_has_one_informer_a_resource(cluster: Cluster) -> None
     pods = factory.informer(PODS)
     assert factory.informer(PODS) is pods
     assert factory.synced() == {"pods": False}
-    async with asyncio.TaskGroup() as group:
-        tasks = factory.start(group)
-        assert factory.start(group) == []
-        await factory.wait_for_sync()
-        assert factory.synced() == {"pods": True}
-        for task in tasks:
-            task.cancel()
+    running = asyncio.create_task(factory.run())
+    await factory.wait_for_sync()
+    assert factory.synced() == {"pods": True}
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 # The store alone

@@ -69,7 +69,7 @@ def server_of(
     )
     registry = CollectorRegistry()
     scrapes = Gauge("scrapes", "So far.", registry=registry)
-    pages = Pages(lambda: checks, lambda: checks, registry, scrapes.inc, STARTED)
+    pages = Pages(lambda: checks, lambda: checks, registry, scrapes.inc, dict, STARTED)
     return Server(
         config,
         pages,

@@ -94,13 +94,13 @@ from controller_manager.informers.store import (
     controller_uid_index,
 )
 from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
-from controller_manager.runtime.worker import Workers
 
 _SCALING: Final = "ScalingReplicaSet"
 
 
-def init_deployment_controller(context: ControllerContext) -> Workers:
+def init_deployment_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (startDeploymentController)."""
     controller = DeploymentController(context)
     count = context.config.deployment.concurrent_syncs
@@ -125,7 +125,7 @@ class DeploymentController:
         self._replica_sets = context.informers.informer(REPLICASETS)
         self._pods = context.informers.informer(PODS)
         self._written = WrittenVersions()
-        self._times = RolloutTimes(context.clock, context.rollout_metrics)
+        self._times = RolloutTimes(context.clock, context.metrics.rollouts)
         self._replica_sets.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
         self._pods.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
         index_selectors(self._deployments.store)

@@ -7,7 +7,7 @@ from controller_manager.controllers.deployment.status import (
     PROGRESSING,
     find_condition,
 )
-from controller_manager.observability.metrics import RolloutCollectors
+from controller_manager.observability.controller_metrics import RolloutCollectors
 
 
 class RolloutTimes:

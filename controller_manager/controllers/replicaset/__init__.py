@@ -1,6 +1,4 @@
 """replicaset-controller: keeps as many pods as a replica set wants.
 
-``controller`` has the handlers and the sync; ``replicas`` and ``ranking``
-decide how many pods to create and which to delete, ``status`` what to report;
-these three are pure.
+All of it is ``control.replicas``, told here that its owners are replica sets.
 """

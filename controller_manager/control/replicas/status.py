@@ -1,4 +1,4 @@
-"""What a replica set's status says (replica_set_utils.go)."""
+"""What the status says of whatever keeps a number of pods (replica_set_utils.go)."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -10,6 +10,7 @@ from controller_manager.api.apps import (
     ReplicaSet,
     ReplicaSetCondition,
     ReplicaSetStatus,
+    ReplicationController,
     desired_replicas,
 )
 from controller_manager.api.core import Pod
@@ -21,7 +22,7 @@ REPLICA_FAILURE: Final = "ReplicaFailure"
 
 
 def calculate_status(
-    replica_set: ReplicaSet,
+    owner: ReplicaSet | ReplicationController,
     active: Sequence[Pod],
     terminating: Sequence[Pod] | None,
     failure: Exception | None,
@@ -34,8 +35,8 @@ def calculate_status(
     `terminating` is `None` if they are not to be counted (the feature gate
     DeploymentReplicaSetTerminatingReplicas).
     """
-    template_labels = replica_set.spec.template.metadata.labels or {}
-    min_ready_seconds = replica_set.spec.min_ready_seconds
+    template_labels = owner.spec.template.metadata.labels or {}
+    min_ready_seconds = owner.spec.min_ready_seconds
     ready = [pod for pod in active if is_ready(pod)]
     return ReplicaSetStatus(
         replicas=len(active),
@@ -47,21 +48,24 @@ def calculate_status(
             1 for pod in ready if is_available(pod, min_ready_seconds, now)
         ),
         terminating_replicas=None if terminating is None else len(terminating),
-        observed_generation=replica_set.metadata.generation,
-        conditions=_conditions(replica_set, len(active), failure, now),
+        observed_generation=owner.metadata.generation,
+        conditions=_conditions(owner, len(active), failure, now),
     )
 
 
 def _conditions(
-    replica_set: ReplicaSet, active: int, failure: Exception | None, now: datetime
+    owner: ReplicaSet | ReplicationController,
+    active: int,
+    failure: Exception | None,
+    now: datetime,
 ) -> tuple[ReplicaSetCondition, ...] | None:
-    present = replica_set.status.conditions or ()
+    present = owner.status.conditions or ()
     others = tuple(each for each in present if each.type != REPLICA_FAILURE)
     if failure is None:
         return others or None
     if len(others) < len(present):
         return present
-    difference = active - desired_replicas(replica_set)
+    difference = active - desired_replicas(owner)
     reason = "FailedCreate" if difference < 0 else "FailedDelete" if difference else ""
     condition = ReplicaSetCondition(
         type=REPLICA_FAILURE,

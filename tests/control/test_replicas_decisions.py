@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from controller_manager.api.apps import ReplicaSetCondition, ReplicaSetStatus
 from controller_manager.api.core import Pod
-from controller_manager.controllers.replicaset.ranking import (
-    age_ratios,
-    choose_pods_to_delete,
-    deletion_cost,
-)
-from controller_manager.controllers.replicaset.replicas import (
+from controller_manager.control.replicas.plan import (
     Create,
     Delete,
     plan_replicas,
 )
-from controller_manager.controllers.replicaset.status import (
+from controller_manager.control.replicas.ranking import (
+    age_ratios,
+    choose_pods_to_delete,
+    deletion_cost,
+)
+from controller_manager.control.replicas.status import (
     calculate_status,
     differs_in_substance,
     next_availability_check,

@@ -1,0 +1,45 @@
+"""The batch group (batch/v1): jobs, as far as they are read."""
+
+from controller_manager.api.meta import APIStruct, OwnerReference
+
+
+class JobMeta(APIStruct, frozen=True):
+    """The metadata of a job that controllers read; jobs are never PUT."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+class JobSpec(APIStruct, frozen=True):
+    """What is read of a job's spec."""
+
+    ttl_seconds_after_finished: int | None = None
+
+
+class JobCondition(APIStruct, frozen=True):
+    """One condition of a job."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class JobStatus(APIStruct, frozen=True):
+    """What is read of a job's status."""
+
+    conditions: tuple[JobCondition, ...] | None = None
+
+
+class Job(APIStruct, frozen=True):
+    """A job, reduced to what tells when it may be deleted."""
+
+    metadata: JobMeta = JobMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()

@@ -1,0 +1,297 @@
+"""What goes, and when (garbagecollector.go)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.api.resources import Resource
+from controller_manager.client.client import PropagationPolicy
+from controller_manager.client.discovery import discover
+from controller_manager.client.events import WARNING
+from controller_manager.controllers.garbagecollector.absent import AbsentOwners
+from controller_manager.controllers.garbagecollector.actions import Objects, UnknownKind
+from controller_manager.controllers.garbagecollector.dump import Drawing, draw
+from controller_manager.controllers.garbagecollector.graph import (
+    FOREGROUND_FINALIZER,
+    ORPHAN_FINALIZER,
+    Graph,
+    Identity,
+    Node,
+    has_finalizer,
+    identity_of,
+    waits_for,
+)
+from controller_manager.controllers.garbagecollector.monitors import Monitors
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, Together
+from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
+
+_REDISCOVER: Final = 30.0
+"""Seconds between looks at what is served."""
+
+_INITIAL_SYNC: Final = 30.0
+"""Seconds that all resources are waited for; one that cannot be listed must not
+keep the others from being collected for ever."""
+
+_NOT_READY: Final = 0.2
+_LOOK_AGAIN_BASE: Final = 0.05
+_LOOK_AGAIN_CAP: Final = 30.0
+
+_DISCOVERY_KEY: Final = "resources"
+
+
+def init_garbage_collector_controller(context: ControllerContext) -> Controller | None:
+    """Wire the controller (newGarbageCollectorController); `None` if disabled."""
+    config = context.config.garbage_collector
+    if not config.enabled:
+        return None
+    collector = GarbageCollector(context)
+    count = config.concurrent_syncs
+    return Together(
+        context.workers(
+            collector.deletions, collector.attempt_to_delete, count, _nothing_yet
+        ),
+        context.workers(
+            collector.orphanings, collector.attempt_to_orphan, count, _nothing_yet
+        ),
+        context.workers(
+            collector.discoveries, collector.rediscover, 1, collector.begin
+        ),
+        debug={"graph": collector.drawn},
+    )
+
+
+def _nothing_yet() -> None:
+    """Add no keys: they come with the first lists, which the last pool asks for."""
+
+
+@dataclass(slots=True)
+class _Owners:
+    """The owners of an object, parted by what has become of them."""
+
+    solid: list[OwnerReference] = field(default_factory=list)
+    dangling: list[OwnerReference] = field(default_factory=list)
+    waiting: list[OwnerReference] = field(default_factory=list)
+
+
+class _Misreferred(Exception):  # noqa: N818 - a decision, not a malfunction
+    """A cluster-scoped object names an owner of a namespace; it stays."""
+
+
+class GarbageCollector:
+    """Deletes objects that have lost all owners, and unties those that keep some."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; nothing is watched before `begin`."""
+        self.deletions = context.queue("garbage_collector_attempt_to_delete")
+        self.orphanings = context.queue("garbage_collector_attempt_to_orphan")
+        self.discoveries = context.queue("garbage_collector_discovery")
+        self._client = context.client
+        self._clock = context.clock
+        self._logger = context.logger
+        self._recorder = context.recorder
+        self._metrics = context.metrics.garbage_collector
+        self.graph = Graph(self.deletions.add, self.orphanings.add, self._misplaced)
+        self._monitors = Monitors(context.informers, self.graph, context.logger)
+        self._objects = Objects(context.client, lambda: self._monitors.served)
+        self._absent = AbsentOwners()
+        self._patience_ends = 0.0
+        self._is_ready = False
+
+    def begin(self) -> None:
+        """Begin to watch."""
+        self._patience_ends = self._clock.monotonic() + _INITIAL_SYNC
+        self.discoveries.add(_DISCOVERY_KEY)
+
+    def drawn(self, query: Mapping[str, Sequence[str]]) -> Drawing:
+        """Return a picture of the graph, or of what hangs together with some uids."""
+        return draw(self.graph, query.get("uid", ()), query.get("output", ()))
+
+    async def rediscover(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
+        """Adjust the watches to what is served."""
+        discovery = await discover(self._client)
+        if problem := discovery.problem():
+            self._metrics.sync_failed()
+            self._logger.warning("Not all resources are known", err=problem)
+        self._monitors.adjust(discovery)
+        return Done(_REDISCOVER)
+
+    def _misplaced(self, node: Node, reference: OwnerReference) -> None:
+        """Tell the user of an owner that is of another namespace."""
+        identity = node.identity
+        group, _, version = identity.api_version.rpartition("/")
+        resource = Resource(group, version, "", identity.kind, PartialObject)
+        about = PartialObject(
+            metadata=PartialMetadata(
+                name=identity.name, namespace=identity.namespace, uid=identity.uid
+            )
+        )
+        meant = identity_of(reference, identity.namespace)
+        self._recorder.event(
+            resource,
+            about,
+            WARNING,
+            "OwnerRefInvalidNamespace",
+            f'ownerRef {meant} does not exist in namespace "{identity.namespace}"',
+        )
+
+    def _not_ready(self) -> PutOff | None:
+        """Return the outcome of a sync that comes before the graph is whole."""
+        if self._is_ready:
+            return None
+        unsynced = self._monitors.unsynced()
+        if not self._monitors.served:
+            return PutOff(_NOT_READY, "it is not known yet what is served")
+        if unsynced and self._clock.monotonic() < self._patience_ends:
+            return PutOff(_NOT_READY, f"not all seen yet: {', '.join(unsynced)}")
+        if unsynced:
+            self._metrics.sync_failed()
+            self._logger.warning(
+                "Not all resources could be read, collecting what is known",
+                unread=", ".join(unsynced),
+            )
+        self._is_ready = True
+        return None
+
+    # Deleting.
+
+    async def attempt_to_delete(self, uid: str) -> Outcome:
+        """Delete an object if it has lost its owners (attemptToDeleteItem)."""
+        node = self.graph.get(uid)
+        if node is None:
+            return DONE
+        if (not_ready := self._not_ready()) is not None:
+            return not_ready
+        if node.is_being_deleted and not node.is_deleting_dependents:
+            return DONE  # what depends on it is looked at once it is gone
+        try:
+            await self._look_at(node)
+        except UnknownKind as error:
+            # It may become known, when a resource is served again.
+            return PutOff(_LOOK_AGAIN_CAP, str(error))
+        except _Misreferred as error:
+            self._logger.warning("Not collected", err=str(error))
+            return DONE
+        if node.is_virtual and self.graph.get(uid) is node:
+            return self._look_again(node)
+        return DONE
+
+    def _look_again(self, node: Node) -> PutOff:
+        """Ask again about what exists and has not been seen (kubernetes#56121)."""
+        delay = _LOOK_AGAIN_BASE * 2.0 ** min(node.looks, 16)
+        node.looks += 1
+        return PutOff(min(delay, _LOOK_AGAIN_CAP), "it has not been seen yet")
+
+    async def _look_at(self, node: Node) -> None:
+        identity = node.identity
+        latest = await self._objects.get(self._placed(identity))
+        if latest is None:
+            self.graph.absent(identity)
+        elif node.is_deleting_dependents:
+            await self._delete_dependents(node)
+        elif references := latest.metadata.owner_references:
+            owners = await self._owners(identity, references)
+            await self._dispose(node, latest, owners)
+
+    def _placed(self, identity: Identity) -> Identity:
+        """Return where an object is, which a reference to it need not know."""
+        if self._objects.is_namespaced(identity):
+            return identity
+        return identity._replace(namespace="")
+
+    async def _delete_dependents(self, node: Node) -> None:
+        """Go on with a foreground deletion (processDeletingDependentsItem)."""
+        blocking = node.blocking_dependents()
+        if not blocking:
+            identity = self._placed(node.identity)
+            await self._objects.drop_finalizer(identity, FOREGROUND_FINALIZER)
+        for dependent in blocking:
+            if not dependent.is_deleting_dependents:
+                self.deletions.add(dependent.uid)
+
+    async def _owners(
+        self, identity: Identity, references: Sequence[OwnerReference]
+    ) -> _Owners:
+        """Part owners by what the API server says of them (classifyReferences)."""
+        owners = _Owners()
+        for reference in references:
+            owner = await self._owner(identity, reference)
+            if owner is None:
+                owners.dangling.append(reference)
+            elif waits_for(owner, FOREGROUND_FINALIZER):
+                owners.waiting.append(reference)
+            else:
+                owners.solid.append(reference)
+        return owners
+
+    async def _owner(
+        self, identity: Identity, reference: OwnerReference
+    ) -> PartialObject | None:
+        meant = identity_of(reference, identity.namespace)
+        if meant in self._absent:
+            return None
+        placed = self._placed(meant)
+        if not identity.namespace and self._objects.is_namespaced(meant):
+            msg = f"{identity} is of no namespace, but refers to an owner of one"
+            raise _Misreferred(msg)
+        if placed in self._absent:
+            return None
+        owner = await self._objects.get(placed)
+        if owner is None:
+            self._absent.add(placed)
+        return owner
+
+    async def _dispose(
+        self, node: Node, latest: PartialObject, owners: _Owners
+    ) -> None:
+        """Do what its owners' fate demands of an object that was just read."""
+        identity = self._placed(node.identity)
+        lost = [each.uid for each in (*owners.dangling, *owners.waiting)]
+        if owners.solid:
+            if lost:
+                self._logger.v(2).info("Taking owners off", object=str(identity))
+                await self._objects.drop_owners(identity, latest, lost)
+            return
+        if owners.waiting and node.dependents:
+            if any(each.is_deleting_dependents for each in node.dependents):
+                # A circle, perhaps: each would wait for the other.
+                await self._objects.unblock(identity, latest)
+                latest = await self._objects.get(identity) or latest
+            policy = PropagationPolicy.FOREGROUND
+        else:
+            policy = _policy_of(latest)
+        self._logger.v(2).info("Deleting", object=str(identity), policy=policy)
+        await self._objects.delete(identity, latest, policy)
+
+    # Orphaning.
+
+    async def attempt_to_orphan(self, uid: str) -> Outcome:
+        """Untie an owner's dependents, then let it go (processAttemptToOrphan)."""
+        node = self.graph.get(uid)
+        if node is None:
+            return DONE
+        if (not_ready := self._not_ready()) is not None:
+            return not_ready
+        results = await asyncio.gather(
+            *(
+                self._objects.drop_owners(dependent.identity, None, [uid])
+                for dependent in node.dependents
+            ),
+            return_exceptions=True,
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        await self._objects.drop_finalizer(node.identity, ORPHAN_FINALIZER)
+        return DONE
+
+
+def _policy_of(obj: PartialObject) -> PropagationPolicy:
+    """Return how to delete an object: as its finalizers say it began."""
+    if has_finalizer(obj, ORPHAN_FINALIZER):
+        return PropagationPolicy.ORPHAN
+    if has_finalizer(obj, FOREGROUND_FINALIZER):
+        return PropagationPolicy.FOREGROUND
+    return PropagationPolicy.BACKGROUND

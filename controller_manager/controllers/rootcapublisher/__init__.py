@@ -1,0 +1,1 @@
+"""root-ca-certificate-publisher-controller: whom to trust, in every namespace."""

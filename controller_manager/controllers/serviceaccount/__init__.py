@@ -1,0 +1,1 @@
+"""serviceaccount-controller: an account ``default`` in every namespace."""

@@ -1,0 +1,1 @@
+"""ttl-after-finished-controller: deletes jobs some time after they have ended."""

@@ -1,0 +1,83 @@
+"""What the daemon starts, watches and stops of a controller."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from controller_manager.runtime.worker import Workers
+
+DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, bytes]]
+"""Returns a media type and a page of it, for what a query asks."""
+
+
+class Controller(Protocol):
+    """One controller: a pool of workers, or several.
+
+    `debug` has pages by name, served below ``/debug/controllers/NAME``.
+    """
+
+    @property
+    def debug(self) -> Mapping[str, DebugPage]:
+        """What there is to see of it."""
+
+    @property
+    def name(self) -> str:
+        """The controller's name, upstream's."""
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether all its workers are running."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no key waits or is being worked on, delayed ones aside."""
+
+    def report_running(self) -> None:
+        """Bring the metrics of work in progress up to date."""
+
+    async def run(self) -> None:
+        """Run until told to stop and done with what waits."""
+
+    def stop(self) -> None:
+        """Accept no more keys."""
+
+
+class Together:
+    """Several pools of workers, each with a queue of its own, as one controller.
+
+    All queues are open before the first worker runs.
+    """
+
+    def __init__(
+        self, *pools: Workers, debug: Mapping[str, DebugPage] | None = None
+    ) -> None:
+        """Take the pools, which start in this order and end together."""
+        self._pools = pools
+        self.name = pools[0].name
+        self.debug = debug or {}
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the workers of all pools are running."""
+        return all(pool.is_healthy for pool in self._pools)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits in any pool, delayed keys aside."""
+        return all(pool.is_idle for pool in self._pools)
+
+    def report_running(self) -> None:
+        """Bring the metrics of work in progress up to date."""
+        for pool in self._pools:
+            pool.report_running()
+
+    async def run(self) -> None:
+        """Run all pools until each has been stopped and drained."""
+        async with asyncio.TaskGroup() as group:
+            for pool in self._pools:
+                group.create_task(pool.run(), name=f"{self.name}-pool")
+
+    def stop(self) -> None:
+        """Accept no more keys in any pool."""
+        for pool in self._pools:
+            pool.stop()
