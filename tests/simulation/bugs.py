@@ -9,7 +9,11 @@ from unittest import mock
 import msgspec
 
 from controller_manager.api.apps import desired_replicas
-from controller_manager.api.meta import is_deleting
+from controller_manager.api.meta import (
+    OwnerReference,
+    PartialObject,
+    is_deleting,
+)
 from controller_manager.client.client import Client, WatchOptions
 from controller_manager.client.errors import TransportError
 from controller_manager.client.leader_election import LeaderElector
@@ -19,6 +23,14 @@ from controller_manager.control.consistency import WrittenVersions
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.inheritance import Inheritance
 from controller_manager.controllers.deployment import rolling
+from controller_manager.controllers.garbagecollector.controller import (
+    GarbageCollector,
+)
+from controller_manager.controllers.garbagecollector.graph import (
+    Graph,
+    Identity,
+    Node,
+)
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
 from controller_manager.workqueue.queue import WorkQueue
@@ -99,11 +111,25 @@ def _from_any_cache(self: Reflector[Any], *, initial: bool) -> WatchOptions:
     return WatchOptions(version, timeout_seconds=300, send_initial_events=initial)
 
 
+async def _believe_the_graph(
+    self: GarbageCollector, _: Identity, reference: OwnerReference
+) -> PartialObject | None:
+    """Take an owner that no watch has shown for one that is gone."""
+    node = self.graph.get(reference.uid)
+    seen = node is not None and not node.is_virtual
+    return PartialObject() if seen else None
+
+
+def _do_not_look_at_dependents(self: Graph, node: Node) -> None:
+    del self._nodes[node.uid]
+    self._drop_from_owners(node, node.owners)
+
+
 BUGS: Final[Mapping[str, Bug]] = {
-    "ignore expectations": Bug(12, Expectations, "state", _ignore_expectations),
+    "ignore expectations": Bug(13, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(1, WrittenVersions, "behind", _act_on_a_stale_cache),
     "trust a standby's cache": Bug(
-        21, Inheritance, "is_doubtful", _trust_an_inherited_cache
+        1, Inheritance, "is_doubtful", _trust_an_inherited_cache
     ),
     "lead without an end": Bug(9, LeaderElector, "seconds_left", _lead_without_an_end),
     "forget to requeue": Bug(1, WorkQueue, "add_after", _lose_a_delayed_key),
@@ -112,8 +138,12 @@ BUGS: Final[Mapping[str, Bug]] = {
     "adopt without reading again": Bug(1, Claimer, "recheck", _do_not_recheck),
     "drop the resourceVersion": Bug(1, Client, "_call", _drop_the_version),
     "lose deletions": Bug(1, SharedInformer, "deleted", _swallow_a_deletion),
-    "begin with an old cache": Bug(6, Reflector, "_watch_options", _from_any_cache),
+    "begin with an old cache": Bug(8, Reflector, "_watch_options", _from_any_cache),
     "take all old pods away": Bug(1, rolling, "max_unavailable", desired_replicas),
+    "collect by what is believed": Bug(
+        1, GarbageCollector, "_owner", _believe_the_graph
+    ),
+    "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a key": Bug(1, Inheritance, "forget", lambda *_: None),
 }
 """Each must be caught within two hundred seeds."""

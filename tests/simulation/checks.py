@@ -195,6 +195,8 @@ class Observer:
         after = self._object(request)
         if request.method == "POST" and plural == "pods":
             self._check_surplus(json.loads(answer.body))
+        if before is not None and request.method == "DELETE":
+            self._check_collected(request, before)
         if before is None or after is None or request.method == "DELETE":
             return
         self._check_owner(request, before, after)
@@ -231,6 +233,28 @@ class Observer:
                     f"{replica_set['metadata']['name']} owns {len(live)} live pods and "
                     f"never wanted more than {most}"
                 )
+
+    def _check_collected(self, request: Request, before: JSON) -> None:
+        """Have nothing collected whose owner lives, whatever was believed."""
+        options = json.loads(request.body or b"{}")
+        if "propagationPolicy" not in options:
+            return  # not by the garbage collector
+        for owner in before["metadata"].get("ownerReferences", []):
+            if (alive := self._living_owner(before, owner["uid"])) is not None:
+                finalizers = alive["metadata"].get("finalizers", [])
+                if "foregroundDeletion" not in finalizers:
+                    self.checks.violate(
+                        f"{request.path}: collected while its owner {owner['name']} "
+                        "lives"
+                    )
+
+    def _living_owner(self, obj: JSON, uid: str) -> JSON | None:
+        namespace = obj["metadata"]["namespace"]
+        for plural in ("deployments", "replicasets"):
+            for each in self.checks.world.stored(plural, namespace):
+                if each["metadata"]["uid"] == uid:
+                    return each
+        return None
 
     def _check_owner(self, request: Request, before: JSON, after: JSON) -> None:
         old, new = controller_of(before), controller_of(after)
@@ -287,11 +311,15 @@ def _only(*allowed: Path) -> Callable[[Path, Any, Any], bool]:
     return may
 
 
+_COLLECTED: Final = (("metadata", "ownerReferences"), ("metadata", "finalizers"))
+"""What the garbage collector changes."""
+
+
 def _deployment_object(path: Path, old: Any, new: Any) -> bool:
     """Allow a rollback: a template is put back, the request for it goes."""
     if path[:2] == ("metadata", "annotations"):
         return _is_ours(path, old, new)
-    return _only(("spec", "template"))(path, old, new)
+    return _only(("spec", "template"), *_COLLECTED)(path, old, new)
 
 
 def _deployment_status(path: Path, old: Any, new: Any) -> bool:
@@ -314,14 +342,17 @@ def _replica_set_object(path: Path, old: Any, new: Any) -> bool:
     return _only(
         ("spec", "replicas"),
         ("spec", "minReadySeconds"),
-        ("metadata", "ownerReferences"),
+        *_COLLECTED,
     )(path, old, new)
 
 
 _ALLOWED: Final[dict[str, dict[str, Callable[[Path, Any, Any], bool]]]] = {
     "deployments": {"object": _deployment_object, "status": _deployment_status},
     "replicasets": {"object": _replica_set_object, "status": _only(("status",))},
-    "pods": {"object": _only(("metadata", "ownerReferences")), "status": _only()},
+    "pods": {
+        "object": _only(*_COLLECTED),
+        "status": _only(("status", "phase"), ("status", "conditions")),
+    },
 }
 
 

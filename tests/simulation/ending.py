@@ -2,10 +2,12 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from controller_manager.app import ControllerManager
+from controller_manager.runtime.controller import Controller, Together
+from controller_manager.runtime.worker import Workers
 from tests.simulation.checks import controller_of, lives
 from tests.simulation.world import World, path_of
 
@@ -74,9 +76,11 @@ def wrong_caches(world: World) -> Iterator[str]:
             collection = world.server.storage.collection(
                 informer.resource.group_resource
             )
+            selected = informer.resource.field_selector.removeprefix("metadata.name=")
             server = {
                 path_of(each.obj): each.obj["metadata"]["resourceVersion"]
                 for each in collection
+                if selected in ("", each.obj["metadata"]["name"])
             }
             cached = {
                 f"{each.metadata.namespace}/{each.metadata.name}": (
@@ -111,13 +115,60 @@ def remembered(daemon: ControllerManager) -> dict[str, set[str]]:
     recorder's memory, which has a bound of its own.
     """
     found: dict[str, set[str]] = {}
-    for name, workers in daemon._controllers.items():
-        controller = workers._reconcile.__self__  # type: ignore[attr-defined]
+    for name, each in daemon._controllers.items():
+        controller = pools_of(each)[0]._reconcile.__self__  # type: ignore[attr-defined]
         for where, collection in _collections(name, controller, _CACHES, set()):
             keys = {each for each in collection if isinstance(each, str)}
             if found_keys := {each for each in keys if "/" in each}:
                 found[where] = found_keys
     return found
+
+
+def pools_of(controller: Controller) -> Sequence[Workers]:
+    """Return the pools of workers that a controller consists of."""
+    if isinstance(controller, Together):
+        return controller._pools
+    assert isinstance(controller, Workers)
+    return (controller,)
+
+
+def wrong_graphs(world: World) -> Iterator[str]:
+    """Yield where a collector's graph is not what the server has."""
+    uids = {
+        each.obj["metadata"]["uid"]: each.obj["metadata"]["name"]
+        for kind in world.server.catalogue.all()
+        if kind.is_stored and kind.resource != "events"
+        for each in world.server.storage.collection(kind.resource)
+    }
+    for manager in world.managers:
+        daemon = manager.manager
+        if daemon is None or (daemon.elector is not None and not manager.leads):
+            continue
+        controller = daemon._controllers["garbage-collector-controller"]
+        collector = pools_of(controller)[0]._reconcile.__self__  # type: ignore[attr-defined]
+        nodes = {
+            node.uid: node.identity.name
+            for node in collector.graph.nodes()
+            if not node.is_virtual
+        }
+        if nodes != uids:
+            differing = sorted(set(nodes.items()) ^ set(uids.items()))
+            yield f"manager {manager.number}: its graph: {differing}"
+
+
+def uncollected(world: World) -> Iterator[str]:
+    """Yield what is still there although all its owners are gone."""
+    objects = [
+        each.obj
+        for kind in world.server.catalogue.all()
+        if kind.is_stored
+        for each in world.server.storage.collection(kind.resource)
+    ]
+    uids = {each["metadata"]["uid"] for each in objects}
+    for each in objects:
+        owners = each["metadata"].get("ownerReferences", [])
+        if owners and not any(owner["uid"] in uids for owner in owners):
+            yield f"{each['kind']} {path_of(each)} was not collected"
 
 
 def sizes_of(daemon: ControllerManager) -> dict[str, int]:

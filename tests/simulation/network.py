@@ -19,8 +19,15 @@ from controller_manager.devcluster.apiserver import APIServer
 JSON = dict[str, Any]
 T = TypeVar("T")
 
-WATCHED: Final = ("deployments", "replicasets", "pods")
-"""Plurals of what the managers watch."""
+WATCHED: Final = (
+    "deployments",
+    "replicasets",
+    "pods",
+    "namespaces",
+    "nodes",
+    "configmaps",
+)
+"""Plurals of what the managers watch, as far as it matters to them."""
 
 _WORLD: Final = contextvars.Context()
 _FRESH_WAIT: Final = 3.0
@@ -40,8 +47,9 @@ _TOO_NEW: Final = json.dumps(
 
 def forget_history(server: APIServer) -> None:
     """Have every watch begin anew: the server no longer knows what has happened."""
-    for resource in ("deployments.apps", "replicasets.apps", "pods"):
-        server.storage.collection(resource).compact()
+    for kind in server.catalogue.all():
+        if kind.is_stored:
+            server.storage.collection(kind.resource).compact()
 
 
 async def outside(work: Coroutine[Any, Any, T]) -> T:

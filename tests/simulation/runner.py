@@ -10,11 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from tests.simulation.checks import Checks, differences
-from tests.simulation.ending import end_state, leftovers, tasks_by_work, wrong_caches
+from tests.simulation.ending import (
+    end_state,
+    leftovers,
+    tasks_by_work,
+    uncollected,
+    wrong_caches,
+    wrong_graphs,
+)
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.strangers import STEP, disturb
-from tests.simulation.world import World
+from tests.simulation.world import Stuck, World
 
 JSON = dict[str, Any]
 T = TypeVar("T")
@@ -116,15 +123,21 @@ def _note_failure(world: World, what: Mapping[str, Any]) -> None:
 async def _use_and_disturb(world: World, checks: Checks) -> End:
     """Have users and strangers at work; then wait for the end."""
     disturbing = asyncio.create_task(disturb(world))
-    await world.use(OPERATIONS)
-    world.faults.active = False
-    disturbing.cancel()
-    await asyncio.gather(disturbing, return_exceptions=True)
-    await asyncio.sleep(STEP)  # what has been drawn has yet to befall
-    world.resume_all()
-    await world.reopen_shop()
+    try:
+        await world.use(OPERATIONS)
+        world.faults.active = False
+        disturbing.cancel()
+        await asyncio.gather(disturbing, return_exceptions=True)
+        await asyncio.sleep(STEP)  # what has been drawn has yet to befall
+        await world.resume_all()
+        await world.reopen_shop()
+    except Stuck as error:
+        disturbing.cancel()
+        checks.violate(str(error))
     await _until_stable(checks)
     checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
+    checks.violations += [f"the end: {each}" for each in wrong_graphs(world)]
+    checks.violations += [f"the end: {each}" for each in uncollected(world)]
     checks.violations += [f"the end: {each}" for each in leftovers(world)]
     return End(end_state(world), tasks_by_work())
 

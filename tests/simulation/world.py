@@ -1,11 +1,10 @@
-"""The cluster: its server, its nodes, its users, and who cleans up."""
+"""The cluster: its server, its nodes, and its users."""
 
 import asyncio
 import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Final
 
 from controller_manager.api.times import format_time
@@ -20,6 +19,7 @@ from controller_manager.options.config import (
     Config,
     GenericConfig,
     LeaderElectionConfig,
+    PodGCConfig,
     RateLimit,
     ServingConfig,
 )
@@ -37,7 +37,17 @@ DOOMED: Final = "shop"
 
 NAMES: Final = ("api", "web", "worker")
 _GROUPS: Final = {"deployments": "apps", "replicasets": "apps"}
-_COLLECTING: Final = 5.0
+_NOTING: Final = 5.0
+_POLL: Final = 1.0
+_PATIENCE: Final = 3600
+"""Seconds that a user waits for a deletion."""
+
+_KEPT_PODS: Final = 5
+"""Ended pods that are left, so that others are collected."""
+
+
+class Stuck(Exception):  # noqa: N818 - what a user would say
+    """Something that was deleted stays."""
 
 
 @dataclass
@@ -72,6 +82,7 @@ class World:
                 )
             ),
             serving=ServingConfig(port=0),
+            pod_gc=PodGCConfig(_KEPT_PODS),
         )
         for name in (NAMESPACE, "kube-system"):
             self.create_namespace(name)
@@ -123,9 +134,13 @@ class World:
             subresource,
         )
 
-    def delete(self, plural: str, obj: JSON, grace: int | None = None) -> None:
+    def delete(
+        self, plural: str, obj: JSON, grace: int | None = None, policy: str = ""
+    ) -> None:
         """Delete an object."""
-        body = {} if grace is None else {"gracePeriodSeconds": grace}
+        body: JSON = {} if grace is None else {"gracePeriodSeconds": grace}
+        if policy:
+            body["propagationPolicy"] = policy
         metadata = obj["metadata"]
         self.server.objects.delete(
             self.kind(plural),
@@ -157,11 +172,11 @@ class World:
     # Running
 
     def start(self, observe: Callable[[Manager], Observer]) -> None:
-        """Start nodes, collector and managers."""
+        """Start nodes and managers."""
         nodes = Nodes(self.server, self.clock, start_delay=2.0, grace_scale=0.1)
         nodes.register()
         self._go(nodes.run())
-        self._go(self._clean_up())
+        self._go(self._note_versions())
         for number in range(self.managers_wanted):
             manager = Manager(self, number, observe)
             self.managers.append(manager)
@@ -189,7 +204,7 @@ class World:
         for _ in range(operations):
             await asyncio.sleep(rng.uniform(1, 60))
             name, change = rng.choice(NAMES), rng.choice(_CHANGES)
-            self._edit(name, change, random.Random(rng.random()))
+            await self._edit(name, change, random.Random(rng.random()))
 
     def open_shop(self) -> None:
         """Make the namespace that may be deleted, and what is in it."""
@@ -198,11 +213,20 @@ class World:
 
     async def reopen_shop(self) -> None:
         """Wait until the namespace is gone, and make it again, if it was deleted."""
-        while (found := self.find("namespaces", "", DOOMED)) is not None:
-            if "deletionTimestamp" not in found["metadata"]:
-                return
-            await asyncio.sleep(_COLLECTING)
+        found = self.find("namespaces", "", DOOMED)
+        if found is not None and "deletionTimestamp" not in found["metadata"]:
+            return
+        await self._until_gone("namespaces", "", DOOMED)
         self.open_shop()
+
+    async def _until_gone(self, plural: str, namespace: str, name: str) -> None:
+        """Wait for the end of a deletion; raises Stuck if it does not come."""
+        for _ in range(_PATIENCE):
+            if self.find(plural, namespace, name) is None:
+                return
+            await asyncio.sleep(_POLL)
+        msg = f"{plural} {namespace}/{name} is never gone"
+        raise Stuck(msg)
 
     def _create(self, namespace: str, name: str, rng: random.Random) -> None:
         spec: JSON = {"strategy": {"type": "Recreate"}}
@@ -215,89 +239,40 @@ class World:
         kind = self.kind("deployments")
         self.server.objects.create(kind, namespace, deployment)
 
-    def _edit(self, name: str, change: str, rng: random.Random) -> None:
+    async def _edit(self, name: str, change: str, rng: random.Random) -> None:
         obj = self.find("deployments", NAMESPACE, name)
         assert obj is not None
-        if change in ("replace", "replace, keep dependents"):
-            self._replace(obj, keep=change != "replace")
+        if change in _REPLACEMENTS:
+            await self._replace(obj, _REPLACEMENTS[change])
             return
         self.change("deployments", obj, lambda obj: _EDITS[change](obj["spec"], rng))
 
-    def _replace(self, obj: JSON, *, keep: bool) -> None:
-        """Delete and create, as ``kubectl replace --force`` does.
-
-        To `keep` dependents is ``--cascade=orphan``.
-        """
-        for each in self.stored("replicasets", NAMESPACE) if keep else ():
-            owners = each["metadata"].get("ownerReferences", [])
-            if any(owner["uid"] == obj["metadata"]["uid"] for owner in owners):
-                self.change(
-                    "replicasets",
-                    each,
-                    lambda obj: obj["metadata"].pop("ownerReferences"),
-                )
-        self.delete("deployments", obj)
-        again = {
-            "metadata": {"name": obj["metadata"]["name"]},
-            "spec": obj["spec"],
-        }
+    async def _replace(self, obj: JSON, policy: str) -> None:
+        """Delete, wait, and create, as ``kubectl replace --force`` does."""
+        metadata = obj["metadata"]
+        self.delete("deployments", obj, policy=policy)
+        await self._until_gone("deployments", NAMESPACE, metadata["name"])
+        again = {"metadata": {"name": metadata["name"]}, "spec": obj["spec"]}
         self.server.objects.create(self.kind("deployments"), NAMESPACE, again)
 
-    def resume_all(self) -> None:
+    async def resume_all(self) -> None:
         """Let every paused deployment go on, so that there is an end."""
         for deployment in self.stored("deployments", NAMESPACE):
             if deployment["spec"].get("paused"):
                 name = deployment["metadata"]["name"]
-                self._edit(name, "pause", random.Random(0))
+                await self._edit(name, "pause", random.Random(0))
 
-    # Cleaning up: what controllers do that this build has not
-
-    async def _clean_up(self) -> None:
+    async def _note_versions(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_COLLECTING)
+            await asyncio.sleep(_NOTING)
             self.versions.append((loop.time(), self.server.storage.version))
-            self._collect_garbage()
-            self._empty_doomed_namespace()
-
-    def _collect_garbage(self) -> None:
-        """Delete what has lost its owners, and failed pods after two minutes."""
-        uids = {
-            obj["metadata"]["uid"]
-            for plural in ("deployments", "replicasets")
-            for obj in self.stored(plural)
-        }
-        for plural in ("replicasets", "pods"):
-            for obj in self.stored(plural):
-                owners = obj["metadata"].get("ownerReferences", [])
-                gone = owners and not any(each["uid"] in uids for each in owners)
-                ended = obj.get("status", {}).get("phase") == "Failed"
-                if gone or (ended and self._is_old(obj)):
-                    self.delete(plural, obj, grace=0)
-
-    def _is_old(self, obj: JSON) -> bool:
-        created = obj["metadata"]["creationTimestamp"]
-        age = self.clock.now() - timedelta(seconds=120)
-        return str(created) < age.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    def _empty_doomed_namespace(self) -> None:
-        namespace = self.find("namespaces", "", DOOMED)
-        if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
-            return
-        left = 0
-        for plural in ("deployments", "replicasets", "pods"):
-            for obj in self.stored(plural, DOOMED):
-                left += 1
-                self.delete(plural, obj, grace=0)
-        if not left:
-            self.change(
-                "namespaces", namespace, lambda obj: obj["spec"].clear(), "finalize"
-            )
 
 
 def path_of(obj: JSON) -> str:
     """Return namespace and name."""
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+    metadata = obj["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def _rolling(rng: random.Random) -> JSON:
@@ -338,12 +313,11 @@ _EDITS: Final[dict[str, Callable[[JSON, random.Random], None]]] = {
     "restart": _restart,
     "bounds": _change_bounds,
 }
-_CHANGES: Final = (
-    *_EDITS,
-    "image",
-    "scale",
-    "image",
-    "scale",
-    "replace",
-    "replace, keep dependents",
-)
+_REPLACEMENTS: Final = {
+    "replace": "Background",
+    "replace, waiting for dependents": "Foreground",
+    "replace, keep dependents": "Orphan",
+}
+"""Ways to delete before creating again (``--cascade``)."""
+
+_CHANGES: Final = (*_EDITS, "image", "scale", "image", "scale", *_REPLACEMENTS)
