@@ -11,7 +11,7 @@ import contextvars
 import itertools
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
-from tests.clusters import TOKEN, Cluster, make_config
+from tests.clusters import TOKEN, WORKLOADS, Cluster, make_config
 from tests.conformance.player import Player
 from tests.simulation.checks import differences, lives, target_of
 from tests.simulation.network import (
@@ -41,7 +41,9 @@ JSON = dict[str, Any]
 
 SCENARIOS: Final = {
     path.stem: path
-    for path in sorted((Path(__file__).parent.parent / "data/scenarios").glob("*.json"))
+    for path in sorted(
+        (Path(__file__).parent.parent / "data").glob("*scenarios/*.json")
+    )
 }
 
 PATTERNS: Final = {
@@ -137,6 +139,7 @@ class _Sieve:
 
     cluster: Cluster
     broken: Break | None
+    controllers: Sequence[str]
     writes: list[str] = field(default_factory=list)
     processes: list[_Process] = field(default_factory=list)
     surplus: list[str] = field(default_factory=list)
@@ -205,7 +208,10 @@ class _Sieve:
 
     async def keep_running(self, line: Line, *, elected: bool) -> None:
         """Run a manager on a line, again whenever it has ended."""
-        config = make_config(leader_election=LeaderElectionConfig(leader_elect=elected))
+        config = make_config(
+            controllers=self.controllers,
+            leader_election=LeaderElectionConfig(leader_elect=elected),
+        )
         while True:
             process = _Process(self, line)
             self.processes.append(process)
@@ -233,7 +239,12 @@ def play_scenario(name: str, broken: Break | None = None) -> Played:
 
 async def _play(scenario: JSON, broken: Break | None) -> Played:
     cluster = Cluster()
-    sieve = _Sieve(cluster, broken)
+    node = cluster.server.catalogue.find("", "v1", "nodes")
+    assert node is not None
+    # The one that pods name; of an unknown node's they would be collected.
+    cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
+    # Only some were recorded with all controllers.
+    sieve = _Sieve(cluster, broken, ("*",) if "kinds" in scenario else WORKLOADS)
     elected = broken is not None and broken.pattern == "stale takeover"
     managers = []
     for _ in range(2 if elected else 1):
@@ -247,6 +258,7 @@ async def _play(scenario: JSON, broken: Break | None) -> Played:
         quiet=_QUIET,
         poll=_POLL,
         patience=3 * _QUIET,
+        kinds=scenario.get("kinds", ()),
     )
     try:
         checkpoints = await player.play(scenario["steps"])

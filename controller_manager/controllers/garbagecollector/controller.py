@@ -31,6 +31,9 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
 _REDISCOVER: Final = 30.0
 """Seconds between looks at what is served."""
 
+_ESTABLISHING: Final = 1.0
+"""Seconds that a definition takes to be served."""
+
 _INITIAL_SYNC: Final = 30.0
 """Seconds that all resources are waited for; one that cannot be listed must not
 keep the others from being collected for ever."""
@@ -94,9 +97,12 @@ class GarbageCollector:
         self._recorder = context.recorder
         self._metrics = context.metrics.garbage_collector
         self.graph = Graph(self.deletions.add, self.orphanings.add, self._misplaced)
-        self._monitors = Monitors(context.informers, self.graph, context.logger)
+        self._monitors = Monitors(
+            context.informers, self.graph, context.logger, self._served_changes
+        )
         self._objects = Objects(context.client, lambda: self._monitors.served)
         self._absent = AbsentOwners()
+        self._unknown: set[str] = set()
         self._patience_ends = 0.0
         self._is_ready = False
 
@@ -104,6 +110,10 @@ class GarbageCollector:
         """Begin to watch."""
         self._patience_ends = self._clock.monotonic() + _INITIAL_SYNC
         self.discoveries.add(_DISCOVERY_KEY)
+
+    def _served_changes(self) -> None:
+        """Look at what is served soon; upstream takes up to 30 s to notice."""
+        self.discoveries.add_after(_DISCOVERY_KEY, _ESTABLISHING)
 
     def drawn(self, query: Mapping[str, Sequence[str]]) -> Drawing:
         """Return a picture of the graph, or of what hangs together with some uids."""
@@ -116,6 +126,10 @@ class GarbageCollector:
             self._metrics.sync_failed()
             self._logger.warning("Not all resources are known", err=problem)
         self._monitors.adjust(discovery)
+        # Of kinds that were not served, and may be now.
+        for uid in self._unknown:
+            self.deletions.add(uid)
+        self._unknown.clear()
         return Done(_REDISCOVER)
 
     def _misplaced(self, node: Node, reference: OwnerReference) -> None:
@@ -169,7 +183,7 @@ class GarbageCollector:
         try:
             await self._look_at(node)
         except UnknownKind as error:
-            # It may become known, when a resource is served again.
+            self._unknown.add(uid)
             return PutOff(_LOOK_AGAIN_CAP, str(error))
         except _Misreferred as error:
             self._logger.warning("Not collected", err=str(error))

@@ -1,6 +1,6 @@
 """Watching everything that can be deleted, as discovery lists it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.informer import Handler, SharedInformer
 from controller_manager.observability.logs import Logger
 
+_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 """(group, plural) of what has no dependents and comes in masses."""
 
@@ -30,9 +31,17 @@ class Monitors:
     """
 
     def __init__(
-        self, informers: InformerFactory, graph: Graph, logger: Logger
+        self,
+        informers: InformerFactory,
+        graph: Graph,
+        logger: Logger,
+        served_changes: Callable[[], None],
     ) -> None:
-        """Take where watches are had, and the graph to keep true."""
+        """Take where watches are had, and the graph to keep true.
+
+        `served_changes` is called when a custom resource is defined or dropped.
+        """
+        self._served_changes = served_changes
         self._informers = informers
         self._graph = graph
         self._logger = logger
@@ -85,6 +94,14 @@ class Monitors:
         )
         self._monitors[name] = _Monitor(resource, informer, handler)
         informer.add_handler(handler)
+        if name == _DEFINITIONS:
+            informer.add_handler(
+                Handler(
+                    on_add=lambda _: self._served_changes(),
+                    on_update=lambda _, __: self._served_changes(),
+                    on_delete=lambda _: self._served_changes(),
+                )
+            )
         self._logger.v(2).info("Watching", resource=resource.group_resource)
 
     def _stop(self, name: tuple[str, str], monitor: _Monitor) -> None:

@@ -1,0 +1,539 @@
+"""What the garbage collector deletes, and what it leaves alone."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.api.resources import CONFIG_MAPS, EVENTS, Resource
+from controller_manager.app import ControllerManager
+from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.errors import NotFound
+from controller_manager.client.identities import Connections
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.controllers.garbagecollector.controller import GarbageCollector
+from controller_manager.controllers.garbagecollector.dump import draw
+from controller_manager.controllers.garbagecollector.graph import (
+    Graph,
+    Identity,
+    Node,
+)
+from controller_manager.options.config import GarbageCollectorConfig
+from controller_manager.runtime.controller import Together
+from tests.clusters import Cluster, make_config, run_manager
+from tests.controllers.builders import JSON
+
+pytestmark = pytest.mark.looptime
+
+COLLECTOR = "garbage-collector-controller"
+NAMESPACES_PATH = "/api/v1/namespaces"
+
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget", dict)
+DEFINITIONS: Resource[Any] = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    dict,
+    namespaced=False,
+)
+ROLES: Resource[Any] = Resource(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "clusterroles",
+    "ClusterRole",
+    dict,
+    namespaced=False,
+)
+
+
+def definition(plural: str = "widgets", kind: str = "Widget") -> JSON:
+    """Return a custom resource definition."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }
+
+
+@dataclass
+class User:
+    """What a user of the cluster does and sees."""
+
+    cluster: Cluster
+
+    async def create(
+        self,
+        name: str,
+        *owners: JSON,
+        resource: Resource[Any] = CONFIG_MAPS,
+        namespace: str = "default",
+        **metadata: Any,
+    ) -> JSON:
+        """Create an object with these owners; return a reference to it."""
+        body = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": name, "ownerReferences": list(owners), **metadata},
+        }
+        await self.cluster.client.create_json(
+            replace(resource, type=dict), namespace, msgspec.json.encode(body)
+        )
+        obj = await self.cluster.client.get_json(resource, namespace, name)
+        return {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "name": name,
+            "uid": obj["metadata"]["uid"],
+        }
+
+    async def delete(
+        self,
+        name: str,
+        policy: PropagationPolicy = PropagationPolicy.BACKGROUND,
+        resource: Resource[Any] = CONFIG_MAPS,
+    ) -> None:
+        await self.cluster.client.delete(
+            resource, "default", name, DeleteOptions(propagation_policy=policy)
+        )
+
+    async def metadata(
+        self, name: str, resource: Resource[Any] = CONFIG_MAPS
+    ) -> JSON | None:
+        """Return an object's metadata, `None` if there is none."""
+        try:
+            obj = await self.cluster.client.get_json(resource, "default", name)
+        except NotFound:
+            return None
+        found: JSON = obj["metadata"]
+        return found
+
+    async def names(self, resource: Resource[Any] = CONFIG_MAPS) -> list[str]:
+        page = await self.cluster.client.list_page(
+            replace(resource, type=PartialObject), "default"
+        )
+        return [each.metadata.name for each in page.items]
+
+
+@pytest.fixture
+def user(cluster: Cluster) -> User:
+    return User(cluster)
+
+
+def blocking(reference: JSON) -> JSON:
+    return {**reference, "blockOwnerDeletion": True}
+
+
+@asynccontextmanager
+async def collecting(
+    cluster: Cluster, transport: Any = None
+) -> AsyncGenerator[GarbageCollector, None]:
+    """Run the collector while entered."""
+    config = make_config(controllers=(COLLECTOR,))
+    connections = Connections(transport or cluster.transport)
+    async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
+        yield collector_of(manager)
+
+
+def collector_of(manager: ControllerManager) -> GarbageCollector:
+    pools = manager._controllers[COLLECTOR]
+    assert isinstance(pools, Together)
+    collector: GarbageCollector = pools._pools[0]._reconcile.__self__  # type: ignore[attr-defined]
+    return collector
+
+
+async def test_what_was_there_before_is_collected(user: User) -> None:
+    """A dangling object, and none of those that have an owner."""
+    owner = await user.create("owner")
+    await user.create("kept", owner)
+    await user.create("lost", {**owner, "uid": "gone"})
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        assert await user.names() == ["kept", "owner"]
+
+
+async def test_an_owner_in_another_namespace_is_none(user: User) -> None:
+    """The dependent goes, and an event says why."""
+    user.cluster.add_namespace("other")
+    owner = await user.create("owner", namespace="other")
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        lost = await user.create("lost", owner)
+        await asyncio.sleep(3)
+        assert await user.metadata("lost") is None
+        events = (await user.cluster.client.list_page(EVENTS)).items
+    meant = f"[v1/ConfigMap, namespace: default, name: owner, uid: {owner['uid']}]"
+    message = f'ownerRef {meant} does not exist in namespace "default"'
+    assert [
+        (each.type, each.reason, each.message, each.involved_object.uid)
+        for each in events
+    ] == [("Warning", "OwnerRefInvalidNamespace", message, lost["uid"])]
+    assert events[0].source.component == COLLECTOR
+
+
+async def test_an_owner_of_the_cluster_may_own_in_any_namespace(user: User) -> None:
+    """And takes its dependents along."""
+    owner = await user.create("owner", resource=ROLES)
+    await user.create("dependent", owner)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        assert await user.names() == ["dependent"]
+        await user.delete("owner", resource=ROLES)
+        await asyncio.sleep(3)
+        assert await user.names() == []
+
+
+async def test_an_object_of_no_namespace_whose_owner_is_of_one_stays(
+    user: User,
+) -> None:
+    """Such a reference is a mistake; nobody can say what is meant."""
+    owner = await user.create("owner")
+    await user.create("role", {**owner, "uid": "gone"}, resource=ROLES)
+    async with collecting(user.cluster):
+        await asyncio.sleep(40)
+        assert await user.metadata("role", ROLES) is not None
+
+
+async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(user: User) -> None:
+    """Until the kind is served, and it can be seen that there is no such object."""
+    stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
+    await user.create("dependent", {**stranger, "uid": "gone"})
+    async with collecting(user.cluster):
+        await asyncio.sleep(100)
+        assert await user.names() == ["dependent"]
+        await _define(user)
+        await asyncio.sleep(5)
+        assert await user.names() == []
+
+
+async def _define(user: User) -> None:
+    body = msgspec.json.encode(definition())
+    await user.cluster.client.create_json(DEFINITIONS, "", body)
+
+
+async def test_custom_resources_are_collected_from_soon_after_they_are_defined(
+    user: User,
+) -> None:
+    """As owners and as dependents; merge patches untie them from one of two."""
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await _define(user)
+        one = await user.create("one", resource=WIDGETS)
+        two = await user.create("two", resource=WIDGETS)
+        await user.create("of-one", one)
+        await user.create("of-both", one, two, resource=WIDGETS)
+        await asyncio.sleep(3)
+        await user.delete("one", resource=WIDGETS)
+        await asyncio.sleep(3)
+        assert await user.names() == []
+        untied = await user.metadata("of-both", WIDGETS)
+        assert untied is not None
+        assert untied["ownerReferences"] == [two]
+
+
+async def test_a_resource_that_is_served_no_more_is_watched_no_more(
+    user: User,
+) -> None:
+    """What it owned may be owned still, so it stays."""
+    await _define(user)
+    owner = await user.create("owner", resource=WIDGETS)
+    await user.create("dependent", owner)
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        monitors = collector._monitors._monitors
+        assert ("example.com", "widgets") in monitors
+        kinds = user.cluster.server.catalogue
+        found = kinds.find("example.com", "v1", "widgets")
+        assert found is not None
+        kinds.remove(found)
+        await asyncio.sleep(60)
+        assert ("example.com", "widgets") not in monitors
+        assert await user.names() == ["dependent"]
+
+
+async def test_a_circle_is_deleted_in_the_foreground(user: User) -> None:
+    """Each of the two would wait for the other."""
+    one = await user.create("one")
+    two = await user.create("two", blocking(one))
+    await _own(user, "one", blocking(two))
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("one", PropagationPolicy.FOREGROUND)
+        await asyncio.sleep(10)
+        assert await user.names() == []
+
+
+async def _own(user: User, name: str, owner: JSON) -> None:
+    await user.cluster.client.patch(
+        CONFIG_MAPS, "default", name, {"metadata": {"ownerReferences": [owner]}}
+    )
+
+
+async def test_a_dependent_that_stops_to_block_lets_its_owner_go(user: User) -> None:
+    """It is held by a finalizer of somebody else's all the while."""
+    owner = await user.create("owner")
+    await user.create("held", blocking(owner), finalizers=["example.com/hold"])
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("owner", PropagationPolicy.FOREGROUND)
+        await asyncio.sleep(3)
+        assert await user.names() == ["held", "owner"]
+        await _own(user, "held", {**owner, "blockOwnerDeletion": False})
+        await asyncio.sleep(3)
+        assert await user.names() == ["held"]
+
+
+async def test_orphans_keep_their_other_owners(user: User) -> None:
+    """Only the one that goes is taken off."""
+    one = await user.create("one")
+    two = await user.create("two")
+    await user.create("dependent", one, two)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("one", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(3)
+        assert await user.names() == ["dependent", "two"]
+        metadata = await user.metadata("dependent")
+    assert metadata is not None
+    assert metadata["ownerReferences"] == [two]
+
+
+async def test_a_deletion_that_began_before_the_start_goes_on(user: User) -> None:
+    """In the foreground and by orphaning."""
+    one, two = await user.create("one"), await user.create("two")
+    await user.create("of-one", blocking(one))
+    await user.create("of-two", two)
+    await user.delete("one", PropagationPolicy.FOREGROUND)
+    await user.delete("two", PropagationPolicy.ORPHAN)
+    async with collecting(user.cluster):
+        await asyncio.sleep(5)
+        assert await user.names() == ["of-two"]
+
+
+@dataclass
+class Interfering:
+    """Lets something happen right before a request, or refuses it."""
+
+    inner: Any
+    broken: str = ""
+    before: Any = None
+
+    @property
+    def host(self) -> str:
+        return "test"
+
+    async def request(self, request: Request) -> Response:
+        if self.before is not None:
+            await self.before(request)
+        if self.broken and request.path.endswith(self.broken):
+            return Response(500, {}, b'{"kind":"Status","code":500}')
+        answer: Response = await self.inner.request(request)
+        return answer
+
+    async def stream(self, request: Request) -> Stream:
+        if self.broken and request.path.endswith(self.broken):
+            answer = replace(request, path="/nowhere")
+            return await self.inner.stream(answer)  # type: ignore[no-any-return]
+        stream: Stream = await self.inner.stream(request)
+        return stream
+
+
+async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
+    user: User,
+) -> None:
+    """For half a minute, not for ever."""
+    transport = Interfering(user.cluster.transport, broken="/secrets")
+    await user.create(
+        "lost",
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"},
+    )
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(20)
+        assert await user.names() == ["lost"]
+        await asyncio.sleep(15)
+        assert await user.names() == []
+
+
+async def test_what_is_adopted_at_the_last_moment_stays(user: User) -> None:
+    """The deletion is refused, since it names the version that was looked at."""
+    owner = await user.create("owner")
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("dependent", lost)
+
+    async def adopt(request: Request) -> None:
+        if request.method == "DELETE" and transport.before is not None:
+            transport.before = None
+            await _own(user, "dependent", owner)
+
+    transport = Interfering(user.cluster.transport, before=adopt)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(5)
+        assert transport.before is None
+        assert await user.names() == ["dependent", "owner"]
+
+
+async def test_a_change_that_is_not_of_owners_does_not_save_an_object(
+    user: User,
+) -> None:
+    """It is deleted at its new version."""
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("dependent", lost)
+
+    async def touch(request: Request) -> None:
+        if request.method == "DELETE" and transport.before is not None:
+            transport.before = None
+            await user.cluster.client.patch(
+                CONFIG_MAPS, "default", "dependent", {"data": {"k": "v"}}
+            )
+
+    transport = Interfering(user.cluster.transport, before=touch)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(1)
+        assert await user.names() == []
+
+
+async def test_the_collector_can_be_switched_off(user: User) -> None:
+    """By ``--enable-garbage-collector=false``."""
+    await user.create(
+        "lost", {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    )
+    config = replace(
+        make_config(controllers=(COLLECTOR,)),
+        garbage_collector=GarbageCollectorConfig(enabled=False),
+    )
+    async with user.cluster.manager(config):
+        await asyncio.sleep(60)
+        assert await user.names() == ["lost"]
+
+
+async def test_the_graph_can_be_looked_at(user: User) -> None:
+    """All of it, or what hangs together with an object; as DOT and as JSON."""
+    owner = await user.create("owner")
+    dependent = await user.create("dependent", blocking(owner))
+    lone = await user.create("lone")
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        media_type, dot = collector.drawn({})
+        _, json = collector.drawn({"uid": [owner["uid"]], "output": ["json"]})
+        _, nothing = collector.drawn({"uid": [lone["uid"]], "output": ["json"]})
+    assert media_type == "text/vnd.graphviz"
+    assert dot.decode().startswith("strict digraph full {\n  // Node definitions.")
+    assert (
+        f"uid={owner['uid']}\\nnamespace=default\\nConfigMap.v1/owner" in dot.decode()
+    )
+    assert msgspec.json.decode(json)["edges"] == [
+        {
+            "dependent": dependent["uid"],
+            "owner": owner["uid"],
+            "blockOwnerDeletion": True,
+        }
+    ]
+    assert msgspec.json.decode(nothing) == {"nodes": [], "edges": []}
+
+
+# The graph alone
+
+
+def _object(name: str, *owners: OwnerReference, namespace: str = "n") -> PartialObject:
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name, namespace=namespace, uid=name, owner_references=owners or None
+        )
+    )
+
+
+def _reference(name: str, uid: str = "", kind: str = "ConfigMap") -> OwnerReference:
+    return OwnerReference(api_version="v1", kind=kind, name=name, uid=uid or name)
+
+
+class Bookkeeping:
+    """A graph, and what it asked for."""
+
+    def __init__(self) -> None:
+        self.to_delete: list[str] = []
+        self.misplaced: list[tuple[str, str]] = []
+        self.graph = Graph(
+            self.to_delete.append, self.to_delete.append, self._misplaced
+        )
+
+    def _misplaced(self, node: Node, reference: OwnerReference) -> None:
+        self.misplaced.append((node.uid, reference.uid))
+
+    def see(self, *objects: PartialObject) -> None:
+        for each in objects:
+            self.graph.seen(CONFIG_MAPS, None, each)
+
+    def asked(self) -> list[str]:
+        asked, self.to_delete[:] = list(self.to_delete), []
+        return asked
+
+
+async def test_an_owner_that_comes_after_its_dependent_is_no_longer_virtual() -> None:
+    """It was asked about meanwhile, once."""
+    books = Bookkeeping()
+    books.see(_object("child", _reference("owner")))
+    owner = books.graph.get("owner")
+    assert owner is not None
+    assert (owner.is_virtual, books.asked()) == (True, ["owner"])
+    books.see(_object("owner"))
+    assert (owner.is_virtual, books.asked()) == (False, [])
+    assert [node.uid for node in owner.dependents] == ["child"]
+
+
+async def test_children_that_mean_different_owners_by_one_uid_are_told_apart() -> None:
+    """The absence of one says nothing of the other."""
+    books = Bookkeeping()
+    books.see(
+        _object("one", _reference("a", uid="u")),
+        _object("two", _reference("b", uid="u", kind="Secret")),
+    )
+    books.asked()
+    books.graph.absent(Identity("v1", "ConfigMap", "n", "a", "u"))
+    owner = books.graph.get("u")
+    assert owner is not None
+    assert owner.identity == Identity("v1", "Secret", "n", "b", "u")
+    assert books.asked() == ["one", "u"]
+    books.graph.absent(owner.identity)
+    assert books.asked() == ["two", "u"]
+
+
+async def test_a_child_of_another_namespace_is_reported_whoever_comes_first() -> None:
+    """An owner that was only spoken of, and one that was seen."""
+    late, early = Bookkeeping(), Bookkeeping()
+    child = _object("child", _reference("owner"), namespace="m")
+    late.see(child, _object("owner"))
+    early.see(_object("owner"), child)
+    assert late.misplaced == early.misplaced == [("child", "owner")]
+    assert "child" in late.asked()
+    assert early.asked() == ["child"]
+
+
+async def test_nothing_is_kept_of_objects_that_are_gone() -> None:
+    """Neither nodes nor the places of their dependents."""
+    books = Bookkeeping()
+    objects = [_object("a"), _object("b", _reference("a")), _object("c")]
+    books.see(*objects)
+    for each in reversed(objects):
+        books.graph.gone(each)
+    assert (len(books.graph), draw(books.graph, (), ("json",))[1]) == (
+        0,
+        b'{"nodes":[],"edges":[]}',
+    )

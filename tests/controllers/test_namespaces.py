@@ -1,0 +1,275 @@
+"""How a namespace is emptied, and what it says meanwhile."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from controller_manager.api.core import Namespace, NamespaceCondition
+from controller_manager.api.resources import NAMESPACES
+from controller_manager.client.client import Client
+from controller_manager.client.errors import NotFound
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.controllers.namespace.conditions import (
+    Findings,
+    updated_conditions,
+)
+from tests.clusters import Cluster, make_config
+from tests.controllers.builders import JSON
+
+pytestmark = pytest.mark.looptime
+
+CONTROLLER = "namespace-controller"
+WELL = {
+    "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
+    "NamespaceDeletionContentFailure": ("False", "ContentDeleted"),
+    "NamespaceContentRemaining": ("False", "ContentRemoved"),
+    "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers"),
+}
+
+
+@dataclass
+class Spoilt:
+    """Remembers requests; answers those to some paths in its own way."""
+
+    inner: Any
+    answers: dict[tuple[str, str], Response] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        return "test"
+
+    async def request(self, request: Request) -> Response:
+        self.requests.append(f"{request.method} {request.path}")
+        spoilt = self.answers.get((request.method, request.path))
+        if spoilt is not None:
+            return spoilt
+        answer: Response = await self.inner.request(request)
+        return answer
+
+    async def stream(self, request: Request) -> Stream:
+        stream: Stream = await self.inner.stream(request)
+        return stream
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest_asyncio.fixture
+async def spoilt(cluster: Cluster) -> Spoilt:
+    cluster.add_namespace("shop")
+    return Spoilt(cluster.transport)
+
+
+def refused(code: int, message: str = "no") -> Response:
+    body = {"kind": "Status", "status": "Failure", "code": code, "message": message}
+    return Response(code, {}, msgspec.json.encode(body))
+
+
+async def create(cluster: Cluster, path: str, obj: JSON) -> None:
+    kind = cluster.server.catalogue.of(obj["apiVersion"], obj["kind"])
+    assert kind is not None, path
+    cluster.server.objects.create(kind, path, obj)
+
+
+def config_map(name: str, **metadata: Any) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, **metadata},
+    }
+
+
+def pod(name: str, grace: int = 30) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "nodeName": "node",
+            "terminationGracePeriodSeconds": grace,
+            "containers": [{"name": "c", "image": "app:v1"}],
+        },
+    }
+
+
+async def namespace(client: Client) -> Namespace | None:
+    try:
+        return await client.get(NAMESPACES, "", "shop")
+    except NotFound:
+        return None
+
+
+def conditions(subject: Namespace | None) -> dict[str, tuple[str, str]]:
+    assert subject is not None
+    return {
+        each.type: (each.status, each.reason)
+        for each in subject.status.conditions or ()
+    }
+
+
+def message(subject: Namespace | None, kind: str) -> str:
+    assert subject is not None
+    found = {each.type: each.message for each in subject.status.conditions or ()}
+    return found[kind]
+
+
+def managed(cluster: Cluster, spoilt: Spoilt) -> Any:
+    return cluster.manager(make_config(controllers=(CONTROLLER,)), transport=spoilt)
+
+
+async def test_an_empty_namespace_goes_after_five_seconds(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """So that every API server knows by then that nothing may be created."""
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(4.5)
+        assert await namespace(cluster.client) is not None
+        await asyncio.sleep(1)
+        assert await namespace(cluster.client) is None
+
+
+async def test_pods_go_before_what_they_may_need(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """Their grace is waited for; half of it, then it is looked again."""
+    await create(cluster, "shop", pod("slow", grace=20))
+    await create(cluster, "shop", config_map("settings"))
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(8)
+        assert "DELETE /api/v1/namespaces/shop/pods" in spoilt.requests
+        assert "DELETE /api/v1/namespaces/shop/configmaps" not in spoilt.requests
+        subject = await namespace(cluster.client)
+        assert conditions(subject) == {
+            **WELL,
+            "NamespaceContentRemaining": ("True", "SomeResourcesRemain"),
+        }
+        assert message(subject, "NamespaceContentRemaining") == (
+            "Some resources are remaining: pods. has 1 resource instances"
+        )
+        kind = cluster.server.catalogue.find("", "v1", "pods")
+        assert kind is not None
+        cluster.server.storage.collection("pods").remove(("shop", "slow"))
+        await asyncio.sleep(15)
+        assert await namespace(cluster.client) is None
+
+
+async def test_what_cannot_be_deleted_is_told_and_tried_again(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """All else is deleted meanwhile."""
+    await create(cluster, "shop", config_map("settings"))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    await create(cluster, "shop", secret)
+    where = "/api/v1/namespaces/shop/configmaps"
+    spoilt.answers["DELETE", where] = refused(500, "the webhook is down")
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(7)
+        subject = await namespace(cluster.client)
+        assert conditions(subject) == {
+            **WELL,
+            "NamespaceDeletionContentFailure": ("True", "ContentDeletionFailed"),
+        }
+        assert message(subject, "NamespaceDeletionContentFailure") == (
+            "Failed to delete all resource types, 1 remaining: the webhook is down"
+        )
+        assert len(cluster.server.storage.collection("secrets")) == 0
+        spoilt.answers.clear()
+        await asyncio.sleep(70)
+        assert await namespace(cluster.client) is None
+
+
+async def test_groups_that_cannot_be_discovered_are_told(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """And keep the namespace, for they may have something in it."""
+    for path in ("/api", "/apis"):
+        # A server without aggregated discovery.
+        answer = await cluster.transport.request(Request("GET", path))
+        spoilt.answers["GET", path] = answer
+    spoilt.answers["GET", "/apis/policy/v1"] = refused(503, "no endpoints")
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(7)
+        subject = await namespace(cluster.client)
+        assert message(subject, "NamespaceDeletionDiscoveryFailure") == (
+            "Discovery failed for some groups, 1 failing: unable to retrieve the "
+            "complete list of server APIs: policy/v1: no endpoints"
+        )
+        spoilt.answers.clear()
+        await asyncio.sleep(70)
+        assert await namespace(cluster.client) is None
+
+
+async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """As long as it can be listed."""
+    for name in ("a", "b"):
+        await create(cluster, "shop", config_map(name))
+    where = "/api/v1/namespaces/shop/configmaps"
+    spoilt.answers["DELETE", where] = refused(405)
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(7)
+        assert await namespace(cluster.client) is None
+    assert {f"DELETE {where}/a", f"DELETE {where}/b"} <= set(spoilt.requests)
+
+
+async def test_a_finalizer_of_somebody_elses_keeps_the_namespace(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """Ours is taken off all the same, once it is empty."""
+    subject = await namespace(cluster.client)
+    assert subject is not None
+    spec = msgspec.structs.replace(subject.spec, finalizers=("kubernetes", "x.io/y"))
+    await cluster.client.update(
+        NAMESPACES, msgspec.structs.replace(subject, spec=spec), "finalize"
+    )
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(10)
+        left = await namespace(cluster.client)
+        assert left is not None
+        assert left.spec.finalizers == ("x.io/y",)
+
+
+async def test_a_manager_that_starts_late_goes_on(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """With namespaces that have been terminating for long."""
+    await cluster.client.delete(NAMESPACES, "", "shop")
+    await asyncio.sleep(100)
+    async with managed(cluster, spoilt):
+        await asyncio.sleep(7)
+        assert await namespace(cluster.client) is None
+
+
+def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
+    """Only what it says is brought up to date."""
+    first = updated_conditions((), Findings(finalizers=Counter({"a/b": 1})), "t1")
+    second = updated_conditions(first, Findings(finalizers=Counter({"a/b": 2})), "t2")
+    third = updated_conditions(second, Findings(), "t3")
+    times = [
+        [each.last_transition_time for each in conditions]
+        for conditions in (first, second, third)
+    ]
+    assert times == [["t1"] * 5, ["t1"] * 5, ["t1"] * 4 + ["t3"]]
+    assert second[-1] == NamespaceCondition(
+        type="NamespaceFinalizersRemaining",
+        status="True",
+        last_transition_time="t1",
+        reason="SomeFinalizersRemain",
+        message="Some content in the namespace has finalizers remaining: a/b in 2 "
+        "resource instances",
+    )
+    assert updated_conditions(third, Findings(), "t4") == third
