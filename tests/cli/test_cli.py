@@ -519,6 +519,49 @@ def test_a_certificate_that_does_not_fit_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "No such file or directory"),
+        ("no certificate", "there is no PEM block in it"),
+    ],
+)
+def test_an_authority_to_publish_that_cannot_be_is_one_line(
+    tmp_path: Path, content: str | None, problem: str
+) -> None:
+    """``--root-ca-file``, before anything starts."""
+    path = tmp_path / "ca.crt"
+    if content is not None:
+        path.write_text(content)
+    result = run("--master=http://127.0.0.1:1", f"--root-ca-file={path}")
+    assert result.exit_code == 1
+    assert result.output.splitlines()[-1] == f"Error: --root-ca-file: {path}: {problem}"
+
+
+def test_controllers_that_send_more_may_do_so_faster() -> None:
+    """The general limit times what upstream gives them, unless one is asked for."""
+    config = config_of({"controller-kube-api-qps": ["namespace-controller=7"]})
+    factors = {
+        each.name: (each.qps_factor, each.burst_factor) for each in registry.DESCRIPTORS
+    }
+    limits = {
+        name: config.client.limit_of(name, *factors[name])
+        for name in (
+            "garbage-collector-controller",
+            "namespace-controller",
+            "ttl-controller",
+        )
+    }
+    assert limits == {
+        "garbage-collector-controller": RateLimit(40, 30),
+        "namespace-controller": RateLimit(7, 30),
+        "ttl-controller": RateLimit(20, 30),
+    }
+    assert ClientConfig().limit_of(
+        "namespace-controller", *factors["namespace-controller"]
+    ) == RateLimit(400, 3000)
+
+
 def test_the_console_script_ends_with_1_and_no_traceback() -> None:
     """As a user runs it."""
     result = subprocess.run(

@@ -69,7 +69,14 @@ def server_of(
     )
     registry = CollectorRegistry()
     scrapes = Gauge("scrapes", "So far.", registry=registry)
-    pages = Pages(lambda: checks, lambda: checks, registry, scrapes.inc, dict, STARTED)
+    pages = Pages(
+        lambda: checks,
+        lambda: checks,
+        registry,
+        scrapes.inc,
+        lambda: {"some-controller": {"page": _shown}},
+        STARTED,
+    )
     return Server(
         config,
         pages,
@@ -235,6 +242,30 @@ async def test_what_runs_can_be_looked_into() -> None:
             get(f"{url}/debug/pprof/profile?seconds=0.3"),
         )
         assert sorted(status for status, _ in two) == [200, 409]
+
+
+def _shown(query: Mapping[str, list[str]]) -> tuple[str, bytes]:
+    """Return what a controller was asked for, as its debug page."""
+    return "text/vnd.graphviz", repr(sorted(query.items())).encode()
+
+
+async def test_a_controllers_own_page_is_shown() -> None:
+    """With what the query says; whoever accepts JSON asks for it."""
+    async with serving() as url:
+        root = f"{url}/debug/controllers"
+        page = f"{root}/some-controller/page"
+        answers = [
+            await get(f"{page}?uid=a&uid=b"),
+            await get(page, headers={"Accept": "application/json"}),
+            await get(f"{root}/some-controller/other"),
+            await get(f"{root}/other/page"),
+        ]
+    assert answers == [
+        (200, "[('uid', ['a', 'b'])]"),
+        (200, "[('output', ['json'])]"),
+        (404, "404 page not found\n"),
+        (404, "404 page not found\n"),
+    ]
 
 
 async def test_without_profiling_there_is_nothing_to_look_into() -> None:
