@@ -1,4 +1,4 @@
-"""A rollout to watch: manifests in, pods out, an update, a rollback, a scaling."""
+"""A rollout to watch: manifests in, pods out, updates, and everything gone again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,8 +16,14 @@ from rich.table import Table
 
 from controller_manager.api.apps import Deployment, desired_replicas
 from controller_manager.api.meta import annotations_of, key_of
-from controller_manager.api.resources import DEPLOYMENTS, REPLICASETS
-from controller_manager.client.client import Client, PatchType
+from controller_manager.api.resources import DEPLOYMENTS, NAMESPACES, REPLICASETS
+from controller_manager.client.client import (
+    Client,
+    DeleteOptions,
+    PatchType,
+    PropagationPolicy,
+)
+from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.devcluster.manifests import (
@@ -96,6 +102,16 @@ class Demo:
             "Update cache, which must stop before it starts (Recreate)",
             lambda: self._set_image("cache", "redis:8.2"),
             _all_complete,
+        )
+        await self._step(
+            "Delete worker, which goes once its pods have (--cascade=foreground)",
+            lambda: self._delete("worker"),
+            lambda left: "worker" not in {each.metadata.name for each in left},
+        )
+        await self._step(
+            f"Delete the namespace {NAMESPACE} with all that is left in it",
+            self._delete_namespace,
+            lambda left: not left,
         )
         return self._account
 
@@ -178,6 +194,22 @@ class Demo:
                 )
                 return
         msg = f"deployment {name} has no revision {current - 1} to roll back to"
+        raise DemoError(msg)
+
+    async def _delete(self, name: str) -> None:
+        options = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
+        await self._client.delete(DEPLOYMENTS, NAMESPACE, name, options)
+
+    async def _delete_namespace(self) -> None:
+        await self._client.delete(NAMESPACES, "", NAMESPACE)
+        deadline = self._clock.monotonic() + _PATIENCE
+        while self._clock.monotonic() < deadline:
+            try:
+                await self._client.get(NAMESPACES, "", NAMESPACE)
+            except NotFound:
+                return
+            await asyncio.sleep(_POLL)
+        msg = f"not gone within {_PATIENCE:g} s: the namespace {NAMESPACE}"
         raise DemoError(msg)
 
     async def _scale_two(self) -> None:

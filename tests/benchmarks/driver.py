@@ -20,6 +20,7 @@ from tests.benchmarks.server import DRIVER, NAMESPACE, idle_pod
 JSON = dict[str, Any]
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _STREAMS = 16
 _MERGE = "application/merge-patch+json"
@@ -84,6 +85,39 @@ class Driver:
                         yield event["type"], event["object"]
         finally:
             await stream.close()
+
+    # Owners and dependents
+
+    async def own(self, count: int) -> str:
+        """Make an object that owns so many others; return its name."""
+        name = "owner"
+        owner = await self.call("POST", CONFIG_MAPS, {"metadata": {"name": name}})
+        reference = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": name,
+            "uid": owner["metadata"]["uid"],
+        }
+        bodies: list[JSON] = [
+            {
+                "metadata": {
+                    "name": f"dependent-{number:06}",
+                    "labels": {"app": "dependent"},
+                    "ownerReferences": [reference],
+                }
+            }
+            for number in range(count)
+        ]
+        await asyncio.gather(*(self.call("POST", CONFIG_MAPS, body) for body in bodies))
+        return name
+
+    async def until_collected(self) -> None:
+        """Wait until no dependent is left."""
+        path = f"{CONFIG_MAPS}?labelSelector=app=dependent&limit=1"
+        while True:
+            if not (await self.call("GET", path))["items"]:
+                return
+            await asyncio.sleep(0.1)
 
     # Deployments
 

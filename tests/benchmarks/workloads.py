@@ -13,7 +13,7 @@ import aiohttp
 
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
-from tests.benchmarks.driver import PODS, checked
+from tests.benchmarks.driver import CONFIG_MAPS, PODS, checked
 
 Figures = dict[str, float]
 
@@ -23,6 +23,13 @@ _STORM_RATE: Final = 10_000
 _STORM_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 10.0
 _PROBE: Final = 0.02
+_BEGUN: Final = 0.1
+"""Seconds of CPU by which a manager has begun to work."""
+
+_KNOWN: Final = 100_000
+_DEPENDENTS: Final = 10_000
+_WORKLOADS: Final = "deployment-controller,replicaset-controller"
+_COLLECTOR: Final = "garbage-collector-controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +218,11 @@ async def _probed(running: Running) -> AsyncGenerator[Callable[[], float | None]
 
 
 async def _until_calm(running: Running) -> None:
-    """Wait until the manager uses hardly any CPU."""
+    """Wait until the manager has begun, and uses hardly any CPU."""
     while True:
         before = running.usage().cpu
         await asyncio.sleep(0.5)
-        if running.usage().cpu - before < 0.05:
+        if before > _BEGUN and running.usage().cpu - before < 0.05:
             return
 
 
@@ -249,6 +256,50 @@ async def memory(contender: Contender, options: Options) -> Figures:
     return figures
 
 
+async def collect(contender: Contender, options: Options) -> Figures:
+    """Know 100,000 objects, and collect 10,000 that lose their owner.
+
+    By the garbage collector alone: it takes the other controllers' place in the
+    command.
+    """
+    command = contender.command.replace(_WORKLOADS, _COLLECTOR)
+    alone = replace(contender, command=command)
+    bare = await _resident(alone, options)
+    sized = options.sized(_KNOWN - _DEPENDENTS)
+    async with cluster_for(options.kubeconfig, sized.idle_pods or 0) as cluster:
+        owner = await cluster.driver.own(_DEPENDENTS)
+        log = options.logs / f"{contender.name}.log"
+        with alone.running(cluster.kubeconfig, log) as running:
+            await _until_calm(running)
+            started = running.usage()
+            await cluster.counts()
+            began = time.monotonic()
+            await cluster.driver.call("DELETE", f"{CONFIG_MAPS}/{owner}")
+            await checked(cluster.driver.until_collected(), running.check)
+            wall = time.monotonic() - began
+            after = running.usage()
+            counts = await cluster.counts() or {}
+    known = (sized.idle_pods or 0) + _DEPENDENTS
+    figures = {
+        "collect: resident, MB": started.resident,
+        "collect: memory an object, kB": 1000 * (started.resident - bare) / known,
+        "collect: wall, s": wall,
+        "collect: CPU, s": after.cpu - started.cpu,
+    }
+    for verb, count in sorted(counts.items()):
+        figures[f"collect: {verb}"] = count
+    return figures
+
+
+async def _resident(contender: Contender, options: Options) -> float:
+    """Return the memory of a collector with next to nothing to know."""
+    async with cluster_for(options.kubeconfig, 0) as cluster:
+        log = options.logs / f"{contender.name}.log"
+        with contender.running(cluster.kubeconfig, log) as running:
+            await _until_calm(running)
+            return running.usage().resident
+
+
 BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "rollout": rollout,
     "heal": heal,
@@ -256,6 +307,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "watch-storm": watch_storm,
     "idle": idle,
     "memory": memory,
+    "collect": collect,
 }
 
 

@@ -157,14 +157,18 @@ def test_the_daemon_takes_the_arguments_without_a_warning(path: Path) -> None:
 
 
 def test_the_overlay_says_all_that_the_base_says() -> None:
-    """A patch replaces the list of arguments as a whole."""
+    """A patch replaces the list of arguments as a whole.
+
+    Beside another manager only those controllers run that the other leaves alone.
+    """
     base = set(_container(BASE / "deployment.yaml")["args"])
     overlay = set(_container(OVERLAY / "own-lease.yaml")["args"])
     assert overlay - base == {
+        "--controllers=deployment-controller,replicaset-controller",
         "--leader-elect-resource-name=controller-manager",
         "--leader-elect-resource-namespace=controller-manager-system",
     }
-    assert base <= overlay
+    assert base - overlay == {"--controllers=*"}
 
 
 def test_the_pods_are_as_restricted_as_their_namespace_asks() -> None:

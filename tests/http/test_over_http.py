@@ -632,7 +632,7 @@ def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> No
     messages = [line.partition("] ")[2] for line in lines]
     assert len([line for line in messages if "has no effect" in line]) == 7
     assert len([line for line in messages if "is not in this build" in line]) == 2
-    assert len(messages) == 10, messages
+    assert len(messages) == 9, messages
 
 
 LEASE = (
