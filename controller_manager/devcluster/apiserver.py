@@ -340,12 +340,12 @@ class APIServer:
                     shown = stored.obj
                 case _:
                     shown = _partial(stored.obj)
-            rows.append(row(target.kind.kind, stored.obj, now, shown))
+            rows.append(row(target.kind, stored.obj, now, shown))
         return {
             "kind": "Table",
             "apiVersion": "meta.k8s.io/v1",
             "metadata": metadata,
-            "columnDefinitions": column_definitions(target.kind.kind),
+            "columnDefinitions": column_definitions(target.kind),
             "rows": rows,
         }
 

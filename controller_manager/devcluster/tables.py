@@ -8,6 +8,7 @@ import msgspec
 
 from controller_manager.api.selectors import LabelSelector, format_selector
 from controller_manager.api.times import parse_time
+from controller_manager.devcluster.kinds import Kind
 
 JSON = dict[str, Any]
 Cells = list[Any]
@@ -200,6 +201,56 @@ def _quota(obj: JSON, now: datetime) -> Cells:
     return [", ".join(requests), ", ".join(limits), _age(obj, now)]
 
 
+def _job(obj: JSON, now: datetime) -> Cells:
+    spec, status = obj["spec"], obj.get("status", {})
+    wanted = spec.get("completions")
+    done = status.get("succeeded", 0)
+    began, ended = status.get("startTime"), status.get("completionTime")
+    until = parse_time(ended) if ended else now
+    seconds = (until - parse_time(began)).total_seconds() if began else None
+    return [
+        _job_status(obj),
+        f"{done}/{wanted if wanted is not None else 1}",
+        human_duration(seconds) if seconds is not None else "",
+        _age(obj, now),
+        *_containers(spec["template"]),
+        _selector(spec.get("selector")),
+    ]
+
+
+def _job_status(obj: JSON) -> str:
+    conditions = {
+        each["type"]
+        for each in obj.get("status", {}).get("conditions", [])
+        if each["status"] == "True"
+    }
+    for condition in ("Complete", "Failed"):
+        if condition in conditions:
+            return condition
+    if "deletionTimestamp" in obj["metadata"]:
+        return "Terminating"
+    return "Suspended" if "Suspended" in conditions else "Running"
+
+
+def _cron_job(obj: JSON, now: datetime) -> Cells:
+    spec, status = obj["spec"], obj.get("status", {})
+    last = status.get("lastScheduleTime")
+    seconds = (now - parse_time(last)).total_seconds() if last else None
+    return [
+        spec.get("schedule", ""),
+        spec.get("timeZone") or _NONE,
+        str(spec.get("suspend", False)),
+        len(status.get("active", [])),
+        human_duration(seconds) if seconds is not None else _NONE,
+        _age(obj, now),
+        *_containers(spec["jobTemplate"]["spec"]["template"]),
+    ]
+
+
+def _custom(obj: JSON, now: datetime) -> Cells:
+    return [_age(obj, now)]
+
+
 def _generic(obj: JSON, _: datetime) -> Cells:
     return [obj["metadata"].get("creationTimestamp", "")]
 
@@ -224,6 +275,19 @@ _TABLES: Final[
     dict[str, tuple[tuple[Column, ...], Callable[[JSON, datetime], Cells]]]
 ] = {
     "ConfigMap": ((_NAME, ("Data", "integer", 0), _AGE), _data),
+    "CronJob": (
+        (
+            _NAME,
+            ("Schedule", "string", 0),
+            ("Timezone", "string", 0),
+            ("Suspend", "boolean", 0),
+            ("Active", "integer", 0),
+            ("Last Schedule", "string", 0),
+            _AGE,
+            *_WORKLOAD[:2],
+        ),
+        _cron_job,
+    ),
     "Deployment": (
         (
             _NAME,
@@ -249,6 +313,17 @@ _TABLES: Final[
             ("Name", "string", 1),
         ),
         _event,
+    ),
+    "Job": (
+        (
+            _NAME,
+            ("Status", "string", 0),
+            ("Completions", "string", 0),
+            ("Duration", "string", 0),
+            _AGE,
+            *_WORKLOAD,
+        ),
+        _job,
     ),
     "Lease": ((_NAME, ("Holder", "string", 0), _AGE), _lease),
     "Namespace": ((_NAME, ("Status", "string", 0), _AGE), _namespace),
@@ -301,26 +376,33 @@ _TABLES: Final[
     "ServiceAccount": ((_NAME, ("Secrets", "string", 0), _AGE), _service_account),
 }
 _OTHER: Final = ((_NAME, ("Created At", "date", 0)), _generic)
+_CUSTOM: Final = ((_NAME, _AGE), _custom)
 
 
-def column_definitions(kind: str) -> list[JSON]:
+def _table_of(
+    kind: Kind,
+) -> tuple[tuple[Column, ...], Callable[[JSON, datetime], Cells]]:
+    return _CUSTOM if kind.is_custom else _TABLES.get(kind.kind, _OTHER)
+
+
+def column_definitions(kind: Kind) -> list[JSON]:
     """Return the columns of a kind's table."""
-    columns, _ = _TABLES.get(kind, _OTHER)
+    columns, _ = _table_of(kind)
     return [
         {
             "name": title,
             "type": type_,
             "format": "name" if title == "Name" and priority == 0 else "",
-            "description": f"{title} of the {kind}.",
+            "description": f"{title} of the {kind.kind}.",
             "priority": priority,
         }
         for title, type_, priority in columns
     ]
 
 
-def row(kind: str, obj: JSON, now: datetime, embedded: JSON | None) -> JSON:
+def row(kind: Kind, obj: JSON, now: datetime, embedded: JSON | None) -> JSON:
     """Return one object as a row; `embedded` goes along for kubectl's use."""
-    columns, function = _TABLES.get(kind, _OTHER)
+    columns, function = _table_of(kind)
     cells = function(obj, now)
     if columns[0] is _NAME:
         cells = [obj["metadata"]["name"], *cells]

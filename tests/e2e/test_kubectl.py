@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.controllers.builders import deployment_json
+from tests.controllers.test_garbage_collector import definition
 
 KUBECTL = shutil.which("kubectl")
 
@@ -216,14 +217,110 @@ def test_an_invalid_object_is_refused_with_its_causes(kubectl: Kubectl) -> None:
     )
 
 
-def test_objects_are_deleted(kubectl: Kubectl) -> None:
-    """By name and by label."""
+def names(kubectl: Kubectl, kinds: str) -> list[str]:
+    return kubectl("get", kinds, "-o", "name").split()
+
+
+def gone(kubectl: Kubectl, kinds: str) -> None:
+    """Wait until there are no objects of these kinds."""
+    deadline = time.monotonic() + 20
+    while found := names(kubectl, kinds):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+def test_a_deleted_deployment_takes_all_it_owns_along(kubectl: Kubectl) -> None:
+    """In the background soon after, in the foreground before."""
+    for policy in ("background", "foreground"):
+        kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+        rolled_out(kubectl)
+        output = kubectl("delete", "deployment", "web", f"--cascade={policy}")
+        assert 'deployment.apps "web" deleted' in output
+        if policy == "background":
+            gone(kubectl, "replicasets,pods")
+        assert names(kubectl, "deployments,replicasets,pods") == []
+
+
+def test_what_is_orphaned_stays_until_somebody_deletes_it(kubectl: Kubectl) -> None:
+    """The replica set loses its owner, and keeps its pods."""
     kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
-    assert 'deployment.apps "web" deleted' in kubectl("delete", "deployment", "web")
+    kubectl("delete", "deployment", "web", "--cascade=orphan")
+    path = "jsonpath={.items[*].metadata.ownerReferences}"
+    assert kubectl("get", "replicasets", "-o", path) == ""
+    assert len(names(kubectl, "pods")) == 3
     kubectl("delete", "replicasets", "-l", "app=web")
-    kubectl("delete", "pods", "--all")
-    assert "No resources found" in kubectl("get", "all")
+    gone(kubectl, "replicasets,pods")
+
+
+def test_a_deleted_namespace_is_emptied(kubectl: Kubectl) -> None:
+    """And while a finalizer holds something in it, it says so."""
+    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    held = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "held", "finalizers": ["example.com/hold"]},
+    }
+    kubectl("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(held))
+    path = "jsonpath={.metadata.namespace}"
+    namespace = kubectl("get", "configmap", "held", "-o", path)
+    kubectl("delete", "namespace", namespace, "--wait=false")
+    condition = "--for=condition=NamespaceFinalizersRemaining"
+    kubectl("wait", condition, f"namespace/{namespace}", "--timeout=30s")
+    patch = '{"metadata": {"finalizers": null}}'
+    kubectl("patch", "configmap", "held", "--type=merge", f"--patch={patch}")
+    kubectl("wait", "--for=delete", f"namespace/{namespace}", "--timeout=50s")
+
+
+def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> None:
+    """With a table of their own, and collected like all others."""
+    crd = definition()
+    kubectl("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(crd))
+    kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
+    widget = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+    }
+    kubectl("apply", *_validation(), "-f", "-", stdin=yaml.safe_dump(widget))
+    header, row = kubectl("get", "widgets").splitlines()
+    assert (header.split(), row.split()[0]) == (["NAME", "AGE"], "w")
+    uid = kubectl("get", "widget", "w", "-o", "jsonpath={.metadata.uid}")
+    owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": uid}
+    dependent = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "ownerReferences": [owner]},
+    }
+    kubectl("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(dependent))
+    kubectl("delete", "widget", "w")
+    gone(kubectl, "secrets")
+    kubectl("delete", "crd", "widgets.example.com")
+    kubectl("get", "widgets", ok=False)
+
+
+def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> None:
+    """It is shown as what it is until then."""
+    kubectl("create", "job", "j", "--image=app:v1")
+    header, row = kubectl("get", "jobs").splitlines()
+    assert header.split() == ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]
+    assert row.split()[:3] == ["j", "Running", "0/1"]
+    job = json.loads(kubectl("get", "job", "j", "-o", "json"))
+    ended = {
+        "type": "Complete",
+        "status": "True",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    job["status"] = {"conditions": [ended], "succeeded": 1}
+    namespace = job["metadata"]["namespace"]
+    # What is newer than kubectl 1.20 is not to be relied on.
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/j/status"
+    kubectl("replace", f"--raw={path}", "-f", "-", stdin=json.dumps(job))
+    row = kubectl("get", "jobs").splitlines()[1]
+    assert row.split()[:3] == ["j", "Complete", "1/1"]
+    ttl = json.dumps({"spec": {"ttlSecondsAfterFinished": 0}})
+    kubectl("patch", "job", "j", "--type=merge", f"--patch={ttl}")
+    gone(kubectl, "jobs")
 
 
 def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
