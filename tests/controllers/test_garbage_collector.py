@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -314,6 +315,27 @@ async def test_orphans_keep_their_other_owners(user: User) -> None:
         metadata = await user.metadata("dependent")
     assert metadata is not None
     assert metadata["ownerReferences"] == [two]
+
+
+async def test_an_orphan_that_no_watch_has_shown_is_untied_all_the_same(
+    user: User,
+) -> None:
+    """It would be collected once the watch does."""
+    owner = await user.create("owner")
+    await user.create("early", owner)
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        with mock.patch.object(collector.graph, "_add_to_owners"):
+            await user.create("late", owner)
+            await asyncio.sleep(1)
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(3)
+        found = [await user.metadata(name) for name in ("early", "late", "owner")]
+    assert [each and "ownerReferences" in each for each in found] == [
+        False,
+        False,
+        None,
+    ]
 
 
 async def test_a_deletion_that_began_before_the_start_goes_on(user: User) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -640,3 +641,34 @@ async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
         workers.queue.add("default/gone")
         await workers.queue.drained()
         assert remembered(manager) == {}
+
+
+async def test_a_replica_set_that_is_gone_gets_no_more_pods(
+    cluster: Cluster, user: User
+) -> None:
+    """Though a cache that lags has it still, and its pods are collected at once."""
+
+    async def collect() -> None:
+        while True:
+            for pod in await user.pods():
+                await user.client.delete(PODS, "default", pod.metadata.name)
+            await asyncio.sleep(0.05)
+
+    connections = Connections(cluster.transport)
+    config = make_config()
+    async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle()
+        informer = manager.informers.informer(REPLICASETS)
+        with mock.patch.object(informer, "deleted"):
+            await user.client.delete(DEPLOYMENTS, "default", "web")
+            for each in (await user.replica_sets()).values():
+                await user.client.delete(REPLICASETS, "default", each.metadata.name)
+            collecting = asyncio.create_task(collect())
+            await settle()
+            collecting.cancel()
+            await asyncio.gather(collecting, return_exceptions=True)
+        assert len(informer.store) == 1
+        assert await user.pods() == []
+    created = await user.events("SuccessfulCreate")
+    assert sum(each.count for each in created) <= 6

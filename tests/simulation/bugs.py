@@ -143,6 +143,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "collect by what is believed": Bug(
         1, GarbageCollector, "_owner", _believe_the_graph
     ),
+    "untie only what is known": Bug(4, Graph, "kinds_owned_by", lambda *_: []),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a key": Bug(1, Inheritance, "forget", lambda *_: None),
 }

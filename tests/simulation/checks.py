@@ -239,7 +239,10 @@ class Observer:
         options = json.loads(request.body or b"{}")
         if "propagationPolicy" not in options:
             return  # not by the garbage collector
-        for owner in before["metadata"].get("ownerReferences", []):
+        metadata = before["metadata"]
+        for owner in metadata.get("ownerReferences", []):
+            if (metadata["uid"], owner["uid"]) in self.checks.world.spared:
+                self.checks.violate(f"{request.path}: collected, and was to be kept")
             if (alive := self._living_owner(before, owner["uid"])) is not None:
                 finalizers = alive["metadata"].get("finalizers", [])
                 if "foregroundDeletion" not in finalizers:

@@ -65,6 +65,9 @@ class World:
     versions: list[tuple[float, int]] = field(default_factory=list)
     """Which resource version the server had come to, and when."""
 
+    spared: set[tuple[str, str]] = field(default_factory=set)
+    """uids of what a user wanted to keep, and of its owner that was deleted."""
+
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -250,6 +253,15 @@ class World:
     async def _replace(self, obj: JSON, policy: str) -> None:
         """Delete, wait, and create, as ``kubectl replace --force`` does."""
         metadata = obj["metadata"]
+        if policy == "Orphan":
+            self.spared |= {
+                (each["metadata"]["uid"], metadata["uid"])
+                for each in self.stored("replicasets", NAMESPACE)
+                if any(
+                    owner["uid"] == metadata["uid"]
+                    for owner in each["metadata"].get("ownerReferences", [])
+                )
+            }
         self.delete("deployments", obj, policy=policy)
         await self._until_gone("deployments", NAMESPACE, metadata["name"])
         again = {"metadata": {"name": metadata["name"]}, "spec": obj["spec"]}

@@ -33,6 +33,7 @@ from controller_manager.api.selectors import (
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import (
     APIError,
+    Conflict,
     NotFound,
     TransportError,
     is_namespace_terminating,
@@ -111,6 +112,8 @@ class ReplicasController(Generic[OwnerT]):
         self._pods = context.informers.informer(PODS)
         self._expectations = Expectations(context.clock)
         self._written = WrittenVersions()
+        self._gone: set[str] = set()
+        """uids of cached owners that are gone, as the API server has said."""
         self._inheritance = Inheritance(
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
@@ -150,6 +153,7 @@ class ReplicasController(Generic[OwnerT]):
         # A namesake must not inherit what was expected of this one.
         self._expectations.forget(key_of(owner))
         self._inheritance.forget(key_of(owner))
+        self._gone.discard(owner.metadata.uid)
         self._enqueue(owner)
 
     def _manager_of(self, pod: Pod) -> OwnerT | None:
@@ -202,6 +206,8 @@ class ReplicasController(Generic[OwnerT]):
             self._expectations.forget(key)
             self._inheritance.forget(key)
             self._written.forget(key)
+            return DONE
+        if owner.metadata.uid in self._gone:
             return DONE
         if (stale := self._written.behind(key)) is not None:
             self._metrics.skipped(stale.resource.group, stale.resource.plural)
@@ -429,5 +435,33 @@ class ReplicasController(Generic[OwnerT]):
         try:
             stored = await self._client.update(self._resource, reported, "status")
         except NotFound:
-            return  # it has just gone
+            self._note_gone(key, owner)
+            return
+        except Conflict:
+            await self._note_lag(key, owner)
+            raise
         self._written.wrote(key, self._owners, stored.metadata.resource_version)
+
+    def _note_gone(self, key: str, owner: OwnerT) -> None:
+        """Do nothing more for an owner that is gone, though the cache has it still.
+
+        It would be given pods for as long as the cache lags, which the garbage
+        collector deletes as fast as they come.
+        """
+        cached = self._owners.store.get(key)
+        if cached is not None and cached.metadata.uid == owner.metadata.uid:
+            self._gone.add(owner.metadata.uid)
+
+    async def _note_lag(self, key: str, owner: OwnerT) -> None:
+        """Wait for the cache, which is older than what is stored."""
+        metadata = owner.metadata
+        try:
+            now = await self._client.get(
+                self._resource, metadata.namespace, metadata.name
+            )
+        except NotFound:
+            self._note_gone(key, owner)
+            return
+        if now.metadata.uid != metadata.uid:
+            self._note_gone(key, owner)
+        self._written.wrote(key, self._owners, now.metadata.resource_version)

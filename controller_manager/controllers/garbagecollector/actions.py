@@ -14,7 +14,7 @@ from controller_manager.client.client import (
 )
 from controller_manager.client.discovery import ServedResource
 from controller_manager.client.errors import APIError, Conflict, NotFound
-from controller_manager.controllers.garbagecollector.graph import Identity
+from controller_manager.controllers.garbagecollector.graph import Identity, Kind
 from controller_manager.runtime.outcome import SyncError
 
 _CONFLICTS: Final = 5
@@ -59,6 +59,22 @@ class Objects:
         except NotFound:
             return None
         return found if found.metadata.uid == identity.uid else None
+
+    async def dependents(self, kind: Kind, owner: Identity) -> list[Identity]:
+        """Return all objects of a kind that have that owner, as stored now.
+
+        Of a kind that is served no more there are none.
+        """
+        served = self._served().get(kind)
+        if served is None:
+            return []
+        resource = served.metadata_resource()
+        return [
+            Identity(*kind, metadata.namespace, metadata.name, metadata.uid)
+            async for page in self._client.list_all(resource, owner.namespace)
+            for metadata in (each.metadata for each in page.items)
+            if any(each.uid == owner.uid for each in metadata.owner_references or ())
+        ]
 
     async def delete(
         self, identity: Identity, latest: PartialObject, policy: PropagationPolicy

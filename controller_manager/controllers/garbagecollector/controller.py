@@ -288,17 +288,22 @@ class GarbageCollector:
             return DONE
         if (not_ready := self._not_ready()) is not None:
             return not_ready
+        identity = node.identity
+        dependents = {each.identity for each in node.dependents}
+        # A watch may lag, and what is not untied now is collected later.
+        for kind in self.graph.kinds_owned_by(identity):
+            dependents.update(await self._objects.dependents(kind, identity))
         results = await asyncio.gather(
             *(
-                self._objects.drop_owners(dependent.identity, None, [uid])
-                for dependent in node.dependents
+                self._objects.drop_owners(each, None, [uid])
+                for each in sorted(dependents)
             ),
             return_exceptions=True,
         )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        await self._objects.drop_finalizer(node.identity, ORPHAN_FINALIZER)
+        await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
         return DONE
 
 

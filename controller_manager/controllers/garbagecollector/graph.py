@@ -16,6 +16,10 @@ ORPHAN_FINALIZER: Final = "orphan"
 _NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
 
 
+Kind = tuple[str, str]
+"""An apiVersion and a kind."""
+
+
 class Identity(NamedTuple):
     """All that an owner reference says of an owner, and its namespace."""
 
@@ -140,6 +144,7 @@ class Graph:
         self._to_orphan = to_orphan
         self._misplaced = misplaced
         self._nodes: dict[str, Node] = {}
+        self._kinds: dict[Kind, dict[Kind, None]] = {}
 
     def __len__(self) -> int:
         """Return how many nodes there are, virtual ones included."""
@@ -152,6 +157,10 @@ class Graph:
     def nodes(self) -> list[Node]:
         """Return all nodes, in the order in which they were first spoken of."""
         return list(self._nodes.values())
+
+    def kinds_owned_by(self, identity: Identity) -> list[Kind]:
+        """Return what kinds of objects have ever had an owner of such a kind."""
+        return list(self._kinds.get((identity.api_version, identity.kind), ()))
 
     # What the watches say.
 
@@ -267,6 +276,8 @@ class Graph:
     def _add_to_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
         doubtful = False
         for reference in owners:
+            kinds = self._kinds.setdefault((reference.api_version, reference.kind), {})
+            kinds[node.identity.api_version, node.identity.kind] = None
             identity = identity_of(reference, node.identity.namespace)
             owner = self._nodes.get(reference.uid)
             if owner is None:
