@@ -164,6 +164,10 @@ async def discover(client: Client) -> Discovery:
                 *(_decoded(groups, _GroupDiscoveryList).items or ()),
             ]
         )
+    if any(_is_aggregated(answer) for answer in (core, groups)):
+        # API servers of two ages, perhaps: what all of them understand, then.
+        core = await client.raw("GET", "/api")
+        groups = await client.raw("GET", "/apis")
     versions = _decoded(core, _APIVersions).versions
     listed = _decoded(groups, _APIGroupList).groups or ()
     wanted = [("", version) for version in versions]
@@ -219,7 +223,10 @@ async def _one_by_one(client: Client, wanted: list[tuple[str, str]]) -> Discover
         except (APIError, TransportError, ProtocolError) as error:
             failures[api_version] = str(error)
             continue
-        for each in listed or ():
+        if listed is None:
+            failures[api_version] = "the server could not find the requested resource"
+            continue
+        for each in listed:
             if "/" in each.name:
                 continue  # a subresource
             served = ServedResource(

@@ -47,10 +47,14 @@ class InformerFactory:
     def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
         """Return the informer of `resource`, the same for everyone.
 
-        It must be asked for before the factory runs.
+        One that is new must be asked for before the factory runs: later nobody
+        would wait for it. Raises RuntimeError then.
         """
         key = _key(resource)
         if key not in self._informers:
+            if self._group is not None:
+                msg = f"an informer of {key} was not asked for before the start"
+                raise RuntimeError(msg)
             resync_period = self._min_resync_period * (1 + self._rng.random())
             self._informers[key] = self._made(resource, resync_period)
         return cast("SharedInformer[ObjectT]", self._informers[key])
@@ -131,11 +135,23 @@ class InformerFactory:
         }
 
     def health_problem(self, resources: Iterable[AnyResource]) -> str | None:
-        """Return what is wrong with the informers of `resources`."""
-        problems = (self.informer(each).health_problem() for each in resources)
+        """Return what is wrong with the informers of `resources`.
+
+        Also with those of some of a resource's objects only.
+        """
+        names = {_name(each) for each in resources}
+        problems = (
+            informer.health_problem()
+            for informer in self._informers.values()
+            if _name(informer.resource) in names
+        )
         return next((problem for problem in problems if problem), None)
 
 
+def _name(resource: AnyResource) -> str:
+    return f"{resource.api_version}/{resource.plural}"
+
+
 def _key(resource: AnyResource) -> str:
-    name = f"{resource.api_version}/{resource.plural}"
+    name = _name(resource)
     return f"{name}?{resource.field_selector}" if resource.field_selector else name

@@ -362,12 +362,14 @@ class Reflector(Generic[ObjectT]):
     def _deliver(self, event: WatchEvent[ObjectT]) -> None:
         if isinstance(event, Bookmark):
             version = event.resource_version
-            if (number := resource_version_number(version)) > self._version:
+            number = resource_version_number(version)
+            if number > self._version or not number:
                 self._advance(version, number)
             return
         version = event.object.metadata.resource_version
         number = resource_version_number(version)
-        if number <= self._version:
+        # Of an aggregated API's own kind of versions nothing is known but the last.
+        if number and number <= self._version:
             self._logger.v(4).info(
                 "Old event dropped", resource=self._name, version=version
             )

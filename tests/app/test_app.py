@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.api.resources import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.resources import CONFIG_MAPS, DEPLOYMENTS, REPLICASETS
 from controller_manager.app import ControllerManager, StartError
 from controller_manager.client.errors import TransportError
 from controller_manager.client.identities import Connections
@@ -332,3 +332,16 @@ async def test_settings_of_the_config_reach_the_client(cluster: Cluster) -> None
         assert len(await user.pods()) == 3
         await asyncio.sleep(10)
         assert len(await user.pods()) == 5
+
+
+async def test_a_look_at_its_health_changes_nothing(cluster: Cluster) -> None:
+    """No informer comes of it that nobody would ever start."""
+    config = make_config(controllers=("*",))
+    connections = Connections(cluster.transport)
+    async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
+        before = manager.informers.synced()
+        for check in manager._health_checks().values():
+            assert check() is None
+        assert manager.informers.synced() == before
+        with pytest.raises(RuntimeError, match="not asked for before the start"):
+            manager.informers.informer(CONFIG_MAPS)

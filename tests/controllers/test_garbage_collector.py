@@ -266,6 +266,8 @@ async def test_a_resource_that_is_served_no_more_is_watched_no_more(
         assert found is not None
         kinds.remove(found)
         await asyncio.sleep(60)
+        assert ("example.com", "widgets") in monitors  # it may come back
+        await asyncio.sleep(60)
         assert ("example.com", "widgets") not in monitors
         assert await user.names() == ["dependent"]
 
@@ -357,6 +359,7 @@ class Interfering:
     inner: Any
     broken: str = ""
     before: Any = None
+    empty: bool = False
 
     @property
     def host(self) -> str:
@@ -367,6 +370,11 @@ class Interfering:
             await self.before(request)
         if self.broken and request.path.endswith(self.broken):
             return Response(500, {}, b'{"kind":"Status","code":500}')
+        if self.empty and request.path in ("/api", "/apis"):
+            media = (
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+            )
+            return Response(200, {"content-type": media}, b'{"items":[]}')
         answer: Response = await self.inner.request(request)
         return answer
 
@@ -392,6 +400,155 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
         assert await user.names() == ["lost"]
         await asyncio.sleep(15)
         assert await user.names() == []
+
+
+def _serve_widgets(user: User, *, served: bool) -> None:
+    """Have the API server know of widgets, or not, whatever is defined."""
+    definitions = user.cluster.server.storage.collection(
+        "customresourcedefinitions.apiextensions.k8s.io"
+    )
+    stored = definitions.get(("", "widgets.example.com"))
+    assert stored is not None
+    kinds = user.cluster.server.catalogue
+    if served:
+        user.cluster.server._custom.refresh()
+        return
+    found = kinds.find("example.com", "v1", "widgets")
+    assert found is not None
+    kinds.remove(found)
+
+
+async def test_that_a_kind_is_not_served_says_nothing_of_its_objects(
+    user: User,
+) -> None:
+    """An API server that has just started may not know it yet."""
+    await _define(user)
+    widget = await user.create("widget", resource=WIDGETS)
+    other = await user.create("other")
+    await user.create("dependent", other, widget)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        _serve_widgets(user, served=False)
+        await user.delete("other")
+        await asyncio.sleep(20)
+        assert await user.names() == ["dependent"]
+        _serve_widgets(user, served=True)
+        await asyncio.sleep(40)
+        metadata = await user.metadata("dependent")
+        assert metadata is not None
+        assert metadata["ownerReferences"] == [widget]
+
+
+async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
+    user: User,
+) -> None:
+    """They would be collected once it is known again."""
+    await _define(user)
+    owner = await user.create("owner")
+    await user.create("dependent", owner, resource=WIDGETS)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        _serve_widgets(user, served=False)
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(20)
+        _serve_widgets(user, served=True)
+        await asyncio.sleep(60)
+        metadata = await user.metadata("dependent", WIDGETS)
+        assert metadata is not None
+        assert "ownerReferences" not in metadata
+        assert await user.names() == []
+
+
+async def test_a_kind_that_cannot_be_listed_holds_up_orphaning_for_a_while(
+    user: User,
+) -> None:
+    """Half a minute; other kinds' dependents are untied then."""
+    await _define(user)
+    stray = await user.create("stray")
+    await user.create("widget", stray, resource=WIDGETS)
+    owner = await user.create("owner")
+    await user.create("dependent", owner)
+    transport = Interfering(user.cluster.transport)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(3)
+        transport.broken = "/widgets"
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(20)
+        assert await user.metadata("owner") is not None
+        await asyncio.sleep(60)
+        assert await user.names() == ["dependent", "stray"]
+
+
+async def test_an_owner_of_the_cluster_that_is_gone_is_asked_about_once(
+    user: User,
+) -> None:
+    """Whatever namespaces its dependents are of, though they stay."""
+    user.cluster.add_namespace("other")
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "name": "r",
+        "uid": "gone",
+    }
+    for namespace in ("default", "other"):
+        await user.create(
+            "held", role, namespace=namespace, finalizers=["example.com/hold"]
+        )
+    reads: list[str] = []
+
+    async def note(request: Request) -> None:
+        if request.path.endswith("/clusterroles/r"):
+            reads.append(request.path)
+
+    transport = Interfering(user.cluster.transport, before=note)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(60)
+        assert len(reads) <= 4
+
+
+async def test_an_owner_in_the_foreground_does_not_wait_for_what_is_served_no_more(
+    user: User,
+) -> None:
+    """Nobody could ever see it go."""
+    await _define(user)
+    owner = await user.create("owner")
+    await user.create(
+        "held", blocking(owner), resource=WIDGETS, finalizers=["example.com/hold"]
+    )
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("owner", PropagationPolicy.FOREGROUND)
+        await asyncio.sleep(3)
+        _serve_widgets(user, served=False)
+        await asyncio.sleep(130)
+        assert await user.names() == []
+
+
+async def test_resources_are_waited_for_from_when_they_are_known(user: User) -> None:
+    """However long that took."""
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("dependent", lost)
+    transport = Interfering(user.cluster.transport, broken="/apis")
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(50)
+        transport.broken = "/secrets"
+        await asyncio.sleep(20)
+        assert await user.names() == ["dependent"]
+        transport.broken = ""
+        await asyncio.sleep(60)
+        assert await user.names() == []
+
+
+async def test_that_nothing_is_served_is_not_believed(user: User) -> None:
+    """An API server says so that has just started."""
+    await user.create("known")
+    transport = Interfering(user.cluster.transport)
+    async with collecting(user.cluster, transport) as collector:
+        await asyncio.sleep(3)
+        known = len(collector.graph)
+        transport.empty = True
+        await asyncio.sleep(300)
+        assert len(collector.graph) == known
 
 
 async def test_what_is_adopted_at_the_last_moment_stays(user: User) -> None:
@@ -532,9 +689,12 @@ async def test_children_that_mean_different_owners_by_one_uid_are_told_apart() -
     owner = books.graph.get("u")
     assert owner is not None
     assert owner.identity == Identity("v1", "Secret", "n", "b", "u")
-    assert books.asked() == ["one", "u"]
+    assert books.asked() == ["one"]
     books.graph.absent(owner.identity)
-    assert books.asked() == ["two", "u"]
+    assert books.asked() == ["two"]
+    books.graph.gone(_object("one"))
+    books.graph.gone(_object("two"))
+    assert books.graph.get("u") is None
 
 
 async def test_a_child_of_another_namespace_is_reported_whoever_comes_first() -> None:

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core import Pod
+from controller_manager.api.core import Pod, PodMeta
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.resources import PODS
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.watch import Modified
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.informer import Handler, SharedInformer
 from controller_manager.informers.reflector import State
@@ -419,3 +420,18 @@ async def test_indexes_follow_the_objects() -> None:
     assert store.by_index(CONTROLLER_UID_INDEX, "x") == []
     assert list(store) == [pod("a", version=2, owner="y")]
     assert (len(store), store.get("n/b"), store.remove("n/b")) == (1, None, None)
+
+
+async def test_versions_that_are_no_numbers_are_taken_as_they_come(
+    cluster: Cluster,
+) -> None:
+    """Aggregated APIs may have their own; nothing is known of their order."""
+    async with informer(cluster) as subject:
+        reflector = subject._reflector
+        reflector._note_version("12/34", 0)
+        for version in ("12/35", "12/36"):
+            metadata = PodMeta(name="p", namespace="n", resource_version=version)
+            reflector._deliver(Modified(object=Pod(metadata=metadata)))
+        cached = subject.store.get("n/p")
+    assert cached is not None
+    assert cached.metadata.resource_version == subject.resource_version == "12/36"

@@ -11,7 +11,8 @@ _MOST: Final = 500
 class AbsentOwners:
     """Remembers whom the API server does not have, so that it is asked once.
 
-    A uid never comes back, so this stays true. Only answers of the API server
+    A uid comes back only with a store that is restored, so this stays true until
+    then. Only answers of the API server
     count: upstream adds what a watch saw go, and a watch can be wrong.
     """
 
@@ -22,6 +23,10 @@ class AbsentOwners:
     def __contains__(self, identity: Identity) -> bool:
         """Tell whether there is known to be no such object."""
         return identity in self._identities
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._identities.clear()
 
     def add(self, identity: Identity) -> None:
         """Note that there is no such object."""

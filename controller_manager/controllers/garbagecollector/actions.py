@@ -56,7 +56,8 @@ class Objects:
         resource = self._resource(identity)
         try:
             found = await self._client.get(resource, identity.namespace, identity.name)
-        except NotFound:
+        except NotFound as error:
+            _check_absence(error, identity)
             return None
         return found if found.metadata.uid == identity.uid else None
 
@@ -95,7 +96,8 @@ class Objects:
                 await self._client.delete(
                     resource, identity.namespace, identity.name, options
                 )
-            except NotFound:
+            except NotFound as error:
+                _check_absence(error, identity)
                 return
             except Conflict:
                 now = await self.get(identity)
@@ -148,8 +150,8 @@ class Objects:
             await self._client.patch(
                 resource, identity.namespace, identity.name, {"metadata": metadata}
             )
-        except NotFound:
-            return
+        except NotFound as error:
+            _check_absence(error, identity)
         except APIError as error:
             if error.code != HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
                 raise
@@ -201,7 +203,8 @@ class Objects:
                     {"metadata": metadata},
                     PatchType.MERGE,
                 )
-            except NotFound:
+            except NotFound as error:
+                _check_absence(error, identity)
                 return
             except Conflict:
                 if attempt == _CONFLICTS - 1:
@@ -218,6 +221,18 @@ class Objects:
             )
             raise UnknownKind(msg)
         return served.metadata_resource()
+
+
+def _check_absence(error: NotFound, identity: Identity) -> None:
+    """Raise UnknownKind unless it is this object that was not found.
+
+    A kind or version that is not served, or not by this API server yet, is not
+    found either, and says nothing of its objects.
+    """
+    details = error.status.details
+    if details is None or details.name != identity.name:
+        msg = f"whether there is {identity} cannot be told: {error}"
+        raise UnknownKind(msg)
 
 
 def _unblocked(owners: Sequence[OwnerReference]) -> list[dict[str, Any]]:

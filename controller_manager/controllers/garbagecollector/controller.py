@@ -9,6 +9,7 @@ from controller_manager.api.meta import OwnerReference, PartialMetadata, Partial
 from controller_manager.api.resources import Resource
 from controller_manager.client.client import PropagationPolicy
 from controller_manager.client.discovery import discover
+from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.client.events import WARNING
 from controller_manager.controllers.garbagecollector.absent import AbsentOwners
 from controller_manager.controllers.garbagecollector.actions import Objects, UnknownKind
@@ -18,6 +19,7 @@ from controller_manager.controllers.garbagecollector.graph import (
     ORPHAN_FINALIZER,
     Graph,
     Identity,
+    Kind,
     Node,
     has_finalizer,
     identity_of,
@@ -103,12 +105,12 @@ class GarbageCollector:
         self._objects = Objects(context.client, lambda: self._monitors.served)
         self._absent = AbsentOwners()
         self._unknown: set[str] = set()
+        self._orphaning_since: dict[str, float] = {}
         self._patience_ends = 0.0
         self._is_ready = False
 
     def begin(self) -> None:
         """Begin to watch."""
-        self._patience_ends = self._clock.monotonic() + _INITIAL_SYNC
         self.discoveries.add(_DISCOVERY_KEY)
 
     def _served_changes(self) -> None:
@@ -122,10 +124,18 @@ class GarbageCollector:
     async def rediscover(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Adjust the watches to what is served."""
         discovery = await discover(self._client)
+        if not discovery.preferred("delete", "list", "watch"):
+            self._metrics.sync_failed()
+            self._logger.warning("No resources are discovered, keeping those known")
+            return Done(_REDISCOVER)
         if problem := discovery.problem():
             self._metrics.sync_failed()
             self._logger.warning("Not all resources are known", err=problem)
-        self._monitors.adjust(discovery)
+        if not self._monitors.served:
+            self._patience_ends = self._clock.monotonic() + _INITIAL_SYNC
+        self._monitors.adjust(discovery, self._clock.monotonic())
+        # A store that was restored has objects again that were gone.
+        self._absent.clear()
         # Of kinds that were not served, and may be now.
         for uid in self._unknown:
             self.deletions.add(uid)
@@ -183,7 +193,9 @@ class GarbageCollector:
         try:
             await self._look_at(node)
         except UnknownKind as error:
+            # It may become known, when a resource is served again.
             self._unknown.add(uid)
+            self._served_changes()
             return PutOff(_LOOK_AGAIN_CAP, str(error))
         except _Misreferred as error:
             self._logger.warning("Not collected", err=str(error))
@@ -199,8 +211,13 @@ class GarbageCollector:
         return PutOff(min(delay, _LOOK_AGAIN_CAP), "it has not been seen yet")
 
     async def _look_at(self, node: Node) -> None:
-        identity = node.identity
-        latest = await self._objects.get(self._placed(identity))
+        identity = self._placed(node.identity)
+        if node.is_virtual:
+            # That it is of no namespace, whoever speaks of it need not know.
+            node.identity = identity
+        latest = None
+        if identity.namespace or not self._objects.is_namespaced(identity):
+            latest = await self._objects.get(identity)
         if latest is None:
             self.graph.absent(identity)
         elif node.is_deleting_dependents:
@@ -285,14 +302,14 @@ class GarbageCollector:
         """Untie an owner's dependents, then let it go (processAttemptToOrphan)."""
         node = self.graph.get(uid)
         if node is None:
+            self._orphaning_since.pop(uid, None)
             return DONE
         if (not_ready := self._not_ready()) is not None:
             return not_ready
         identity = node.identity
         dependents = {each.identity for each in node.dependents}
-        # A watch may lag, and what is not untied now is collected later.
         for kind in self.graph.kinds_owned_by(identity):
-            dependents.update(await self._objects.dependents(kind, identity))
+            dependents.update(await self._unseen(kind, identity))
         results = await asyncio.gather(
             *(
                 self._objects.drop_owners(each, None, [uid])
@@ -304,7 +321,29 @@ class GarbageCollector:
             if isinstance(result, BaseException):
                 raise result
         await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
+        self._orphaning_since.pop(uid, None)
         return DONE
+
+    async def _unseen(self, kind: Kind, owner: Identity) -> list[Identity]:
+        """Return dependents that the graph may not know of: a watch may lag.
+
+        What is not untied now is collected later. But a kind that cannot be
+        listed holds nobody up for more than half a minute.
+        """
+        now = self._clock.monotonic()
+        since = self._orphaning_since.setdefault(owner.uid, now)
+        try:
+            return await self._objects.dependents(kind, owner)
+        except (APIError, TransportError, ProtocolError) as error:
+            if now - since < _INITIAL_SYNC:
+                raise
+            self._logger.warning(
+                "Dependents not listed, untying those known",
+                owner=str(owner),
+                kind="/".join(kind),
+                err=str(error),
+            )
+            return []
 
 
 def _policy_of(obj: PartialObject) -> PropagationPolicy:

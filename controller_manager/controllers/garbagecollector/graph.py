@@ -210,6 +210,9 @@ class Graph:
             else:
                 del self._nodes[node.uid]
                 self._drop_from_owners(node, node.owners)
+                self._last_may_have_gone(node)
+        for kinds in self._kinds.values():
+            kinds.pop((resource.api_version, resource.kind), None)
 
     # What the API server has said when it was asked.
 
@@ -217,7 +220,7 @@ class Graph:
         """Take note that there is no such object.
 
         If dependents mean different objects by one uid, only those that mean
-        this one have lost their owner.
+        this one have lost their owner, and the node is to be asked about again.
         """
         node = self._nodes.get(identity.uid)
         if node is None:
@@ -235,7 +238,6 @@ class Graph:
         if node.is_virtual and node.identity == identity:
             # The question is now about what the others mean.
             node.identity = _other_identity(otherwise, identity)
-            self._to_delete(node.uid)
 
     # Bookkeeping.
 
@@ -268,10 +270,14 @@ class Graph:
         self._drop_from_owners(node, node.owners)
         for dependent in node.dependents:
             self._to_delete(dependent.uid)
+        self._last_may_have_gone(node)
+
+    def _last_may_have_gone(self, node: Node) -> None:
+        """Look at owners that wait for their dependents to go."""
         for reference in node.owners:
             owner = self._nodes.get(reference.uid)
             if owner is not None and owner.is_deleting_dependents:
-                self._to_delete(owner.uid)  # this may have been the last one
+                self._to_delete(owner.uid)
 
     def _add_to_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
         doubtful = False
@@ -299,8 +305,11 @@ class Graph:
     def _drop_from_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
         for reference in owners:
             owner = self._nodes.get(reference.uid)
-            if owner is not None:
-                owner.drop_dependent(node)
+            if owner is None:
+                continue
+            owner.drop_dependent(node)
+            if owner.is_virtual and not owner.dependents:
+                del self._nodes[owner.uid]  # nobody speaks of it any more
 
     def _change_owners(self, node: Node, owners: tuple[OwnerReference, ...]) -> None:
         before = {each.uid: each for each in node.owners}

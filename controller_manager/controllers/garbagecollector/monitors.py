@@ -13,6 +13,9 @@ from controller_manager.informers.informer import Handler, SharedInformer
 from controller_manager.observability.logs import Logger
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
+_MISSING: Final = 60.0
+"""Seconds after which a resource that discovery does not list is believed gone."""
+
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 """(group, plural) of what has no dependents and comes in masses."""
 
@@ -42,6 +45,7 @@ class Monitors:
         `served_changes` is called when a custom resource is defined or dropped.
         """
         self._served_changes = served_changes
+        self._missing_since: dict[tuple[str, str], float] = {}
         self._informers = informers
         self._graph = graph
         self._logger = logger
@@ -57,15 +61,23 @@ class Monitors:
             if not each.informer.is_synced
         ]
 
-    def adjust(self, discovery: Discovery) -> None:
+    def adjust(self, discovery: Discovery, now: float) -> None:
         """Watch what is served, and no longer what is not.
 
-        What could not be found out stays as it was.
+        What could not be found out stays as it was, and so does, for a minute,
+        what is missing: an API server that starts knows custom resources late.
+        `now` is a monotonic time in seconds.
         """
         served = {(each.api_version, each.kind): each for each in discovery.resources}
         for key, known in self.served.items():
-            if known.api_version in discovery.failures:
-                served.setdefault(key, known)
+            if key in served:
+                self._missing_since.pop(key, None)
+                continue
+            since = self._missing_since.setdefault(key, now)
+            if known.api_version in discovery.failures or now - since < _MISSING:
+                served[key] = known
+            else:
+                del self._missing_since[key]
         self.served = served
         wanted = {
             (each.group, each.plural): each
@@ -76,8 +88,9 @@ class Monitors:
             found = wanted.get(name)
             if found is not None and found.version == monitor.resource.version:
                 continue
-            if found is None and monitor.resource.api_version in discovery.failures:
-                continue
+            resource = monitor.resource
+            if found is None and (resource.api_version, resource.kind) in served:
+                continue  # it may come back
             self._stop(name, monitor)
         for name, found in wanted.items():
             if name not in self._monitors:

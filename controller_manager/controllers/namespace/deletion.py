@@ -13,7 +13,6 @@ from controller_manager.client.client import Client, DeleteOptions, PropagationP
 from controller_manager.client.discovery import ServedResource, discover
 from controller_manager.client.errors import (
     APIError,
-    NotFound,
     ProtocolError,
     TransportError,
 )
@@ -141,8 +140,9 @@ class ContentDeleter:
                 await self._client.delete(
                     resource, namespace, each.metadata.name, _BACKGROUND
                 )
-            except NotFound:
-                continue
+            except APIError as error:
+                if error.code not in _UNSUPPORTED:
+                    raise
 
     async def _list(
         self, resource: Resource[PartialObject], namespace: str
