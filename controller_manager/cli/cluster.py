@@ -92,7 +92,7 @@ def _needs_extra(error: ImportError) -> NoReturn:
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="Port of the controllers' /healthz and /metrics; 0 serves nothing.",
+    help="Port of the controllers' endpoints, over HTTPS; 0 serves nothing.",
 )
 @click.option(
     "--rbac",
@@ -153,7 +153,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
 @click.command("demo")
 @click.option("-v", "--v", "verbosity", type=int, default=-1, help="Log verbosity.")
 def demo_command(verbosity: int) -> None:
-    """Show rollouts on a development cluster: apply, update, roll back, scale."""
+    """Play on a development cluster: apply, update, roll back, scale, delete."""
     try:
         from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
             run_demo,

@@ -77,6 +77,7 @@ async def _connect(
         stack.push_async_callback(transport.close)
         return transport
 
+    root_ca = _root_ca(config.root_ca_file)
     manager = load_credentials(
         config.client.kubeconfig, config.client.master, clock, logger
     )
@@ -97,7 +98,7 @@ async def _connect(
         anonymous=connect(manager.anonymous()) if own else None,
         authentication=transports["--authentication-kubeconfig"],
         authorization=transports["--authorization-kubeconfig"],
-        root_ca=_root_ca(config.root_ca_file) or manager.authority(),
+        root_ca=root_ca or manager.authority(),
         credential_ends_at=manager.ends_at,
     )
 

@@ -175,6 +175,7 @@ async def run_demo(logger: Logger) -> None:
     console.print(
         "\nGo on with a cluster of your own:\n"
         "  controller-manager devcluster --write-kubeconfig devcluster.yaml &\n"
+        "  until [ -f devcluster.yaml ]; do sleep 0.2; done\n"
         "  kubectl --kubeconfig devcluster.yaml create deployment web "
         "--image=nginx --replicas=3\n"
         "  kubectl --kubeconfig devcluster.yaml get deployments --watch",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
-from controller_manager.devcluster.kinds import Catalogue, Kind, Subresource
+from controller_manager.devcluster.kinds import ALL_VERBS, Catalogue, Kind, Subresource
 from controller_manager.devcluster.objects import CLEANUP, Deletion, Objects
 from controller_manager.devcluster.storage import Stored
 
@@ -109,6 +109,9 @@ def _kinds(definition: JSON) -> list[Kind]:
     """Return the kinds that a definition makes: one for each served version."""
     spec = definition["spec"]
     names = spec["names"]
+    # Nothing new while it is going, or it would never be gone.
+    going = "deletionTimestamp" in definition["metadata"]
+    verbs = tuple(verb for verb in ALL_VERBS if not going or verb != "create")
     return [
         Kind(
             spec["group"],
@@ -119,6 +122,7 @@ def _kinds(definition: JSON) -> list[Kind]:
             short_names=tuple(names.get("shortNames", ())),
             categories=tuple(names.get("categories", ())),
             subresources=_subresources(names["kind"], version),
+            verbs=verbs,
             has_generation=True,
             is_custom=True,
             singular_name=names["singular"],

@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from controller_manager.api.apps import Deployment, desired_replicas
+from controller_manager.api.core import Namespace
 from controller_manager.api.meta import annotations_of, key_of
 from controller_manager.api.resources import DEPLOYMENTS, NAMESPACES, REPLICASETS
 from controller_manager.client.client import (
@@ -152,11 +153,13 @@ class Demo:
 
     def _print_changes(self, deployments: list[Deployment]) -> None:
         for deployment in deployments:
-            line = _line(deployment)
-            if self._shown.get(key_of(deployment)) != line:
-                self._shown[key_of(deployment)] = line
-                elapsed = self._clock.monotonic() - self._began
-                self._say(f"{elapsed:6.1f}s  {line}")
+            self._print_if_new(_line(deployment), key_of(deployment))
+
+    def _print_if_new(self, line: str, key: str) -> None:
+        if self._shown.get(key) != line:
+            self._shown[key] = line
+            elapsed = self._clock.monotonic() - self._began
+            self._say(f"{elapsed:6.1f}s  {line}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True)
@@ -205,9 +208,10 @@ class Demo:
         deadline = self._clock.monotonic() + _PATIENCE
         while self._clock.monotonic() < deadline:
             try:
-                await self._client.get(NAMESPACES, "", NAMESPACE)
+                namespace = await self._client.get(NAMESPACES, "", NAMESPACE)
             except NotFound:
                 return
+            self._print_if_new(_namespace_line(namespace), NAMESPACE)
             await asyncio.sleep(_POLL)
         msg = f"not gone within {_PATIENCE:g} s: the namespace {NAMESPACE}"
         raise DemoError(msg)
@@ -215,6 +219,17 @@ class Demo:
     async def _scale_two(self) -> None:
         await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "web", 10)
         await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "worker", 2)
+
+
+def _namespace_line(namespace: Namespace) -> str:
+    """Return what a namespace says of itself."""
+    remaining = [
+        each.message
+        for each in namespace.status.conditions or ()
+        if each.type == "NamespaceContentRemaining"
+    ]
+    why = remaining[0] if remaining else "about to be emptied"
+    return f"{NAMESPACE}    {namespace.status.phase}  {why}"
 
 
 def _is_complete(deployment: Deployment) -> bool:

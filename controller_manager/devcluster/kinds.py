@@ -8,7 +8,7 @@ columns) are keyed by kind in `defaults`, `validation` and `tables`.
 from dataclasses import dataclass
 from typing import Any, Final
 
-_ALL: Final = (
+ALL_VERBS: Final = (
     "create",
     "delete",
     "deletecollection",
@@ -52,7 +52,7 @@ class Kind:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
-    verbs: tuple[str, ...] = _ALL
+    verbs: tuple[str, ...] = ALL_VERBS
     has_generation: bool = False
     returns_deleted: bool = False
     orphans_dependents: bool = False
@@ -77,7 +77,7 @@ class Kind:
     @property
     def is_stored(self) -> bool:
         """Whether there are objects, rather than answers only."""
-        return "list" in self.verbs and "create" in self.verbs
+        return "list" in self.verbs and "watch" in self.verbs
 
     def subresource(self, name: str) -> Subresource | None:
         """Return the subresource of that name."""
@@ -176,7 +176,7 @@ KINDS: Final = (
         "namespaces",
         namespaced=False,
         short="ns",
-        verbs=tuple(verb for verb in _ALL if verb != "deletecollection"),
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
         subresources=(
             Subresource("finalize", "Namespace", ("update",)),
             _status("Namespace"),

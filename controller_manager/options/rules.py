@@ -74,15 +74,19 @@ _POSITIVE: Final = (
     "concurrent-deployment-syncs",
     "concurrent-device-taint-eviction-syncs",
     "concurrent-ephemeralvolume-syncs",
+    "concurrent-gc-syncs",
     "concurrent-horizontal-pod-autoscaler-syncs",
     "concurrent-job-syncs",
+    "concurrent-namespace-syncs",
+    "concurrent-rc-syncs",
     "concurrent-replicaset-syncs",
     "concurrent-resourceclaim-syncs",
     "concurrent-statefulset-syncs",
+    "concurrent-ttl-after-finished-syncs",
     "concurrent-validating-admission-policy-status-syncs",
 )
-"""Upstream lets deployments and replica sets have no worker at all; nobody can
-want that."""
+"""Upstream lets some of these controllers have no worker at all; nobody can want
+that."""
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
     *((name, _at_least(1)) for name in _POSITIVE),

@@ -80,6 +80,7 @@ async def test_a_definition_takes_its_objects_along(cluster: Cluster) -> None:
     await cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
     left = msgspec.json.decode((await call(cluster, "GET", PATH)).body)["items"]
     assert [each["metadata"]["name"] for each in left] == ["held"]
+    assert (await call(cluster, "POST", PATH, widget("late"))).status == 405
     patch = {"metadata": {"finalizers": None}}
     await cluster.client.patch(WIDGETS, "default", "held", patch, PatchType.MERGE)
     with pytest.raises(NotFound):

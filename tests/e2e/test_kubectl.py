@@ -196,6 +196,9 @@ def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "c", "--from-literal=k=v")
     kubectl("create", "secret", "generic", "s", "--from-literal=k=v")
     kubectl("create", "quota", "q", "--hard=pods=10")
+    kubectl("create", "role", "r", "--verb=get", "--resource=pods")
+    kubectl("create", "rolebinding", "b", "--role=r", "--user=jane")
+    kubectl("create", "cronjob", "j", "--image=app:v1", "--schedule=* * * * *")
 
 
 def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
