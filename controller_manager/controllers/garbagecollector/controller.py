@@ -193,9 +193,9 @@ class GarbageCollector:
         try:
             await self._look_at(node)
         except UnknownKind as error:
-            # It may become known, when a resource is served again.
+            # It may become known with what is discovered next. Many clusters
+            # have references to kinds of long ago, so nothing is hurried.
             self._unknown.add(uid)
-            self._served_changes()
             return PutOff(_LOOK_AGAIN_CAP, str(error))
         except _Misreferred as error:
             self._logger.warning("Not collected", err=str(error))
