@@ -10,6 +10,7 @@ from controller_manager.api.meta import Status
 from controller_manager.client.errors import Conflict, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
+from controller_manager.runtime.controller import Together
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.queue import WorkQueue
@@ -142,3 +143,47 @@ async def test_a_conflict_is_no_news() -> None:
     _, _, verbose = await play(Script(conflict), verbosity=2)
     assert quiet == ""
     assert "Sync to be retried" in verbose
+
+
+async def test_several_pools_are_one_controller() -> None:
+    """All queues take keys before any worker runs; it is as well as the worst."""
+    clock = LoopClock(EPOCH)
+    first = WorkQueue(clock, ExponentialBackoff(), is_open=False)
+    second = WorkQueue(clock, ExponentialBackoff(), is_open=False)
+
+    async def pass_on(key: str) -> Outcome:
+        first.add(f"from {key}")
+        return DONE
+
+    script = Script()
+    pools = [
+        Workers(
+            "test-controller",
+            queue,
+            reconcile,
+            1,
+            clock=clock,
+            rng=random.Random(1),
+            logger=make_logger(stream=io.StringIO()),
+            metrics=Syncs(),
+            on_start=on_start,
+        )
+        for queue, reconcile, on_start in (
+            (first, script, lambda: None),
+            (second, pass_on, lambda: second.add("begin")),
+        )
+    ]
+    subject = Together(*pools, debug={"page": lambda _: ("text/plain", b"")})
+    running = asyncio.create_task(subject.run())
+    await asyncio.sleep(1)
+    assert [key for _, key in script.calls] == ["from begin"]
+    assert (subject.name, subject.is_healthy, subject.is_idle) == (
+        "test-controller",
+        True,
+        True,
+    )
+    pools[1]._alive -= 1
+    assert subject.is_healthy is False
+    pools[1]._alive += 1
+    subject.stop()
+    await running
