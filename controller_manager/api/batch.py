@@ -1,20 +1,6 @@
 """The batch group (batch/v1): jobs, as far as they are read."""
 
-from controller_manager.api.meta import APIStruct, OwnerReference
-
-
-class JobMeta(APIStruct, frozen=True):
-    """The metadata of a job that controllers read; jobs are never PUT."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] | None = None
-    owner_references: tuple[OwnerReference, ...] | None = None
-    finalizers: tuple[str, ...] | None = None
+from controller_manager.api.meta import APIStruct, PartialMetadata
 
 
 class JobSpec(APIStruct, frozen=True):
@@ -40,6 +26,6 @@ class JobStatus(APIStruct, frozen=True):
 class Job(APIStruct, frozen=True):
     """A job, reduced to what tells when it may be deleted."""
 
-    metadata: JobMeta = JobMeta()
+    metadata: PartialMetadata = PartialMetadata()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()

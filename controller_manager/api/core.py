@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from controller_manager.api.meta import APIStruct, ObjectMeta, OwnerReference
+from controller_manager.api.meta import APIStruct, ObjectMeta, PartialMetadata
 
 NODE_TTL = "node.alpha.kubernetes.io/ttl"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -18,20 +18,11 @@ class PodAnnotations(APIStruct, frozen=True):
     deletion_cost: str | None = field(default=None, name=POD_DELETION_COST)
 
 
-class PodMeta(APIStruct, frozen=True):
+class PodMeta(PartialMetadata, frozen=True):
     """The metadata of a pod that controllers read; pods are never PUT."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     generation: int = 0
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] | None = None
     annotations: PodAnnotations | None = None
-    owner_references: tuple[OwnerReference, ...] | None = None
-    finalizers: tuple[str, ...] | None = None
 
 
 class InitContainer(APIStruct, frozen=True):
@@ -164,19 +155,10 @@ class NodeAnnotations(APIStruct, frozen=True):
     ttl: str | None = field(default=None, name=NODE_TTL)
 
 
-class NodeMeta(APIStruct, frozen=True):
+class NodeMeta(PartialMetadata, frozen=True):
     """The metadata of a node that controllers read; nodes are never PUT."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] | None = None
     annotations: NodeAnnotations | None = None
-    owner_references: tuple[OwnerReference, ...] | None = None
-    finalizers: tuple[str, ...] | None = None
 
 
 class Taint(APIStruct, frozen=True):

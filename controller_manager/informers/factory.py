@@ -9,7 +9,7 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.resources import PODS, AnyResource, Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import SharedInformer
-from controller_manager.informers.sharing import PodSharing
+from controller_manager.informers.sharing import MetadataSharing, PodSharing
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
 
@@ -99,6 +99,8 @@ class InformerFactory:
 
     def _compacting(self, resource: AnyResource) -> dict[str, Any]:
         """Return how to make a resource's objects smaller, if there is a way."""
+        if resource.metadata_only:
+            return {"compact": MetadataSharing()}
         return {"compact": PodSharing()} if resource is PODS else {}
 
     async def run(self) -> None:

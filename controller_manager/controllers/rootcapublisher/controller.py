@@ -6,14 +6,15 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.core import ConfigMap, Namespace
+from controller_manager.api.core import ConfigMap
 from controller_manager.api.meta import ObjectMeta, annotations_of, is_deleting
-from controller_manager.api.resources import CONFIG_MAPS, NAMESPACES
+from controller_manager.api.resources import CONFIG_MAPS
 from controller_manager.client.errors import (
     APIError,
     NotFound,
     is_namespace_terminating,
 )
+from controller_manager.control.namespaces import ActiveNamespaces
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
@@ -43,7 +44,7 @@ def init_root_ca_certificate_publisher_controller(
         )
     controller = RootCAPublisher(context)
     return context.workers(
-        controller.queue, controller.sync, 1, on_start=controller.begin
+        controller.queue, controller.sync, 1, controller.namespaces.enqueue_all
     )
 
 
@@ -57,25 +58,14 @@ class RootCAPublisher:
         self._clock = context.clock
         self._metrics = context.metrics.root_ca
         self._data = {_KEY: context.root_ca}
-        self._namespaces = context.informers.informer(NAMESPACES)
+        self.namespaces = ActiveNamespaces(context.informers, self.queue)
         self._maps = context.informers.informer(_MAPS)
-        self._namespaces.add_handler(
-            Handler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new))
-        )
         self._maps.add_handler(
             Handler(
                 on_update=lambda _, new: self.queue.add(new.metadata.namespace),
                 on_delete=lambda gone: self.queue.add(gone.metadata.namespace),
             )
         )
-
-    def begin(self) -> None:
-        """Begin to act: look at every namespace once."""
-        for namespace in self._namespaces.store:
-            self._enqueue(namespace)
-
-    def _enqueue(self, namespace: Namespace) -> None:
-        self.queue.add(namespace.metadata.name)
 
     async def sync(self, key: str) -> Outcome:
         """Create or repair the map in the namespace of that name."""
@@ -94,8 +84,7 @@ class RootCAPublisher:
         return DONE
 
     async def _publish(self, key: str) -> None:
-        namespace = self._namespaces.store.get(key)
-        if namespace is None or namespace.status.phase != "Active":
+        if key not in self.namespaces:
             return
         present = self._maps.store.get(f"{key}/{_NAME}")
         try:

@@ -3,14 +3,15 @@
 from dataclasses import replace
 from typing import Final
 
-from controller_manager.api.core import Namespace, ServiceAccount
+from controller_manager.api.core import ServiceAccount
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.resources import NAMESPACES, SERVICE_ACCOUNTS
+from controller_manager.api.resources import SERVICE_ACCOUNTS
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
     is_namespace_terminating,
 )
+from controller_manager.control.namespaces import ActiveNamespaces
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
@@ -28,7 +29,7 @@ def init_serviceaccount_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (newServiceAccountController)."""
     controller = ServiceAccountController(context)
     return context.workers(
-        controller.queue, controller.sync, 1, on_start=controller.begin
+        controller.queue, controller.sync, 1, controller.namespaces.enqueue_all
     )
 
 
@@ -39,27 +40,15 @@ class ServiceAccountController:
         """Take the context and watch namespaces and default accounts."""
         self.queue = context.queue("serviceaccount")
         self._client = context.client
-        self._namespaces = context.informers.informer(NAMESPACES)
+        self.namespaces = ActiveNamespaces(context.informers, self.queue)
         self._accounts = context.informers.informer(_DEFAULT_ACCOUNTS)
-        self._namespaces.add_handler(
-            Handler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new))
-        )
         self._accounts.add_handler(
             Handler(on_delete=lambda gone: self.queue.add(gone.metadata.namespace))
         )
 
-    def begin(self) -> None:
-        """Begin to act: look at every namespace once."""
-        for namespace in self._namespaces.store:
-            self._enqueue(namespace)
-
-    def _enqueue(self, namespace: Namespace) -> None:
-        self.queue.add(namespace.metadata.name)
-
     async def sync(self, key: str) -> Outcome:
         """Create the account in the namespace of that name if it is missing."""
-        namespace = self._namespaces.store.get(key)
-        if namespace is None or namespace.status.phase != "Active":
+        if key not in self.namespaces:
             return DONE
         if self._accounts.store.get(f"{key}/{_NAME}") is not None:
             return DONE
