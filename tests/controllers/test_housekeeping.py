@@ -21,6 +21,7 @@ from controller_manager.api.resources import (
 from controller_manager.client.client import PatchType
 from controller_manager.client.identities import Connections
 from controller_manager.controllers.podgc.selection import (
+    is_of_interest,
     terminated_beyond,
     terminating_out_of_service,
     unknown_nodes,
@@ -111,6 +112,24 @@ def test_a_terminating_pod_that_no_node_has_is_ended_by_force() -> None:
     assert [each.metadata.name for each in unscheduled_terminating(pods)] == ["lost"]
     assert unknown_nodes(pods, {}) == {"n"}
     assert unknown_nodes(pods, {"n": node("n", ready=True)}) == set()
+
+
+def test_every_pod_that_may_be_chosen_is_of_interest() -> None:
+    """And those that run where they should are not."""
+    nodes = {"n": node("n", ready=True)}
+    pods = {
+        "running": pod(spec={"nodeName": "n"}, status={"phase": "Running"}),
+        "pending": pod(status={"phase": "Pending"}),
+        "ended": pod(spec={"nodeName": "n"}, status={"phase": "Succeeded"}),
+        "going": pod(
+            metadata={"deletionTimestamp": SINCE},
+            spec={"nodeName": "n"},
+            status={"phase": "Running"},
+        ),
+        "lost": pod(spec={"nodeName": "x"}, status={"phase": "Running"}),
+    }
+    found = [name for name, each in pods.items() if is_of_interest(each, nodes)]
+    assert found == ["ended", "going", "lost"]
 
 
 # On a cluster

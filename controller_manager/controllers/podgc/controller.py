@@ -1,10 +1,10 @@
 """Looking for such pods, and deleting them (gc_controller.go)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from controller_manager.api.core import Pod
+from controller_manager.api.core import Node, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.resources import NODES, PODS
@@ -18,6 +18,7 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.controllers.podgc.selection import (
+    is_of_interest,
     terminated_beyond,
     terminating_out_of_service,
     unknown_nodes,
@@ -33,6 +34,9 @@ _QUARANTINE: Final = 40.0
 
 _AT_ONCE: Final = 100
 """Pods that are deleted at a time."""
+
+_TURN: Final = 2000
+"""Pods that are gone through before others get their turn: a millisecond."""
 
 _KEY: Final = "pods"
 
@@ -67,8 +71,8 @@ class PodGarbageCollector:
 
     async def sync_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Look at all pods; come again in a while."""
-        pods = list(self._pods.store)
         nodes = {node.metadata.name: node for node in self._nodes.store}
+        pods = await self._interesting(nodes)
         for name in unknown_nodes(pods, nodes):
             self.nodes.add_after(name, _QUARANTINE)
         problems = [
@@ -83,6 +87,16 @@ class PodGarbageCollector:
         for problem in problems:
             self._logger.error("Pod not deleted", err=problem)
         return Done(_PERIOD)
+
+    async def _interesting(self, nodes: Mapping[str, Node]) -> list[Pod]:
+        """Return the pods to look at closer; others get their turns meanwhile."""
+        found = []
+        for number, pod in enumerate(self._pods.store):
+            if is_of_interest(pod, nodes):
+                found.append(pod)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        return found
 
     async def sync_node(self, name: str) -> Outcome:
         """Delete the pods of a node that is not there after its quarantine."""

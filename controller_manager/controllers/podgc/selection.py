@@ -11,6 +11,15 @@ _ALIVE: Final = frozenset(("Pending", "Running", "Unknown"))
 _EVICTED: Final = "Evicted"
 
 
+def is_of_interest(pod: Pod, nodes: Mapping[str, Node]) -> bool:
+    """Tell whether any of the functions below could choose a pod: most they cannot."""
+    return (
+        pod.status.phase not in _ALIVE
+        or is_deleting(pod)
+        or bool(pod.spec.node_name and pod.spec.node_name not in nodes)
+    )
+
+
 def terminated_beyond(pods: Iterable[Pod], threshold: int) -> list[Pod]:
     """Return the ended pods above a number, evicted ones, then the oldest first.
 
