@@ -26,6 +26,7 @@ from controller_manager.client.tls import pem_only, tls_reason
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
@@ -36,6 +37,7 @@ _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 async def run_daemon(config: Config, logger: Logger) -> None:
     """Run until SIGTERM or SIGINT; a second one ends the process at once."""
     clock = SystemClock()
+    log_loop_errors(logger)
     async with AsyncExitStack() as stack:
         connections = await _connect(config, clock, logger, stack)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)

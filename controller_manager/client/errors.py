@@ -195,6 +195,16 @@ def is_conflict(error: BaseException) -> bool:
     return isinstance(error, Conflict)
 
 
+def is_about(error: APIError, name: str) -> bool:
+    """Tell whether an answer is about the object of that name.
+
+    "Not found" may also be said of a path that an API server, or a proxy before
+    it, does not know, which says nothing of objects.
+    """
+    details = error.status.details
+    return details is not None and details.name == name
+
+
 def is_namespace_terminating(error: BaseException) -> bool:
     """Tell whether a create failed because its namespace is being deleted."""
     if not isinstance(error, Forbidden) or error.status.details is None:

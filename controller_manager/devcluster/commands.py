@@ -26,6 +26,7 @@ from controller_manager.devcluster.manifests import (
     read_manifests,
 )
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import (
     AuthenticationConfig,
     ClientConfig,
@@ -107,6 +108,7 @@ async def run_devcluster(
     cannot be read or written.
     """
     console = Console(stderr=True)
+    log_loop_errors(logger)
     if kubeconfig is not None:
         check_kubeconfig(kubeconfig)
     objects = read_manifests(manifests)
@@ -156,6 +158,7 @@ def _interruption() -> asyncio.Event:
 async def run_demo(logger: Logger) -> None:
     """Run a cluster, play the demo, tell what happened."""
     console = Console()
+    log_loop_errors(logger)
     options = ClusterOptions(pod_start_delay=0.6, grace_scale=0.05)
     async with DevCluster(options, SystemClock()) as cluster:
         console.print(

@@ -13,7 +13,11 @@ import pytest
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.api.resources import CONFIG_MAPS, EVENTS, Resource
 from controller_manager.app import ControllerManager
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.client import (
+    DeleteOptions,
+    PatchType,
+    PropagationPolicy,
+)
 from controller_manager.client.errors import NotFound
 from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request, Response, Stream
@@ -439,6 +443,113 @@ async def test_that_a_kind_is_not_served_says_nothing_of_its_objects(
         assert metadata["ownerReferences"] == [widget]
 
 
+async def test_what_a_dropped_kinds_objects_owned_is_collected(user: User) -> None:
+    """They were seen to go, though nobody can be asked about them any more."""
+    await _define(user)
+    owner = await user.create("owner", resource=WIDGETS)
+    await user.create("dependent", owner)
+    reads: list[str] = []
+
+    async def be_slow(request: Request) -> None:
+        reads.append(request.path)
+        await asyncio.sleep(0.02)
+
+    transport = Interfering(user.cluster.transport, before=be_slow)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(3)
+        await user.cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
+        await asyncio.sleep(10)
+        assert await user.names() == []
+
+
+async def test_a_kind_that_nobody_ever_saw_is_asked_about_ever_more_seldom(
+    user: User,
+) -> None:
+    """Many clusters have references to kinds of long ago."""
+    stranger = {"apiVersion": "extensions/v1beta1", "kind": "Thing", "name": "t"}
+    await user.create("dependent", {**stranger, "uid": "gone"})
+    reads: list[str] = []
+
+    async def note(request: Request) -> None:
+        if "configmaps" in request.path and request.method == "GET":
+            reads.append(request.path)
+
+    transport = Interfering(user.cluster.transport, before=note)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(7200)
+        assert len(reads) < 20
+        assert await user.names() == ["dependent"]
+
+
+async def _serve_versions(user: User, *served: str) -> None:
+    versions: list[JSON] = [
+        {"name": name, "served": name in served, "storage": name == "v1", "schema": {}}
+        for name in ("v1", "v2")
+    ]
+    patch = {"spec": {"versions": versions}}
+    await user.cluster.client.patch(
+        replace(DEFINITIONS, type=PartialObject),
+        "",
+        "widgets.example.com",
+        patch,
+        PatchType.MERGE,
+    )
+
+
+async def test_a_better_version_of_a_resource_changes_nothing(user: User) -> None:
+    """A foreground deletion still waits for what the old one has shown."""
+    await _define(user)
+    owner = await user.create("owner")
+    await user.create(
+        "held", blocking(owner), resource=WIDGETS, finalizers=["example.com/hold"]
+    )
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        await user.delete("owner", PropagationPolicy.FOREGROUND)
+        await _serve_versions(user, "v1", "v2")
+        await asyncio.sleep(130)
+        assert await user.names() == ["owner"]
+        await _serve_versions(user, "v2")
+        await asyncio.sleep(130)
+        assert await user.names() == ["owner"]
+        versions = {
+            node.identity.api_version
+            for node in collector.graph.nodes()
+            if node.identity.kind == "Widget"
+        }
+        assert versions == {"example.com/v2"}
+        latest = replace(WIDGETS, version="v2")
+        patch = {"metadata": {"finalizers": None}}
+        await user.cluster.client.patch(
+            latest, "default", "held", patch, PatchType.MERGE
+        )
+        await asyncio.sleep(5)
+        assert await user.names() == []
+
+
+async def test_orphans_whose_references_name_another_version_are_found(
+    user: User,
+) -> None:
+    """A kind is the same in all its versions."""
+    await _define(user)
+    await _serve_versions(user, "v1", "v2")
+    owner = await user.create("owner", resource=WIDGETS)
+    by_v1 = {**owner, "apiVersion": "example.com/v1"}
+    await user.create("early", by_v1)
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        node = collector.graph.get(owner["uid"])
+        assert node is not None
+        assert node.identity.api_version == "example.com/v2"
+        with mock.patch.object(collector.graph, "_add_to_owners"):
+            await user.create("late", by_v1)
+            await asyncio.sleep(1)
+        await user.delete("owner", PropagationPolicy.ORPHAN, WIDGETS)
+        await asyncio.sleep(3)
+        found = [await user.metadata(name) for name in ("early", "late")]
+    assert [each and "ownerReferences" in each for each in found] == [False, False]
+
+
 async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
     user: User,
 ) -> None:
@@ -706,6 +817,14 @@ async def test_a_child_of_another_namespace_is_reported_whoever_comes_first() ->
     assert late.misplaced == early.misplaced == [("child", "owner")]
     assert "child" in late.asked()
     assert early.asked() == ["child"]
+
+
+async def test_a_kind_whose_objects_own_each_other_can_be_forgotten() -> None:
+    """Also if the owner was never seen."""
+    books = Bookkeeping()
+    books.see(_object("child", _reference("parent")))
+    books.graph.forget(CONFIG_MAPS)
+    assert books.graph.nodes() == []
 
 
 async def test_nothing_is_kept_of_objects_that_are_gone() -> None:

@@ -672,3 +672,34 @@ async def test_a_replica_set_that_is_gone_gets_no_more_pods(
         assert await user.pods() == []
     created = await user.events("SuccessfulCreate")
     assert sum(each.count for each in created) <= 6
+
+
+async def test_a_path_that_is_not_found_does_not_mean_that_an_owner_is_gone(
+    cluster: Cluster, user: User
+) -> None:
+    """A proxy, or an API server that starts, may say so of anything."""
+
+    class Starting:
+        host = "test"
+        lost = 0
+
+        async def request(self, request: Request) -> Response:
+            if request.path.endswith("/replicasets/rs/status") and self.lost < 2:
+                self.lost += 1
+                return Response(404, {}, b"404 page not found\n")
+            return await cluster.transport.request(request)
+
+        async def stream(self, request: Request) -> Stream:
+            return await cluster.transport.stream(request)
+
+        async def close(self) -> None:
+            pass
+
+    transport = Starting()
+    async with cluster.manager(transport=transport):
+        await user.create(REPLICASETS, replica_set_json("rs", replicas=2))
+        await settle()
+        assert transport.lost == 2
+        await user.patch(REPLICASETS, "rs", {"spec": {"replicas": 4}})
+        await settle()
+        assert len(await user.pods()) == 4

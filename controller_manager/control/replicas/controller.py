@@ -36,6 +36,7 @@ from controller_manager.client.errors import (
     Conflict,
     NotFound,
     TransportError,
+    is_about,
     is_namespace_terminating,
 )
 from controller_manager.client.events import WARNING
@@ -112,8 +113,9 @@ class ReplicasController(Generic[OwnerT]):
         self._pods = context.informers.informer(PODS)
         self._expectations = Expectations(context.clock)
         self._written = WrittenVersions()
-        self._gone: set[str] = set()
-        """uids of cached owners that are gone, as the API server has said."""
+        self._gone: dict[str, str] = {}
+        """uids of cached owners that are gone, as the API server has said, and in
+        which version they are cached."""
         self._inheritance = Inheritance(
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
@@ -153,7 +155,7 @@ class ReplicasController(Generic[OwnerT]):
         # A namesake must not inherit what was expected of this one.
         self._expectations.forget(key_of(owner))
         self._inheritance.forget(key_of(owner))
-        self._gone.discard(owner.metadata.uid)
+        self._gone.pop(owner.metadata.uid, None)
         self._enqueue(owner)
 
     def _manager_of(self, pod: Pod) -> OwnerT | None:
@@ -207,7 +209,8 @@ class ReplicasController(Generic[OwnerT]):
             self._inheritance.forget(key)
             self._written.forget(key)
             return DONE
-        if owner.metadata.uid in self._gone:
+        metadata = owner.metadata
+        if self._gone.get(metadata.uid) == metadata.resource_version:
             return DONE
         if (stale := self._written.behind(key)) is not None:
             self._metrics.skipped(stale.resource.group, stale.resource.plural)
@@ -434,7 +437,9 @@ class ReplicasController(Generic[OwnerT]):
         reported = msgspec.structs.replace(owner, status=status)
         try:
             stored = await self._client.update(self._resource, reported, "status")
-        except NotFound:
+        except NotFound as error:
+            if not is_about(error, owner.metadata.name):
+                raise
             self._note_gone(key, owner)
             return
         except Conflict:
@@ -450,7 +455,7 @@ class ReplicasController(Generic[OwnerT]):
         """
         cached = self._owners.store.get(key)
         if cached is not None and cached.metadata.uid == owner.metadata.uid:
-            self._gone.add(owner.metadata.uid)
+            self._gone[owner.metadata.uid] = cached.metadata.resource_version
 
     async def _note_lag(self, key: str, owner: OwnerT) -> None:
         """Wait for the cache, which is older than what is stored."""
@@ -459,8 +464,9 @@ class ReplicasController(Generic[OwnerT]):
             now = await self._client.get(
                 self._resource, metadata.namespace, metadata.name
             )
-        except NotFound:
-            self._note_gone(key, owner)
+        except NotFound as error:
+            if is_about(error, metadata.name):
+                self._note_gone(key, owner)
             return
         if now.metadata.uid != metadata.uid:
             self._note_gone(key, owner)

@@ -13,8 +13,8 @@ from controller_manager.client.client import (
     PropagationPolicy,
 )
 from controller_manager.client.discovery import ServedResource
-from controller_manager.client.errors import APIError, Conflict, NotFound
-from controller_manager.controllers.garbagecollector.graph import Identity, Kind
+from controller_manager.client.errors import APIError, Conflict, NotFound, is_about
+from controller_manager.controllers.garbagecollector.graph import GroupKind, Identity
 from controller_manager.runtime.outcome import SyncError
 
 _CONFLICTS: Final = 5
@@ -44,6 +44,10 @@ class Objects:
         self._client = client
         self._served = served
 
+    def knows(self, identity: Identity) -> bool:
+        """Tell whether objects of that kind are served."""
+        return (identity.api_version, identity.kind) in self._served()
+
     def is_namespaced(self, identity: Identity) -> bool:
         """Tell whether objects of that kind are in namespaces.
 
@@ -61,17 +65,23 @@ class Objects:
             return None
         return found if found.metadata.uid == identity.uid else None
 
-    async def dependents(self, kind: Kind, owner: Identity) -> list[Identity]:
+    async def dependents(self, kind: GroupKind, owner: Identity) -> list[Identity]:
         """Return all objects of a kind that have that owner, as stored now.
 
         Of a kind that is served no more there are none.
         """
-        served = self._served().get(kind)
-        if served is None:
+        served = [
+            each for each in self._served().values() if (each.group, each.kind) == kind
+        ]
+        if not served:
             return []
-        resource = served.metadata_resource()
+        best = next((each for each in served if each.is_preferred), served[0])
+        resource = best.metadata_resource()
+        version = best.api_version
         return [
-            Identity(*kind, metadata.namespace, metadata.name, metadata.uid)
+            Identity(
+                version, best.kind, metadata.namespace, metadata.name, metadata.uid
+            )
             async for page in self._client.list_all(resource, owner.namespace)
             for metadata in (each.metadata for each in page.items)
             if any(each.uid == owner.uid for each in metadata.owner_references or ())
@@ -229,8 +239,7 @@ def _check_absence(error: NotFound, identity: Identity) -> None:
     A kind or version that is not served, or not by this API server yet, is not
     found either, and says nothing of its objects.
     """
-    details = error.status.details
-    if details is None or details.name != identity.name:
+    if not is_about(error, identity.name):
         msg = f"whether there is {identity} cannot be told: {error}"
         raise UnknownKind(msg)
 

@@ -18,8 +18,8 @@ from controller_manager.controllers.garbagecollector.graph import (
     FOREGROUND_FINALIZER,
     ORPHAN_FINALIZER,
     Graph,
+    GroupKind,
     Identity,
-    Kind,
     Node,
     has_finalizer,
     identity_of,
@@ -43,6 +43,8 @@ keep the others from being collected for ever."""
 _NOT_READY: Final = 0.2
 _LOOK_AGAIN_BASE: Final = 0.05
 _LOOK_AGAIN_CAP: Final = 30.0
+_UNKNOWN_BASE: Final = 30.0
+_UNKNOWN_CAP: Final = 1000.0
 
 _DISCOVERY_KEY: Final = "resources"
 
@@ -105,7 +107,7 @@ class GarbageCollector:
         self._objects = Objects(context.client, lambda: self._monitors.served)
         self._absent = AbsentOwners()
         self._unknown: set[str] = set()
-        self._orphaning_since: dict[str, float] = {}
+        self._unlisted_since: dict[str, dict[GroupKind, float]] = {}
         self._patience_ends = 0.0
         self._is_ready = False
 
@@ -133,13 +135,13 @@ class GarbageCollector:
             self._logger.warning("Not all resources are known", err=problem)
         if not self._monitors.served:
             self._patience_ends = self._clock.monotonic() + _INITIAL_SYNC
-        self._monitors.adjust(discovery, self._clock.monotonic())
         # A store that was restored has objects again that were gone.
         self._absent.clear()
-        # Of kinds that were not served, and may be now.
-        for uid in self._unknown:
-            self.deletions.add(uid)
-        self._unknown.clear()
+        if self._monitors.adjust(discovery, self._clock.monotonic()):
+            # Of kinds that were not served, and may be now.
+            for uid in self._unknown:
+                self.deletions.add(uid)
+            self._unknown.clear()
         return Done(_REDISCOVER)
 
     def _misplaced(self, node: Node, reference: OwnerReference) -> None:
@@ -196,28 +198,31 @@ class GarbageCollector:
             # It may become known with what is discovered next. Many clusters
             # have references to kinds of long ago, so nothing is hurried.
             self._unknown.add(uid)
-            return PutOff(_LOOK_AGAIN_CAP, str(error))
+            return self._look_again(node, _UNKNOWN_BASE, _UNKNOWN_CAP, str(error))
         except _Misreferred as error:
             self._logger.warning("Not collected", err=str(error))
             return DONE
         if node.is_virtual and self.graph.get(uid) is node:
-            return self._look_again(node)
+            # What exists and has not been seen may go unseen (kubernetes#56121).
+            why = "it has not been seen yet"
+            return self._look_again(node, _LOOK_AGAIN_BASE, _LOOK_AGAIN_CAP, why)
         return DONE
 
-    def _look_again(self, node: Node) -> PutOff:
-        """Ask again about what exists and has not been seen (kubernetes#56121)."""
-        delay = _LOOK_AGAIN_BASE * 2.0 ** min(node.looks, 16)
+    def _look_again(self, node: Node, base: float, cap: float, why: str) -> PutOff:
+        """Ask again, ever more seldom."""
+        delay = base * 2.0 ** min(node.looks, 16)
         node.looks += 1
-        return PutOff(min(delay, _LOOK_AGAIN_CAP), "it has not been seen yet")
+        return PutOff(min(delay, cap), why)
 
     async def _look_at(self, node: Node) -> None:
         identity = self._placed(node.identity)
         if node.is_virtual:
             # That it is of no namespace, whoever speaks of it need not know.
             node.identity = identity
-        latest = None
-        if identity.namespace or not self._objects.is_namespaced(identity):
-            latest = await self._objects.get(identity)
+        if not identity.namespace and self._objects.is_namespaced(identity):
+            msg = f"{identity} is spoken of by an object of no namespace"
+            raise _Misreferred(msg)
+        latest = await self._objects.get(identity)
         if latest is None:
             self.graph.absent(identity)
         elif node.is_deleting_dependents:
@@ -263,13 +268,21 @@ class GarbageCollector:
         meant = identity_of(reference, identity.namespace)
         if meant in self._absent:
             return None
+        if not self._objects.knows(meant) and self.graph.was_seen_to_go(meant.uid):
+            return None  # its definition has gone, and it before
         placed = self._placed(meant)
         if not identity.namespace and self._objects.is_namespaced(meant):
             msg = f"{identity} is of no namespace, but refers to an owner of one"
             raise _Misreferred(msg)
         if placed in self._absent:
             return None
-        owner = await self._objects.get(placed)
+        try:
+            owner = await self._objects.get(placed)
+        except UnknownKind:
+            # With its definition its objects have gone, each seen by a watch.
+            if not self.graph.was_seen_to_go(placed.uid):
+                raise
+            owner = None
         if owner is None:
             self._absent.add(placed)
         return owner
@@ -302,7 +315,7 @@ class GarbageCollector:
         """Untie an owner's dependents, then let it go (processAttemptToOrphan)."""
         node = self.graph.get(uid)
         if node is None:
-            self._orphaning_since.pop(uid, None)
+            self._unlisted_since.pop(uid, None)
             return DONE
         if (not_ready := self._not_ready()) is not None:
             return not_ready
@@ -321,21 +334,21 @@ class GarbageCollector:
             if isinstance(result, BaseException):
                 raise result
         await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
-        self._orphaning_since.pop(uid, None)
+        self._unlisted_since.pop(uid, None)
         return DONE
 
-    async def _unseen(self, kind: Kind, owner: Identity) -> list[Identity]:
+    async def _unseen(self, kind: GroupKind, owner: Identity) -> list[Identity]:
         """Return dependents that the graph may not know of: a watch may lag.
 
         What is not untied now is collected later. But a kind that cannot be
         listed holds nobody up for more than half a minute.
         """
-        now = self._clock.monotonic()
-        since = self._orphaning_since.setdefault(owner.uid, now)
         try:
-            return await self._objects.dependents(kind, owner)
+            found = await self._objects.dependents(kind, owner)
         except (APIError, TransportError, ProtocolError) as error:
-            if now - since < _INITIAL_SYNC:
+            now = self._clock.monotonic()
+            failing = self._unlisted_since.setdefault(owner.uid, {})
+            if now - failing.setdefault(kind, now) < _INITIAL_SYNC:
                 raise
             self._logger.warning(
                 "Dependents not listed, untying those known",
@@ -344,6 +357,8 @@ class GarbageCollector:
                 err=str(error),
             )
             return []
+        self._unlisted_since.get(owner.uid, {}).pop(kind, None)
+        return found
 
 
 def _policy_of(obj: PartialObject) -> PropagationPolicy:

@@ -13,11 +13,14 @@ from controller_manager.api.resources import AnyResource
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
 
+_MOST_GONE: Final = 500
+"""Owners that were seen to go and are remembered: as many as upstream does."""
+
 _NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
 
 
-Kind = tuple[str, str]
-"""An apiVersion and a kind."""
+GroupKind = tuple[str, str]
+"""A group and a kind, whatever its version."""
 
 
 class Identity(NamedTuple):
@@ -144,7 +147,8 @@ class Graph:
         self._to_orphan = to_orphan
         self._misplaced = misplaced
         self._nodes: dict[str, Node] = {}
-        self._kinds: dict[Kind, dict[Kind, None]] = {}
+        self._kinds: dict[GroupKind, dict[GroupKind, None]] = {}
+        self._gone: dict[str, None] = {}
 
     def __len__(self) -> int:
         """Return how many nodes there are, virtual ones included."""
@@ -158,9 +162,16 @@ class Graph:
         """Return all nodes, in the order in which they were first spoken of."""
         return list(self._nodes.values())
 
-    def kinds_owned_by(self, identity: Identity) -> list[Kind]:
+    def kinds_owned_by(self, identity: Identity) -> list[GroupKind]:
         """Return what kinds of objects have ever had an owner of such a kind."""
-        return list(self._kinds.get((identity.api_version, identity.kind), ()))
+        return list(self._kinds.get(_group_kind(identity), ()))
+
+    def was_seen_to_go(self, uid: str) -> bool:
+        """Tell whether a watch has shown the deletion of that owner.
+
+        Only the last ones are remembered.
+        """
+        return uid in self._gone
 
     # What the watches say.
 
@@ -187,8 +198,13 @@ class Graph:
     def gone(self, obj: KubeObject) -> None:
         """Take note that an object was seen to be gone."""
         node = self._nodes.get(obj.metadata.uid)
-        if node is not None:
-            self._remove(node)
+        if node is None:
+            return
+        if node.dependents:
+            self._gone[node.uid] = None
+            if len(self._gone) > _MOST_GONE:
+                del self._gone[next(iter(self._gone))]
+        self._remove(node)
 
     def forget(self, resource: AnyResource) -> None:
         """Take note that a resource is served no more: its objects are unknown.
@@ -196,6 +212,8 @@ class Graph:
         Whom others depend on becomes a question again; the rest is dropped.
         """
         for node in self.nodes():
+            if self._nodes.get(node.uid) is not node:
+                continue  # it went with what was dropped before it
             identity = node.identity
             if (identity.api_version, identity.kind) != (
                 resource.api_version,
@@ -211,8 +229,6 @@ class Graph:
                 del self._nodes[node.uid]
                 self._drop_from_owners(node, node.owners)
                 self._last_may_have_gone(node)
-        for kinds in self._kinds.values():
-            kinds.pop((resource.api_version, resource.kind), None)
 
     # What the API server has said when it was asked.
 
@@ -282,9 +298,9 @@ class Graph:
     def _add_to_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
         doubtful = False
         for reference in owners:
-            kinds = self._kinds.setdefault((reference.api_version, reference.kind), {})
-            kinds[node.identity.api_version, node.identity.kind] = None
             identity = identity_of(reference, node.identity.namespace)
+            kinds = self._kinds.setdefault(_group_kind(identity), {})
+            kinds[_group_kind(node.identity)] = None
             owner = self._nodes.get(reference.uid)
             if owner is None:
                 owner = Node(identity, virtual=True)
@@ -343,6 +359,10 @@ def _identity(resource: AnyResource, obj: KubeObject) -> Identity:
         metadata.name,
         metadata.uid,
     )
+
+
+def _group_kind(identity: Identity) -> GroupKind:
+    return identity.api_version.rpartition("/")[0], identity.kind
 
 
 def _begins(old: KubeObject | None, new: KubeObject, finalizer: str) -> bool:

@@ -46,6 +46,7 @@ class Monitors:
         """
         self._served_changes = served_changes
         self._missing_since: dict[tuple[str, str], float] = {}
+        self._retired: dict[tuple[str, str], Resource[PartialObject]] = {}
         self._informers = informers
         self._graph = graph
         self._logger = logger
@@ -61,23 +62,16 @@ class Monitors:
             if not each.informer.is_synced
         ]
 
-    def adjust(self, discovery: Discovery, now: float) -> None:
-        """Watch what is served, and no longer what is not.
+    def adjust(self, discovery: Discovery, now: float) -> bool:
+        """Watch what is served, and no longer what is not; tell what kinds changed.
 
         What could not be found out stays as it was, and so does, for a minute,
         what is missing: an API server that starts knows custom resources late.
+        A version is watched for as long as it is served, preferred or not.
         `now` is a monotonic time in seconds.
         """
-        served = {(each.api_version, each.kind): each for each in discovery.resources}
-        for key, known in self.served.items():
-            if key in served:
-                self._missing_since.pop(key, None)
-                continue
-            since = self._missing_since.setdefault(key, now)
-            if known.api_version in discovery.failures or now - since < _MISSING:
-                served[key] = known
-            else:
-                del self._missing_since[key]
+        served = self._believed(discovery, now)
+        changed = served.keys() != self.served.keys()
         self.served = served
         wanted = {
             (each.group, each.plural): each
@@ -85,16 +79,40 @@ class Monitors:
             if (each.group, each.plural) not in _IGNORED
         }
         for name, monitor in list(self._monitors.items()):
-            found = wanted.get(name)
-            if found is not None and found.version == monitor.resource.version:
-                continue
             resource = monitor.resource
-            if found is None and (resource.api_version, resource.kind) in served:
-                continue  # it may come back
-            self._stop(name, monitor)
+            if (resource.api_version, resource.kind) not in served:
+                self._stop(name, monitor, wanted.get(name))
         for name, found in wanted.items():
             if name not in self._monitors:
                 self._start(name, found)
+        self._drop_retired()
+        return changed
+
+    def _believed(
+        self, discovery: Discovery, now: float
+    ) -> dict[tuple[str, str], ServedResource]:
+        """Return what is served, as far as a moment's answer is believed."""
+        served = {(each.api_version, each.kind): each for each in discovery.resources}
+        for key, known in self.served.items():
+            if key in served:
+                self._missing_since.pop(key, None)
+                continue
+            if known.api_version in discovery.failures:
+                self._missing_since[key] = now
+            since = self._missing_since.setdefault(key, now)
+            if now - since < _MISSING:
+                served[key] = known
+            else:
+                del self._missing_since[key]
+        return served
+
+    def _drop_retired(self) -> None:
+        """Forget what another version of a resource has not shown."""
+        for name, resource in list(self._retired.items()):
+            monitor = self._monitors.get(name)
+            if monitor is None or monitor.informer.is_synced:
+                del self._retired[name]
+                self._graph.forget(resource)
 
     def _start(self, name: tuple[str, str], found: ServedResource) -> None:
         resource = found.metadata_resource()
@@ -117,11 +135,22 @@ class Monitors:
             )
         self._logger.v(2).info("Watching", resource=resource.group_resource)
 
-    def _stop(self, name: tuple[str, str], monitor: _Monitor) -> None:
+    def _stop(
+        self,
+        name: tuple[str, str],
+        monitor: _Monitor,
+        successor: ServedResource | None,
+    ) -> None:
+        """Watch a version no longer; what it has shown may be known by another."""
         del self._monitors[name]
         monitor.informer.remove_handler(monitor.handler)
         self._informers.give_up(monitor.resource)
-        self._graph.forget(monitor.resource)
+        if successor is None:
+            self._graph.forget(monitor.resource)
+        else:
+            self._retired[name] = monitor.resource
         self._logger.v(2).info(
-            "Watching no more", resource=monitor.resource.group_resource
+            "Watching no more",
+            resource=monitor.resource.group_resource,
+            version=monitor.resource.version,
         )

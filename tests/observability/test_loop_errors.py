@@ -1,0 +1,25 @@
+"""What nobody awaits is told all the same, once, and in the log's form."""
+
+import asyncio
+import io
+
+from controller_manager.observability.logs import make_logger
+from controller_manager.observability.loop_errors import log_loop_errors
+
+
+async def test_what_nobody_handles_is_logged() -> None:
+    """A connection that was cut is worth no more than a line for the curious."""
+    logs = []
+    for verbosity in (0, 4):
+        stream = io.StringIO()
+        log_loop_errors(make_logger(verbosity=verbosity, stream=stream))
+        loop = asyncio.get_running_loop()
+        cut = RuntimeError("unable to perform operation; the handler is closed")
+        for error in (cut, ValueError("defect")):
+            loop.call_exception_handler({"message": "Failed", "exception": error})
+        lines = stream.getvalue().splitlines()
+        logs.append([line.partition("] ")[2] for line in lines if "] " in line])
+    assert [[line.split('"')[1] for line in log] for log in logs] == [
+        ["Not handled by anybody"],
+        ["Connection was closed", "Not handled by anybody"],
+    ]
