@@ -126,7 +126,7 @@ def _do_not_look_at_dependents(self: Graph, node: Node) -> None:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "ignore expectations": Bug(13, Expectations, "state", _ignore_expectations),
+    "ignore expectations": Bug(37, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(1, WrittenVersions, "behind", _act_on_a_stale_cache),
     "trust a standby's cache": Bug(
         1, Inheritance, "is_doubtful", _trust_an_inherited_cache
@@ -138,12 +138,12 @@ BUGS: Final[Mapping[str, Bug]] = {
     "adopt without reading again": Bug(1, Claimer, "recheck", _do_not_recheck),
     "drop the resourceVersion": Bug(1, Client, "_call", _drop_the_version),
     "lose deletions": Bug(1, SharedInformer, "deleted", _swallow_a_deletion),
-    "begin with an old cache": Bug(8, Reflector, "_watch_options", _from_any_cache),
+    "begin with an old cache": Bug(14, Reflector, "_watch_options", _from_any_cache),
     "take all old pods away": Bug(1, rolling, "max_unavailable", desired_replicas),
     "collect by what is believed": Bug(
         1, GarbageCollector, "_owner", _believe_the_graph
     ),
-    "untie only what is known": Bug(4, Graph, "kinds_owned_by", lambda *_: []),
+    "untie only what is known": Bug(25, Graph, "kinds_owned_by", lambda *_: []),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a key": Bug(1, Inheritance, "forget", lambda *_: None),
 }
