@@ -31,7 +31,8 @@ from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.registry import Descriptor, select
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller, DebugPage
+from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.worker import DebugPage
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates

@@ -1,13 +1,10 @@
 """What the daemon starts, watches and stops of a controller."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
-from controller_manager.runtime.worker import Workers
-
-DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, bytes]]
-"""Returns a media type and a page of it, for what a query asks."""
+from controller_manager.runtime.worker import DebugPage, Workers
 
 
 class Controller(Protocol):

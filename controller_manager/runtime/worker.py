@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -20,6 +20,9 @@ from controller_manager.runtime.outcome import Done, Outcome, PutOff, SyncError
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
 
 _UNDERSTOOD: Final = (APIError, ProtocolError, SyncError, TransportError)
+
+DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, bytes]]
+"""Returns a media type and a page of it, for what a query asks."""
 
 Reconcile = Callable[[str], Awaitable[Outcome]]
 
@@ -64,7 +67,7 @@ class Workers:
         """
         self._on_start = on_start
         self.name = name
-        self.debug: Mapping[str, Callable[..., tuple[str, bytes]]] = {}
+        self.debug: Mapping[str, DebugPage] = {}
         self._count = count
         self._queue = queue
         self._reconcile = reconcile

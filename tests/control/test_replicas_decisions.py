@@ -220,3 +220,13 @@ def test_the_next_look_is_at_the_next_pod_that_becomes_available() -> None:
     assert next_availability_check([available, soon, later], 10, NOW) == 2.0
     assert next_availability_check([available], 10, NOW) is None
     assert next_availability_check([soon], 0, NOW) is None
+
+
+def test_a_status_that_counts_no_terminating_pods_is_compared_by_the_rest() -> None:
+    """A replication controller's never does: that alone is no news."""
+    status = ReplicaSetStatus(replicas=2, observed_generation=1)
+    later = msgspec.structs.replace(status, observed_generation=2)
+    counted = msgspec.structs.replace(later, terminating_replicas=0)
+    assert not differs_in_substance(status, later)
+    assert not differs_in_substance(status, counted)
+    assert differs_in_substance(status, msgspec.structs.replace(later, replicas=3))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from controller_manager.controllers.namespace.conditions import (
     Findings,
     updated_conditions,
 )
+from controller_manager.devcluster.discovery import AGGREGATED
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import JSON
 
@@ -208,6 +209,26 @@ async def test_groups_that_cannot_be_discovered_are_told(
         spoilt.answers.clear()
         await asyncio.sleep(70)
         assert await namespace(cluster.client) is None
+
+
+async def test_a_group_version_that_makes_no_sense_is_told(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """And keeps the namespace: there may be something of it in there."""
+    headers = {"accept": AGGREGATED}
+    answer = await cluster.transport.request(Request("GET", "/apis", headers=headers))
+    body = answer.body.replace(b'"name":"policy"', b'"name":"pol/icy"')
+    spoilt.answers["GET", "/apis"] = replace(answer, body=body)
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(7)
+        subject = await namespace(cluster.client)
+        kind = "NamespaceDeletionGroupVersionParsingFailure"
+        assert conditions(subject) == {
+            **WELL,
+            kind: ("True", "GroupVersionParsingFailed"),
+        }
+        assert message(subject, kind) == "unexpected GroupVersion string: pol/icy/v1"
 
 
 async def test_a_resource_without_deletecollection_is_deleted_one_by_one(

@@ -79,14 +79,17 @@ def _conditions(
 
 def differs_in_substance(old: ReplicaSetStatus, new: ReplicaSetStatus) -> bool:
     """Tell whether more than observedGeneration has changed."""
-    generation = old.observed_generation
+    return _substance(old) != _substance(new)
+
+
+def _substance(status: ReplicaSetStatus) -> ReplicaSetStatus:
     # An absent count of terminating pods says the same as zero of them.
-    known = msgspec.structs.replace(
-        old,
-        terminating_replicas=old.terminating_replicas or 0,
-        conditions=old.conditions or None,
+    return msgspec.structs.replace(
+        status,
+        observed_generation=0,
+        terminating_replicas=status.terminating_replicas or 0,
+        conditions=status.conditions or None,
     )
-    return msgspec.structs.replace(new, observed_generation=generation) != known
 
 
 def next_availability_check(

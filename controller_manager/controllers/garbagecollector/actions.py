@@ -44,10 +44,6 @@ class Objects:
         self._client = client
         self._served = served
 
-    def knows(self, identity: Identity) -> bool:
-        """Tell whether objects of that kind are served."""
-        return (identity.api_version, identity.kind) in self._served()
-
     def is_namespaced(self, identity: Identity) -> bool:
         """Tell whether objects of that kind are in namespaces.
 

@@ -147,8 +147,9 @@ class GarbageCollector:
     def _misplaced(self, node: Node, reference: OwnerReference) -> None:
         """Tell the user of an owner that is of another namespace."""
         identity = node.identity
-        group, _, version = identity.api_version.rpartition("/")
-        resource = Resource(group, version, "", identity.kind, PartialObject)
+        resource = Resource(
+            identity.group, identity.version, "", identity.kind, PartialObject
+        )
         about = PartialObject(
             metadata=PartialMetadata(
                 name=identity.name, namespace=identity.namespace, uid=identity.uid
@@ -265,26 +266,26 @@ class GarbageCollector:
     async def _owner(
         self, identity: Identity, reference: OwnerReference
     ) -> PartialObject | None:
-        meant = identity_of(reference, identity.namespace)
-        if meant in self._absent:
-            return None
-        if not self._objects.knows(meant) and self.graph.was_seen_to_go(meant.uid):
-            return None  # its definition has gone, and it before
-        placed = self._placed(meant)
-        if not identity.namespace and self._objects.is_namespaced(meant):
-            msg = f"{identity} is of no namespace, but refers to an owner of one"
-            raise _Misreferred(msg)
-        if placed in self._absent:
-            return None
         try:
-            owner = await self._objects.get(placed)
+            return await self._stored_owner(identity, reference)
         except UnknownKind:
             # With its definition its objects have gone, each seen by a watch.
-            if not self.graph.was_seen_to_go(placed.uid):
+            if not self.graph.was_seen_to_go(reference.uid):
                 raise
-            owner = None
+            return None
+
+    async def _stored_owner(
+        self, identity: Identity, reference: OwnerReference
+    ) -> PartialObject | None:
+        meant = self._placed(identity_of(reference, identity.namespace))
+        if not meant.namespace and self._objects.is_namespaced(meant):
+            msg = f"{identity} is of no namespace, but refers to an owner of one"
+            raise _Misreferred(msg)
+        if meant in self._absent:
+            return None
+        owner = await self._objects.get(meant)
         if owner is None:
-            self._absent.add(placed)
+            self._absent.add(meant)
         return owner
 
     async def _dispose(

@@ -42,10 +42,9 @@ def _connected(graph: Graph, uids: Collection[str]) -> list[Node]:
 
 def _attributes(node: Node) -> dict[str, Any]:
     identity = node.identity
-    group, _, version = identity.api_version.rpartition("/")
     return {
-        "group": group,
-        "version": version,
+        "group": identity.group,
+        "version": identity.version,
         "kind": identity.kind,
         "namespace": identity.namespace,
         "name": identity.name,
@@ -91,8 +90,8 @@ def _as_dot(nodes: Sequence[Node]) -> str:
 
 def _label(node: Node) -> str:
     identity = node.identity
-    group, _, version = identity.api_version.rpartition("/")
-    kind = ".".join(part for part in (identity.kind, version, group) if part)
+    parts = (identity.kind, identity.version, identity.group)
+    kind = ".".join(part for part in parts if part)
     states = {
         "beingDeleted": node.is_being_deleted,
         "deletingDependents": node.is_deleting_dependents,

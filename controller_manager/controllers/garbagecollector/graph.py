@@ -32,6 +32,16 @@ class Identity(NamedTuple):
     name: str
     uid: str
 
+    @property
+    def group(self) -> str:
+        """The group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """The version alone."""
+        return self.api_version.rpartition("/")[2]
+
     def __str__(self) -> str:
         """Return it as upstream's events and logs show it."""
         return (
@@ -362,7 +372,7 @@ def _identity(resource: AnyResource, obj: KubeObject) -> Identity:
 
 
 def _group_kind(identity: Identity) -> GroupKind:
-    return identity.api_version.rpartition("/")[0], identity.kind
+    return identity.group, identity.kind
 
 
 def _begins(old: KubeObject | None, new: KubeObject, finalizer: str) -> bool:

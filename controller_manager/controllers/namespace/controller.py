@@ -1,6 +1,5 @@
 """Handlers and sync of the namespace controller (namespace_controller.go)."""
 
-import random
 from typing import Final
 
 import msgspec
@@ -58,7 +57,6 @@ class NamespaceController:
         self.queue = context.queue("namespace", limiter)
         self._client = context.client
         self._clock = context.clock
-        self._rng: random.Random = context.rng
         self._deleter = ContentDeleter(context.client, context.clock, context.logger)
         self._sync_period = context.config.namespace.sync_period
         self._namespaces = context.informers.informer(NAMESPACES)

@@ -70,7 +70,13 @@ class ContentDeleter:
             findings.discovery_problem = str(error)
             return findings
         findings.discovery_problem = discovery_problem(discovery)
-        resources = [each for each in discovery.preferred("delete") if each.namespaced]
+        resources = []
+        for each in discovery.preferred("delete"):
+            if each.api_version.count("/") > 1:
+                why = f"unexpected GroupVersion string: {each.api_version}"
+                findings.parsing_problem = why
+            elif each.namespaced:
+                resources.append(each)
         resources.sort(key=lambda each: (each.group, each.plural) != ("", "pods"))
         for resource in resources:
             if findings.remaining[("pods", "")]:
