@@ -118,7 +118,7 @@ class ControllerManager:
         identity = f"{socket.gethostname()}_{self._uuid()}"
         recorder = self._broadcaster(self._identities.writer(), COMPONENT)
         elector = LeaderElector(
-            self._identities.unlimited(),
+            self._identities.lease(),
             config,
             identity,
             clock=self._clock,

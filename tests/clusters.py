@@ -145,7 +145,9 @@ class Cluster:
         self.server.tokens.add("manager", User(MANAGER))
         recording = RecordingTransport(InMemoryTransport(self.server))
         connections = Connections(
-            InMemoryTransport(self.server, "manager"), anonymous=recording
+            InMemoryTransport(self.server, "manager"),
+            anonymous=recording,
+            root_ca="PEM",
         )
         async with run_manager(
             connections, self.clock, self.rng, config or make_config()
@@ -162,7 +164,7 @@ class Cluster:
         """Run a manager while entered; yields what it writes."""
         recording = RecordingTransport(transport or self.transport)
         async with run_manager(
-            Connections(recording),
+            Connections(recording, root_ca="PEM"),
             self.clock,
             self.rng,
             config or make_config(),

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from contextlib import aclosing, nullcontext
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from http import HTTPStatus
@@ -13,8 +13,13 @@ import msgspec
 
 from controller_manager.api.apps import Scale
 from controller_manager.api.meta import KubeObject, ObjectList
-from controller_manager.api.resources import AnyResource, Resource
+from controller_manager.api.resources import (
+    AnyResource,
+    InvalidPathSegment,
+    Resource,
+)
 from controller_manager.client.errors import (
+    InvalidName,
     ProtocolError,
     TransportError,
     error_from_response,
@@ -32,6 +37,13 @@ DecodedT = TypeVar("DecodedT")
 
 LIST_TIMEOUT: Final = 120.0
 """Seconds that a page of a list may take."""
+
+WRITE_TIMEOUT: Final = 70.0
+"""Seconds that a write may take.
+
+Longer than the API server's own limit of a minute (its --request-timeout), so that
+it is the API server that ends a write, and says so.
+"""
 
 _MAX_RETRIES: Final = 10
 """Retries that a server may ask for by Retry-After (client-go's number)."""
@@ -208,9 +220,10 @@ class Client:
 
     Every method raises an `APIError` by reason when the server refuses, a
     `TransportError` when there is no answer (a write may then be applied or
-    not), and a `ProtocolError` when the answer cannot be read. Requests that
-    the server asks to be repeated (429 or 5xx with Retry-After) are repeated
-    up to ten times; of the others only reads are, once the connection broke.
+    not, unless it is a `NotSent`), and a `ProtocolError` when the answer cannot
+    be read. Requests that the server asks to be repeated (429 or 5xx with
+    Retry-After) are repeated up to ten times; of the others only reads are, once the
+    connection broke.
     """
 
     def __init__(
@@ -222,13 +235,16 @@ class Client:
         warnings: WarningHeaders | None = None,
         server_clock: ServerClock | None = None,
         *,
-        urgent: bool = False,
+        in_flight: int = 0,
+        write_timeout: float = WRITE_TIMEOUT,
     ) -> None:
         """Take the transport; without a limiter nothing is limited.
 
-        Requests of an `urgent` client wait for no others, either.
+        At most `in_flight` requests are under way at a time, watches aside; 0 is
+        no limit. A write may take `write_timeout` seconds from when it is sent.
         """
-        self._urgent = urgent
+        self._turns = asyncio.Semaphore(in_flight) if in_flight else nullcontext()
+        self._write_timeout = write_timeout
         self._server_clock = server_clock or ServerClock(clock)
         self._warnings = warnings or WarningHeaders(silent_logger())
         self._transport = transport
@@ -246,15 +262,14 @@ class Client:
     ) -> Response:
         """Send a request past rate limit and types, e.g. to ``/healthz``."""
         headers = {"accept": accept} if accept else {}
-        return await self._exchange(
-            Request(method, path, headers=headers, timeout=timeout)
-        )
+        request = Request(method, path, headers=headers, timeout=timeout)
+        return await self._exchange(request)
 
     async def get(
         self, resource: Resource[ObjectT], namespace: str, name: str
     ) -> ObjectT:
         """Return one object as it stands in the store (a quorum read)."""
-        path = resource.path(namespace, name)
+        path = _path(resource, namespace, name)
         headers = _METADATA if resource.metadata_only else _JSON
         answer = await self._call(Request("GET", path, headers=headers))
         return self._decode(resource.type, answer)
@@ -263,7 +278,7 @@ class Client:
         self, resource: AnyResource, namespace: str, name: str
     ) -> dict[str, Any]:
         """Return one object with every field, known or not."""
-        path = resource.path(namespace, name)
+        path = _path(resource, namespace, name)
         answer = await self._call(Request("GET", path, headers=_JSON))
         return self._decode(dict[str, Any], answer)
 
@@ -276,7 +291,7 @@ class Client:
         """Return one page of a list."""
         request = Request(
             "GET",
-            resource.path(namespace),
+            _path(resource, namespace),
             query=(options or ListOptions()).query(),
             headers=_METADATA_LIST if resource.metadata_only else _JSON,
             timeout=LIST_TIMEOUT,
@@ -324,7 +339,7 @@ class Client:
         options = options or WatchOptions()
         request = Request(
             "GET",
-            resource.path(namespace),
+            _path(resource, namespace),
             query=options.query(),
             headers=_METADATA if resource.metadata_only else _JSON,
             timeout=options.idle_timeout,
@@ -358,17 +373,17 @@ class Client:
 
     async def create(self, resource: Resource[ObjectT], obj: ObjectT) -> ObjectT:
         """Create `obj` in its namespace; return it as stored."""
-        path = resource.path(obj.metadata.namespace)
+        path = _path(resource, obj.metadata.namespace)
         body = self._encode(resource, obj)
-        answer = await self._call(Request("POST", path, headers=_JSON, body=body))
+        answer = await self._write("POST", path, body)
         return self._decode(resource.type, answer)
 
     async def create_json(
         self, resource: Resource[ObjectT], namespace: str, body: bytes
     ) -> ObjectT:
         """Create what `body` holds, which is encoded already."""
-        path = resource.path(namespace)
-        answer = await self._call(Request("POST", path, headers=_JSON, body=body))
+        path = _path(resource, namespace)
+        answer = await self._write("POST", path, body)
         return self._decode(resource.type, answer)
 
     async def create_subresource(
@@ -380,13 +395,9 @@ class Client:
         body: DecodedT,
     ) -> DecodedT:
         """Post `body` to a subresource; return the answer, of the same type."""
-        request = Request(
-            "POST",
-            resource.path(namespace, name, subresource),
-            headers=_JSON,
-            body=msgspec.json.encode(body),
-        )
-        return self._decode(type(body), await self._call(request))
+        path = _path(resource, namespace, name, subresource)
+        answer = await self._write("POST", path, msgspec.json.encode(body))
+        return self._decode(type(body), answer)
 
     async def update(
         self, resource: Resource[ObjectT], obj: ObjectT, subresource: str = ""
@@ -396,9 +407,9 @@ class Client:
         Raises Conflict unless it still has the resource version of `obj`.
         """
         metadata = obj.metadata
-        path = resource.path(metadata.namespace, metadata.name, subresource)
+        path = _path(resource, metadata.namespace, metadata.name, subresource)
         body = self._encode(resource, obj)
-        answer = await self._call(Request("PUT", path, headers=_JSON, body=body))
+        answer = await self._write("PUT", path, body)
         return self._decode(resource.type, answer)
 
     async def update_json(
@@ -406,9 +417,9 @@ class Client:
     ) -> ObjectT:
         """Replace an object by one that `get_json` returned, edited."""
         metadata = obj["metadata"]
-        path = resource.path(metadata.get("namespace", ""), metadata["name"])
+        path = _path(resource, metadata.get("namespace", ""), metadata["name"])
         body = msgspec.json.encode(obj)
-        answer = await self._call(Request("PUT", path, headers=_JSON, body=body))
+        answer = await self._write("PUT", path, body)
         return self._decode(resource.type, answer)
 
     async def patch(
@@ -424,16 +435,12 @@ class Client:
 
         A resourceVersion or uid in the patch's metadata is a precondition.
         """
-        request = Request(
-            "PATCH",
-            resource.path(namespace, name, subresource),
-            headers={
-                "accept": (_METADATA if resource.metadata_only else _JSON)["accept"],
-                "content-type": patch_type,
-            },
-            body=msgspec.json.encode(patch),
-        )
-        return self._decode(resource.type, await self._call(request))
+        path = _path(resource, namespace, name, subresource)
+        accept = (_METADATA if resource.metadata_only else _JSON)["accept"]
+        headers = {"accept": accept, "content-type": patch_type}
+        body = msgspec.json.encode(patch)
+        answer = await self._write("PATCH", path, body, headers=headers)
+        return self._decode(resource.type, answer)
 
     async def delete(
         self,
@@ -443,9 +450,9 @@ class Client:
         options: DeleteOptions | None = None,
     ) -> None:
         """Ask for an object's deletion; it may stay for its finalizers."""
-        path = resource.path(namespace, name)
+        path = _path(resource, namespace, name)
         body = (options or DeleteOptions()).encode()
-        await self._call(Request("DELETE", path, headers=_JSON, body=body))
+        await self._write("DELETE", path, body)
 
     async def delete_collection(
         self,
@@ -454,17 +461,15 @@ class Client:
         options: DeleteOptions | None = None,
     ) -> None:
         """Ask for the deletion of all objects of a resource in a namespace."""
-        path = resource.path(namespace)
+        path = _path(resource, namespace)
         body = (options or DeleteOptions()).encode()
-        await self._call(
-            Request("DELETE", path, headers=_JSON, body=body, timeout=LIST_TIMEOUT)
-        )
+        await self._write("DELETE", path, body, timeout=LIST_TIMEOUT)
 
     async def get_scale(
         self, resource: AnyResource, namespace: str, name: str
     ) -> Scale:
         """Return the scale subresource."""
-        path = resource.path(namespace, name, "scale")
+        path = _path(resource, namespace, name, "scale")
         answer = await self._call(Request("GET", path, headers=_JSON))
         return self._decode(Scale, answer)
 
@@ -472,13 +477,25 @@ class Client:
         self, resource: AnyResource, namespace: str, name: str, replicas: int
     ) -> Scale:
         """Set the wanted size through the scale subresource."""
-        request = Request(
-            "PATCH",
-            resource.path(namespace, name, "scale"),
-            headers={"accept": "application/json", "content-type": PatchType.MERGE},
-            body=msgspec.json.encode({"spec": {"replicas": replicas}}),
+        path = _path(resource, namespace, name, "scale")
+        headers = {"accept": "application/json", "content-type": PatchType.MERGE}
+        body = msgspec.json.encode({"spec": {"replicas": replicas}})
+        return self._decode(
+            Scale, await self._write("PATCH", path, body, headers=headers)
         )
-        return self._decode(Scale, await self._call(request))
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str] = _JSON,
+        timeout: float = 0.0,  # noqa: ASYNC109 - it bounds one exchange
+    ) -> Response:
+        timeout = timeout or self._write_timeout
+        request = Request(method, path, headers=headers, body=body, timeout=timeout)
+        return await self._call(request)
 
     async def _call(self, request: Request) -> Response:
         """Send within the rate limit; retry where that is safe; check."""
@@ -486,7 +503,8 @@ class Client:
             await self._throttle(request.method)
             last = attempt == _MAX_RETRIES
             try:
-                answer = await self._exchange(request)
+                async with self._turns:
+                    answer = await self._exchange(request)
             except TransportError:
                 if request.method != "GET" or attempt >= 1:
                     raise
@@ -508,8 +526,6 @@ class Client:
         started = self._clock.monotonic()
         code, received = "<error>", 0
         try:
-            if self._urgent:
-                request = replace(request, urgent=True)
             answer = await self._transport.request(request)
             code, received = str(answer.status), len(answer.body)
             if date := answer.headers.get("date"):
@@ -547,6 +563,16 @@ class Client:
         except msgspec.DecodeError as error:
             msg = f"the API server's answer cannot be read: {error}"
             raise ProtocolError(msg) from error
+
+
+def _path(
+    resource: AnyResource, namespace: str = "", name: str = "", subresource: str = ""
+) -> str:
+    """Return the path of a request; raises InvalidName before anything is sent."""
+    try:
+        return resource.path(namespace, name, subresource)
+    except InvalidPathSegment as error:
+        raise InvalidName(str(error)) from error
 
 
 def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:

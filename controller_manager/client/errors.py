@@ -1,8 +1,9 @@
 """What can go wrong with a request, by reason.
 
 An API server explains a refusal with a Status object; its reason picks the
-exception class. What never got an answer raises :class:`TransportError`, whose
-write may or may not have been applied.
+exception class. What never got an answer raises :class:`TransportError`: a write
+may then be applied or not. Of a request that was never sent this is known, so it
+raises :class:`NotSent`.
 """
 
 from http import HTTPStatus
@@ -124,13 +125,27 @@ class RequestTimeout(TransportError):  # noqa: N818
     """No answer in time."""
 
 
-class UntrustedServer(TransportError):  # noqa: N818
+class NotSent(TransportError):  # noqa: N818
+    """The request was not sent: a write was certainly not applied."""
+
+
+class InvalidName(NotSent):
+    """A name or namespace cannot stand in the path of a URL."""
+
+
+class UntrustedServer(NotSent):
     """The server's certificate is not one that we are told to trust."""
 
 
 class ProtocolError(Exception):
     """An answer that is not what the API defines, such as garbage on a watch."""
 
+
+_GATEWAY_GOT_NO_ANSWER: Final = (HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
+"""What a proxy answers if the API server behind it broke off or said nothing."""
+
+_ETCD_TIMED_OUT: Final = "etcdserver: request timed out"
+"""What a 500 says when etcd did not confirm a write in time (etcd's errors.go)."""
 
 _BY_REASON: Final[dict[str, type[APIError]]] = {
     cls.reason: cls
@@ -193,6 +208,27 @@ def error_from_response(code: int, body: bytes, retry_after: str | None) -> APIE
 def is_conflict(error: BaseException) -> bool:
     """Tell whether a retry on fresher state is all that is needed."""
     return isinstance(error, Conflict)
+
+
+def may_be_applied(error: BaseException) -> bool:
+    """Tell whether a write that failed so may be stored all the same.
+
+    Only a missing answer leaves that open: a time-out (of ours, of the API server
+    or of etcd), a broken connection, an answer that cannot be read. A refusal,
+    and any other failure of the API server or of a webhook, means that nothing
+    was stored.
+    """
+    match error:
+        case NotSent():
+            return False
+        case TransportError() | ProtocolError() | Timeout() | ServerTimeout():
+            return True
+        case APIError():
+            return (
+                error.code in _GATEWAY_GOT_NO_ANSWER
+                or _ETCD_TIMED_OUT in error.status.message
+            )
+    return True
 
 
 def is_about(error: APIError, name: str) -> bool:

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
+from types import TracebackType
 from typing import Final, Protocol
 
 import msgspec
@@ -26,6 +26,7 @@ from controller_manager.client.errors import (
     APIError,
     Conflict,
     NotFound,
+    NotSent,
     ProtocolError,
     RequestTimeout,
     TransportError,
@@ -42,13 +43,15 @@ JITTER: Final = 1.2
 
 _HEALTH_TOLERANCE: Final = 20.0
 _READS: Final = frozenset(("GET", "HEAD"))
+_LEAST_WAIT: Final = 0.001
+"""Seconds between two looks at how long this process leads, at least."""
 
 
 class LeadershipLost(Exception):  # noqa: N818 - an event, not an error
     """This process does not lead any more; the message says why."""
 
 
-class NotLeading(TransportError):  # noqa: N818 - named as its siblings are
+class NotLeading(NotSent):
     """A write that was not sent, because this process may not write."""
 
 
@@ -397,11 +400,47 @@ class LeaderElector:
         return True
 
 
+class _WhileLeading:
+    """Cancels what runs inside it, with TimeoutError, once this process leads no more.
+
+    At the end that was known at first, it asks again: the lease has most likely been
+    renewed meanwhile.
+    """
+
+    def __init__(self, seconds_left: Callable[[], float]) -> None:
+        self._seconds_left = seconds_left
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+        self._ask()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, traceback)
+
+    def _ask(self) -> None:
+        loop = asyncio.get_running_loop()
+        left = self._seconds_left()
+        if left > 0:
+            self._timer = loop.call_later(max(left, _LEAST_WAIT), self._ask)
+        else:
+            self._timeout.reschedule(loop.time())
+
+
 class FencedTransport:
     """Lets writes through only while this process leads.
 
-    A write is also given no more time than the lease has left, so that none
-    is under way when another leader starts.
+    A write that is under way ends when the lease does, so that none is under way
+    when another leader starts. Each renewal of the lease gives it more time: a
+    write may take as long as its own timeout says, far longer than one lease.
     """
 
     def __init__(self, inner: Transport, seconds_left: Callable[[], float]) -> None:
@@ -424,12 +463,12 @@ class FencedTransport:
                 f"{request.method} {request.path}: not sent, this process does not lead"
             )
             raise NotLeading(msg)
-        if left >= request.timeout:
+        if left == math.inf:
             return await self._inner.request(request)
         try:
             # Whatever the way there does first (tokens, plugins) counts, too.
-            async with asyncio.timeout(left):
-                return await self._inner.request(replace(request, timeout=left))
+            async with _WhileLeading(self._seconds_left):
+                return await self._inner.request(request)
         except TimeoutError:
             msg = f"{request.method} {request.path}: no answer while this process led"
             raise RequestTimeout(msg) from None

@@ -20,6 +20,7 @@ from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
     NotFound,
+    NotSent,
     ProtocolError,
     TransportError,
 )
@@ -179,8 +180,8 @@ class ServiceAccountTransport:
     """Sends requests as one service account, over an anonymous transport.
 
     A 401 discards the token; the request is sent once more with a new one.
-    Problems in getting a token are raised as `TransportError`: whatever the
-    request was, it was not carried out.
+    Problems in getting a token are raised as `NotSent`: whatever the request was,
+    it was not carried out.
     """
 
     def __init__(self, anonymous: Transport, token: ServiceAccountToken) -> None:
@@ -221,9 +222,9 @@ class ServiceAccountTransport:
     async def _current(self) -> str:
         try:
             return await self._token.get()
-        except (APIError, ProtocolError) as error:
+        except (APIError, ProtocolError, TransportError) as error:
             msg = f"no token for the service account: {error}"
-            raise TransportError(msg) from error
+            raise NotSent(msg) from error
 
 
 def _with_token(request: Request, token: str) -> Request:

@@ -17,8 +17,7 @@ class Request:
     """One request.
 
     `timeout` bounds, in seconds, the whole exchange of a plain request, and
-    for a stream both the wait for its head and every silence in it. What is
-    `urgent` waits for no other request.
+    for a stream both the wait for its head and every silence in it.
     """
 
     method: str
@@ -27,7 +26,6 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     timeout: float = 30.0
-    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Transport(Protocol):
         """Send and return the answer, of whatever status.
 
         Raises TransportError when there is none: the request may or may not
-        have been carried out.
+        have been carried out. Raises NotSent if it certainly was not.
         """
 
     async def stream(self, request: Request) -> Stream:

@@ -19,12 +19,14 @@ class RateLimit:
 class ClientConfig:
     """How to reach the API server, and how fast.
 
-    `controllers` has the limits of those whose own differ.
+    `controllers` has the limits of those whose own differ. `write_timeout` is in
+    seconds.
     """
 
     kubeconfig: str = ""
     master: str = ""
     limit: RateLimit = RateLimit()
+    write_timeout: float = 70.0
     controllers: Mapping[str, RateLimit] = field(default_factory=dict)
 
     def limit_of(

@@ -295,6 +295,13 @@ _GENERIC: Final = _section(
         value_name="float",
     ),
     Flag(
+        "kube-api-write-timeout",
+        "duration",
+        "1m10s",
+        "How long a write may wait for its answer. The default is longer than the "
+        "API server's own limit of a minute. Not one of upstream's flags.",
+    ),
+    Flag(
         "leader-elect",
         "bool",
         "true",

@@ -241,6 +241,7 @@ def _client(options: Options, controllers: Collection[str]) -> ClientConfig:
         kubeconfig=options["kubeconfig"],
         master=options["master"],
         limit=limit,
+        write_timeout=_positive(options, "kube-api-write-timeout"),
         controllers=_limits(options, limit, controllers),
     )
 
@@ -303,6 +304,13 @@ def _not_negative(options: Options, name: str) -> float:
     seconds = options.seconds(name)
     if seconds < 0:
         options.problem(name, f"must not be negative, it is {options[name]}")
+    return seconds
+
+
+def _positive(options: Options, name: str) -> float:
+    seconds = options.seconds(name)
+    if seconds <= 0:
+        options.problem(name, f"must be longer than 0s, it is {options[name]}")
     return seconds
 
 

@@ -91,6 +91,7 @@ def test_flags_become_one_frozen_config() -> None:
             ],
             "controller-start-interval": ["1m30s"],
             "controller-shutdown-timeout": ["1s"],
+            "kube-api-write-timeout": ["5m"],
             "wait-for-apiserver-timeout": ["3s"],
             "min-resync-period": ["1h"],
             "feature-gates": ["WatchListClient=false,kube:AllAlpha=true"],
@@ -110,6 +111,7 @@ def test_flags_become_one_frozen_config() -> None:
             kubeconfig="k",
             master="m",
             limit=RateLimit(99.5, 200),
+            write_timeout=300,
             controllers={
                 "deployment-controller": RateLimit(7.0, 9),
                 "replicaset-controller": RateLimit(99.5, 5),
@@ -168,6 +170,7 @@ def test_every_flag_of_upstream_is_there() -> None:
         "config",
         "controller-kube-api-burst",
         "controller-kube-api-qps",
+        "kube-api-write-timeout",
         "vmodule",
         "wait-for-apiserver-timeout",
     }

@@ -17,6 +17,7 @@ from controller_manager.api.apps import (
     DeploymentStatus,
     PodTemplateSpec,
 )
+from controller_manager.api.core import Pod, PodMeta
 from controller_manager.api.meta import ObjectMeta, raw_json
 from controller_manager.api.resources import DEPLOYMENTS, PODS
 from controller_manager.api.selectors import LabelSelector
@@ -320,6 +321,107 @@ async def test_a_read_without_an_answer_is_repeated_and_a_write_is_not() -> None
     assert len(transport.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "doubtful"),
+    [
+        (errors.RequestTimeout("no answer"), True),
+        (errors.TransportError("connection reset"), True),
+        (errors.ProtocolError("garbage"), True),
+        (errors.error_from_response(504, status(504, "Timeout"), None), True),
+        (errors.error_from_response(500, status(500, "ServerTimeout"), None), True),
+        (errors.error_from_response(502, b"<html>", None), True),
+        (
+            errors.error_from_response(
+                500,
+                status(500, "InternalError", message="etcdserver: request timed out"),
+                None,
+            ),
+            True,
+        ),
+        (errors.NotSent("cannot connect"), False),
+        (errors.InvalidName("a/b"), False),
+        (errors.UntrustedServer("who?"), False),
+        (errors.error_from_response(500, status(500, "InternalError"), None), False),
+        (errors.error_from_response(503, b"busy", None), False),
+        (errors.error_from_response(429, status(429, ""), None), False),
+        (errors.error_from_response(403, status(403, "Forbidden"), None), False),
+    ],
+)
+async def test_only_a_missing_answer_leaves_open_what_became_of_a_write(
+    error: Exception, doubtful: bool
+) -> None:
+    """A webhook that fails has stored nothing, so nothing needs to be looked for."""
+    assert errors.may_be_applied(error) is doubtful
+
+
+HOSTILE = (
+    "kube-system/services/https:admin-ui:443/proxy/api/restart",
+    "..",
+    ".",
+    "a%2fb",
+    "a\nb/c",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
+    """Whatever the verb, and wherever in the path it would stand."""
+    client, transport = scripted()
+    pod = Pod(metadata=PodMeta(name=name, namespace="default"))
+    elsewhere = Pod(metadata=PodMeta(name="a", namespace=name))
+    attempts = [
+        client.get(PODS, "default", name),
+        client.get(PODS, name, "a"),
+        client.get_json(PODS, "default", name),
+        client.list_page(PODS, name),
+        anext(client.watch(PODS, name)),
+        client.create(PODS, elsewhere),
+        client.create_json(PODS, name, b"{}"),
+        client.create_subresource(PODS, "default", name, "eviction", pod),
+        client.update(PODS, pod),
+        client.update_json(PODS, {"metadata": {"name": name}}),
+        client.patch(PODS, "default", name, {}),
+        client.delete(PODS, "default", name),
+        client.delete_collection(PODS, name),
+        client.get_scale(PODS, "default", name),
+        client.update_scale(PODS, "default", name, 1),
+    ]
+    for attempt in attempts:
+        with pytest.raises(errors.InvalidName, match=r"may not be '\.' or '\.\.'"):
+            await attempt
+    assert transport.requests == []
+
+
+async def test_names_with_dots_and_colons_are_sent() -> None:
+    """Those of cluster roles, for instance, have them."""
+    client, transport = scripted(*[Response(200, {}, b"{}")] * 2)
+    await client.get(PODS, "default", "system:controller:job..v1")
+    await client.get(PODS, "default", "...")
+    assert [each.path for each in transport.requests] == [
+        "/api/v1/namespaces/default/pods/system:controller:job..v1",
+        "/api/v1/namespaces/default/pods/...",
+    ]
+
+
+async def test_waiting_for_a_turn_is_no_part_of_the_time_that_a_write_may_take(
+    cluster: Cluster,
+) -> None:
+    """Two at a time and ten seconds each: the last of eight has its answer at 40 s."""
+    sent: list[float] = []
+
+    async def slow(_: Request) -> Response:
+        sent.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(10)
+        return Response(200, {}, b"{}")
+
+    cluster.server.handle = slow  # type: ignore[method-assign,assignment]
+    client = Client(cluster.transport, cluster.clock, in_flight=2, write_timeout=11)
+    other = Client(cluster.transport, cluster.clock, in_flight=2)
+    writes = [client.delete(PODS, "default", f"pod-{n}") for n in range(8)]
+    await asyncio.gather(*writes, other.delete(PODS, "default", "another"))
+    assert sent == [0, 0, 0, 10, 10, 20, 20, 30, 30]
+
+
 async def test_a_namespace_that_ends_is_told_from_other_refusals() -> None:
     """By the cause in the details."""
     details = {"causes": [{"reason": "NamespaceTerminating"}]}
@@ -341,9 +443,9 @@ async def test_a_request_without_an_answer_ends_with_its_timeout(
         raise AssertionError
 
     cluster.server.handle = hang  # type: ignore[method-assign,assignment]
-    with pytest.raises(errors.RequestTimeout, match="no answer within 30 s"):
+    with pytest.raises(errors.RequestTimeout, match="no answer within 70 s"):
         await cluster.client.delete(PODS, "default", "a")
-    assert asyncio.get_running_loop().time() == 30
+    assert asyncio.get_running_loop().time() == 70
 
 
 async def test_the_rate_limit_spaces_requests() -> None:

@@ -17,7 +17,11 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.resources import EVENTS, LEASES, PODS
 from controller_manager.api.times import format_micro_time
 from controller_manager.client.client import Client
-from controller_manager.client.errors import RequestTimeout, TransportError
+from controller_manager.client.errors import (
+    RequestTimeout,
+    TransportError,
+    may_be_applied,
+)
 from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.leader_election import (
     FencedTransport,
@@ -476,42 +480,69 @@ async def test_a_leader_that_hangs_is_unhealthy(cluster: Cluster) -> None:
         )
 
 
+@dataclass
+class Slow(Faulty):
+    """Answers after some seconds, and remembers what it was asked."""
+
+    seconds: float = 0.0
+    seen: list[Request] = field(default_factory=list)
+
+    async def request(self, request: Request) -> Response:
+        self.seen.append(request)
+        await asyncio.sleep(self.seconds)
+        return Response(200, {}, b"{}")
+
+
 async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
     cluster: Cluster,
 ) -> None:
-    """A write is given no more time than the lease has left."""
-    seen: list[Request] = []
-
-    @dataclass
-    class Recording(Faulty):
-        async def request(self, request: Request) -> Response:
-            if slow:
-                await asyncio.sleep(100)
-            seen.append(request)
-            return Response(200, {}, b"{}")
-
-    left, slow = 0.0, False
-    fenced = FencedTransport(Recording(cluster), lambda: left)
-    client = Client(fenced, cluster.clock)
+    """What is refused was not sent, so nobody needs to wonder what became of it."""
+    transport = Slow(cluster)
+    client = Client(FencedTransport(transport, lambda: 0.0), cluster.clock)
     await client.get(PODS, "default", "a")
-    with pytest.raises(NotLeading, match="this process does not lead"):
+    with pytest.raises(NotLeading, match="this process does not lead") as refusal:
         await client.delete(PODS, "default", "a")
-    left = 3.0
-    await client.delete(PODS, "default", "a")
-    # Nothing that comes before the request may use up the lease, either.
-    slow = True
+    assert not may_be_applied(refusal.value)
+    assert [each.method for each in transport.seen] == ["GET"]
+
+
+async def test_a_write_that_is_under_way_ends_when_the_lease_does(
+    cluster: Cluster,
+) -> None:
+    """The next leader must not meet it."""
+    ends_at = time() + 3.0
+    transport = Slow(cluster, seconds=100)
+    fenced = FencedTransport(transport, lambda: max(0.0, ends_at - time()))
+    client = Client(fenced, cluster.clock)
     started = time()
     with pytest.raises(RequestTimeout, match="no answer while this process led"):
         await client.delete(PODS, "default", "a")
     assert time() - started == pytest.approx(3.0)
-    slow = False
-    left = 1000.0
-    await client.delete(PODS, "default", "a")
-    assert [(each.method, each.timeout) for each in seen] == [
-        ("GET", 30.0),
-        ("DELETE", 3.0),
-        ("DELETE", 30.0),
-    ]
+
+
+async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
+    cluster: Cluster,
+) -> None:
+    """A webhook that answers after 25 seconds outlasts the lease of that moment."""
+    transport = Slow(cluster, seconds=25)
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        holding = asyncio.create_task(candidate.elector.hold())
+        await asyncio.sleep(1.9)
+        fenced = FencedTransport(transport, candidate.elector.seconds_left)
+        started = time()
+        await Client(fenced, cluster.clock).delete(PODS, "default", "a")
+        assert time() - started == 25
+        holding.cancel()
+
+
+async def test_a_write_has_a_limit_of_its_own(cluster: Cluster) -> None:
+    """However long the lease lasts; the flag --kube-api-write-timeout sets it."""
+    transport = Slow(cluster)
+    fenced = FencedTransport(transport, lambda: 1000.0)
+    await Client(fenced, cluster.clock).delete(PODS, "default", "a")
+    await Client(fenced, cluster.clock, write_timeout=5).delete(PODS, "default", "a")
+    assert [each.timeout for each in transport.seen] == [70.0, 5.0]
 
 
 def test_a_lease_is_whole_when_it_is_written_back() -> None:

@@ -123,7 +123,10 @@ async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
     recording = RecordingTransport(transport)
     try:
         async with run_manager(
-            Connections(recording), clock, random.Random(), _config(scenario)
+            Connections(recording, root_ca="PEM"),
+            clock,
+            random.Random(),
+            _config(scenario),
         ):
             player = Player(
                 transport, scenario["name"], clock, kinds=scenario.get("kinds", ())

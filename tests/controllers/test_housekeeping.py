@@ -1,6 +1,7 @@
 """The small controllers: pods, jobs, accounts, authorities and nodes."""
 
 import asyncio
+import io
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,8 @@ from controller_manager.api.resources import (
 )
 from controller_manager.client.client import PatchType
 from controller_manager.client.identities import Connections
+from controller_manager.client.inmemory import StreamingResponse
+from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.podgc.selection import (
     is_of_interest,
     terminated_beyond,
@@ -29,6 +32,7 @@ from controller_manager.controllers.podgc.selection import (
 )
 from controller_manager.controllers.ttl.controller import STEPS, step_for
 from controller_manager.controllers.ttlafterfinished.controller import expires_at
+from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, PodGCConfig
 from controller_manager.runtime.outcome import SyncError
 from tests.clusters import Cluster, make_config, run_manager
@@ -156,6 +160,43 @@ CONTAINERS = {"containers": [{"name": "c", "image": "app:v1"}]}
 
 async def names(cluster: Cluster) -> list[str]:
     return [each.metadata.name for each in (await cluster.client.list_page(PODS)).items]
+
+
+async def test_pods_stay_when_it_is_the_path_of_nodes_that_is_not_found(
+    cluster: Cluster,
+) -> None:
+    """A proxy's 404, or one of an API server that starts, says nothing of a node."""
+    spec = {**CONTAINERS, "nodeName": "unknown"}
+    add(cluster, "Pod", "kept", spec=spec, status={"phase": "Running"})
+    handle = cluster.server.handle
+
+    async def lost(request: Request) -> Response | StreamingResponse:
+        if request.path == "/api/v1/nodes/unknown":
+            return Response(404, {}, b"404 page not found")
+        return await handle(request)
+
+    cluster.server.handle = lost  # type: ignore[method-assign]
+    async with cluster.manager(config("podgc")):
+        await asyncio.sleep(300)
+        assert await names(cluster) == ["kept"]
+
+
+async def test_no_empty_authority_is_published_over_a_good_one(
+    cluster: Cluster,
+) -> None:
+    """Where nobody has said what the authority is, the controller does not run."""
+    log = io.StringIO()
+    settings = make_config(controllers=("root-ca-cert-publisher", "ttl"))
+    connections = Connections(cluster.transport, root_ca="PEM")
+    async with run_manager(connections, cluster.clock, cluster.rng, settings):
+        await asyncio.sleep(1)
+    unsaid = Connections(cluster.transport)
+    logger = make_logger(stream=log)
+    async with run_manager(unsaid, cluster.clock, cluster.rng, settings, logger):
+        await asyncio.sleep(600)
+        maps = (await cluster.client.list_page(CONFIG_MAPS)).items
+    assert {each.data["ca.crt"] for each in maps if each.data} == {"PEM"}
+    assert "There is no authority to publish; give --root-ca-file" in log.getvalue()
 
 
 async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(

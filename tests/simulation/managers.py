@@ -66,7 +66,7 @@ class Manager:
         )
         self.manager = ControllerManager(
             self.world.config,
-            Connections(self.transport),
+            Connections(self.transport, root_ca="PEM"),
             clock=LoopClock(EPOCH + timedelta(seconds=seconds)),
             rng=random.Random(f"{self.world.seed}/{self.number}/{self.starts}"),
             logger=silent_logger(),

@@ -217,7 +217,7 @@ class _Sieve:
             self.processes.append(process)
             manager = ControllerManager(
                 config,
-                Connections(process),
+                Connections(process, root_ca="PEM"),
                 clock=self.cluster.clock,
                 rng=random.Random(next(self._starts)),
                 logger=silent_logger(),

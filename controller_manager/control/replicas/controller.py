@@ -7,7 +7,6 @@ way of adapters that convert each object; here both are served as they are.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -38,6 +37,7 @@ from controller_manager.client.errors import (
     TransportError,
     is_about,
     is_namespace_terminating,
+    may_be_applied,
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.candidates import (
@@ -354,13 +354,11 @@ class ReplicasController(Generic[OwnerT]):
         async def create_one() -> None:
             try:
                 pod = await self._pod_control.create(owner, body)
-            except APIError as error:
-                if error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                    self._expectations.doubt(key)  # it may be stored all the same
-                self._expectations.creations_settled(key)
-                raise
-            except Exception:
-                self._expectations.doubt(key)
+            except Exception as error:
+                if may_be_applied(error):
+                    self._expectations.doubt(key)
+                else:
+                    self._expectations.creations_settled(key)
                 raise
             self._wrote_pod(key, pod)
 

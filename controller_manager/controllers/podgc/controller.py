@@ -16,6 +16,7 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    is_about,
 )
 from controller_manager.controllers.podgc.selection import (
     is_of_interest,
@@ -102,11 +103,7 @@ class PodGarbageCollector:
         """Delete the pods of a node that is not there after its quarantine."""
         if self._nodes.store.get(name) is not None:
             return DONE
-        try:
-            await self._client.get(NODES, "", name)
-        except NotFound:
-            pass
-        else:
+        if not await self._is_gone(name):
             return DONE
         orphans = [pod for pod in self._pods.store if pod.spec.node_name == name]
         condition = {
@@ -118,6 +115,20 @@ class PodGarbageCollector:
         if problems := await self._delete_all(orphans, "orphaned", condition):
             raise SyncError("; ".join(problems))
         return DONE
+
+    async def _is_gone(self, name: str) -> bool:
+        """Tell whether the API server has no such node.
+
+        Raises NotFound if it is the path that was not found: of nodes that says
+        nothing.
+        """
+        try:
+            await self._client.get(NODES, "", name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return True
+        return False
 
     async def _delete_all(
         self,

@@ -36,12 +36,18 @@ _MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={_NAME}")
 
 def init_root_ca_certificate_publisher_controller(
     context: ControllerContext,
-) -> Controller:
-    """Wire the controller to its informers (newRootCACertificatePublisher...)."""
+) -> Controller | None:
+    """Wire the controller to its informers (newRootCACertificatePublisher...).
+
+    `None` if nobody has said which authority to publish. Upstream then publishes
+    an empty one, over a good one if there is one.
+    """
     if not context.root_ca:
         context.logger.warning(
-            "No authority to publish: neither --root-ca-file nor the kubeconfig has one"
+            "There is no authority to publish; give --root-ca-file, or a kubeconfig "
+            "with a certificate-authority"
         )
+        return None
     controller = RootCAPublisher(context)
     return context.workers(
         controller.queue, controller.sync, 1, controller.namespaces.enqueue_all
