@@ -4,11 +4,18 @@ import asyncio
 import heapq
 import itertools
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.clock import Clock
 from controller_manager.workqueue.metrics import NoMetrics, QueueMetrics
-from controller_manager.workqueue.ratelimiters import RateLimiter
+from controller_manager.workqueue.ratelimiters import (
+    Backoff,
+    ExponentialBackoff,
+    TokenBucket,
+    retry_bucket,
+)
+from controller_manager.workqueue.retries import Retries
 
 _TICK: Final = 1e-5
 """Seconds that a clock may be behind a deadline that a timer has reached."""
@@ -16,6 +23,51 @@ _TICK: Final = 1e-5
 
 class ShutDown(Exception):  # noqa: N818 - an event, not an error
     """The queue is shut down and empty: the worker that asked should end."""
+
+
+class _Deadlines:
+    """Keys by the instant at which each is due; the earliest one counts."""
+
+    def __init__(self) -> None:
+        self._deadlines: dict[str, float] = {}
+        self._heap: list[tuple[float, int, str]] = []
+        self._sequence = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    def put(self, key: str, deadline: float) -> bool:
+        """Note a deadline; tell whether it is earlier than the key's known one."""
+        known = self._deadlines.get(key)
+        if known is not None and known <= deadline:
+            return False
+        self._deadlines[key] = deadline
+        heapq.heappush(self._heap, (deadline, next(self._sequence), key))
+        return True
+
+    def discard(self, key: str) -> None:
+        self._deadlines.pop(key, None)
+
+    def clear(self) -> None:
+        self._deadlines.clear()
+        self._heap.clear()
+
+    def first(self) -> float | None:
+        """Return the earliest deadline."""
+        while self._heap and self._is_superseded(self._heap[0]):
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def pop_until(self, now: float) -> Iterator[str]:
+        """Yield the keys that are due, each once."""
+        while self._heap and self._heap[0][0] <= now:
+            entry = heapq.heappop(self._heap)
+            if not self._is_superseded(entry):
+                del self._deadlines[entry[2]]
+                yield entry[2]
+
+    def _is_superseded(self, entry: tuple[float, int, str]) -> bool:
+        return self._deadlines.get(entry[2]) != entry[0]
 
 
 class WorkQueue:
@@ -32,24 +84,30 @@ class WorkQueue:
       and every waiting consumer is told by `ShutDown`.
 
     Of several delayed adds of a key, the earliest deadline wins. An immediate
-    add does not cancel a delayed one.
+    add does not cancel a delayed one. A key that failed waits for its own backoff,
+    then until the rate of retries lets it through (see `retries`); a success makes
+    a retry that still waits superfluous.
     """
 
     def __init__(
         self,
         clock: Clock,
-        rate_limiter: RateLimiter,
+        backoff: Backoff | None = None,
         metrics: QueueMetrics | None = None,
         *,
+        retries: TokenBucket | None = None,
         is_open: bool = True,
     ) -> None:
         """Take the clock, the retry policy and the metrics hooks.
 
-        A queue that is not open ignores adds until `open` is called.
+        `backoff` is the wait of each key, `retries` the rate of all together;
+        without them both are upstream's. A queue that is not open ignores adds
+        until `open` is called.
         """
         self._is_open = is_open
         self._clock = clock
-        self._rate_limiter = rate_limiter
+        self._backoff = backoff or ExponentialBackoff()
+        self._retries = Retries(retries or retry_bucket(clock))
         self._metrics = metrics or NoMetrics()
         self._queue: deque[str] = deque()
         self._dirty: set[str] = set()
@@ -59,9 +117,8 @@ class WorkQueue:
         self._shutting_down = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._waiting: dict[str, float] = {}
-        self._heap: list[tuple[float, int, str]] = []
-        self._sequence = itertools.count()
+        self._delayed = _Deadlines()
+        self._backing_off = _Deadlines()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -70,8 +127,8 @@ class WorkQueue:
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their deadline."""
-        return len(self._waiting)
+        """How many keys wait for their deadline, or to be tried again."""
+        return len(self._delayed) + len(self._backing_off) + len(self._retries)
 
     @property
     def is_idle(self) -> bool:
@@ -102,6 +159,16 @@ class WorkQueue:
 
         Raises ShutDown once the queue is shut down and empty.
         """
+        while True:
+            await self.wait()
+            if (key := self.take()) is not None:
+                return key
+
+    async def wait(self) -> None:
+        """Wait until there is a key to take.
+
+        Raises ShutDown once the queue is shut down and empty.
+        """
         while not self._queue:
             if self._shutting_down:
                 raise ShutDown
@@ -114,6 +181,11 @@ class WorkQueue:
                 if getter.done() and not getter.cancelled():
                     self._wake_one()
                 raise
+
+    def take(self) -> str | None:
+        """Return the next key, for which `done` must be called; `None` for none."""
+        if not self._queue:
+            return None
         key = self._queue.popleft()
         now = self._clock.monotonic()
         self._dirty.discard(key)
@@ -144,45 +216,52 @@ class WorkQueue:
         if delay <= 0:
             self.add(key)
             return
-        deadline = self._clock.monotonic() + delay
-        known = self._waiting.get(key)
-        if known is not None and known <= deadline:
-            return
-        self._waiting[key] = deadline
-        heapq.heappush(self._heap, (deadline, next(self._sequence), key))
-        self._arm()
-
-    def _arm(self) -> None:
-        while self._heap and self._waiting.get(self._heap[0][2]) != self._heap[0][0]:
-            heapq.heappop(self._heap)  # superseded by an earlier deadline
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._heap:
-            delay = self._heap[0][0] - self._clock.monotonic()
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.0, delay), self._expire)
-
-    def _expire(self) -> None:
-        now = self._clock.monotonic()
-        while self._heap and self._heap[0][0] <= now + _TICK:
-            deadline, _, key = heapq.heappop(self._heap)
-            if self._waiting.get(key) == deadline:
-                del self._waiting[key]
-                self.add(key)
-        self._arm()
+        if self._delayed.put(key, self._clock.monotonic() + delay):
+            self._arm()
 
     def add_rate_limited(self, key: str) -> None:
         """Add `key` when the retry policy allows it."""
-        self.add_after(key, self._rate_limiter.when(key))
+        if self._shutting_down:
+            return
+        self._metrics.retried()
+        delay = self._backoff.when(key)
+        if key not in self._retries:
+            self._backing_off.put(key, self._clock.monotonic() + delay)
+            self._arm()
 
     def forget(self, key: str) -> None:
-        """Reset the retry policy for `key`."""
-        self._rate_limiter.forget(key)
+        """Reset the retry policy for `key`, which has succeeded."""
+        self._backoff.forget(key)
+        self._backing_off.discard(key)
+        self._retries.discard(key)
+
+    def _arm(self) -> None:
+        """Set the timer for the next thing that time brings about."""
+        now = self._clock.monotonic()
+        deadlines = (self._delayed.first(), self._backing_off.first())
+        waits = [each - now for each in deadlines if each is not None]
+        if (next_retry := self._retries.next_in()) is not None:
+            waits.append(next_retry)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if waits:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0.0, min(waits)), self._expire)
+
+    def _expire(self) -> None:
+        now = self._clock.monotonic() + _TICK
+        for key in self._delayed.pop_until(now):
+            self.add(key)
+        for key in self._backing_off.pop_until(now):
+            self._retries.add(key, self._backoff.failures(key))
+        while (retried := self._retries.next()) is not None:
+            self.add(retried)
+        self._arm()
 
     def failures(self, key: str) -> int:
         """Return how often `key` was added rate-limited since `forget`."""
-        return self._rate_limiter.failures(key)
+        return self._backoff.failures(key)
 
     def open(self) -> None:
         """Accept keys from now on: there is somebody to take them.
@@ -195,8 +274,9 @@ class WorkQueue:
     def shut_down(self) -> None:
         """Accept nothing more; what waits for a deadline is dropped."""
         self._shutting_down = True
-        self._waiting.clear()
-        self._heap.clear()
+        self._delayed.clear()
+        self._backing_off.clear()
+        self._retries.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

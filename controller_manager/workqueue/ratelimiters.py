@@ -1,6 +1,5 @@
 """How long to wait before trying a key again."""
 
-import math
 from typing import Final, Protocol
 
 from controller_manager.clock import Clock
@@ -15,18 +14,16 @@ Upstream's cap is 1,000 s, which makes a replica set wait up to 16 minutes
 after its quota was raised (kubernetes#98656); here it is two minutes.
 """
 
-OVERALL_QPS: Final = 10.0
-OVERALL_BURST: Final = 100
-OVERALL_MAX_WAIT: Final = 5.0
-"""Seconds that the overall bucket makes a key wait at most.
-
-With a cap of two minutes 1,200 failing keys use all ten retries a second, and
-a debt without bound would make healthy keys wait for hours.
-"""
+RETRY_QPS: Final = 10.0
+RETRY_BURST: Final = 100
+"""Retries of all keys of a queue together, a second and at once: upstream's numbers."""
 
 
-class RateLimiter(Protocol):
-    """Decides delays, key by key."""
+_ROUNDING: Final = 1e-6
+
+
+class Backoff(Protocol):
+    """Decides how long a key that failed waits, key by key."""
 
     def when(self, key: str) -> float:
         """Count a failure of `key`; return the seconds to wait."""
@@ -71,14 +68,8 @@ class ExponentialBackoff:
 class TokenBucket:
     """`burst` tokens at once, refilled at `qps` a second; may run into debt."""
 
-    def __init__(
-        self, qps: float, burst: int, clock: Clock, max_wait: float = math.inf
-    ) -> None:
-        """Take the rate, the size of the bucket (which starts full), a clock.
-
-        No reservation waits longer than `max_wait` seconds.
-        """
-        self._max_debt = max_wait * qps
+    def __init__(self, qps: float, burst: int, clock: Clock) -> None:
+        """Take the rate, the size of the bucket (which starts full), a clock."""
         self._qps = qps
         self._burst = burst
         self._clock = clock
@@ -88,16 +79,22 @@ class TokenBucket:
     def reserve(self) -> float:
         """Take a token; return the seconds until it may be used."""
         self._refill()
-        self._tokens = max(self._tokens - 1, -self._max_debt)
+        self._tokens -= 1
         return max(0.0, -self._tokens / self._qps)
 
     def try_take(self) -> bool:
         """Take a token if there is a whole one; tell whether there was."""
         self._refill()
-        if self._tokens < 1:
+        # What rounding leaves missing of a token is no reason to wait for it.
+        if self._tokens < 1 - _ROUNDING:
             return False
         self._tokens -= 1
         return True
+
+    def next_in(self) -> float:
+        """Return the seconds until there is a whole token."""
+        self._refill()
+        return max(0.0, (1 - self._tokens) / self._qps)
 
     def _refill(self) -> None:
         now = self._clock.monotonic()
@@ -107,48 +104,6 @@ class TokenBucket:
         self._refilled_at = now
 
 
-class OverallBucket:
-    """Limits retries of all keys together."""
-
-    def __init__(
-        self, clock: Clock, qps: float = OVERALL_QPS, burst: int = OVERALL_BURST
-    ) -> None:
-        """Take a clock, and how many retries a second and at once are allowed."""
-        self._bucket = TokenBucket(qps, burst, clock, OVERALL_MAX_WAIT)
-
-    def when(self, key: str) -> float:  # noqa: ARG002 - every key counts alike
-        """Take a token; return the seconds until it may be used."""
-        return self._bucket.reserve()
-
-    def forget(self, key: str) -> None:
-        """Do nothing: the bucket does not know keys."""
-
-    def failures(self, key: str) -> int:  # noqa: ARG002 - part of the protocol
-        """Return 0: the bucket does not know keys."""
-        return 0
-
-
-class MaxOf:
-    """The longest of several delays."""
-
-    def __init__(self, *limiters: RateLimiter) -> None:
-        """Take the limiters to combine."""
-        self._limiters = limiters
-
-    def when(self, key: str) -> float:
-        """Count a failure in every limiter; return the longest wait."""
-        return max(limiter.when(key) for limiter in self._limiters)
-
-    def forget(self, key: str) -> None:
-        """Forget `key` in every limiter."""
-        for limiter in self._limiters:
-            limiter.forget(key)
-
-    def failures(self, key: str) -> int:
-        """Return the largest count."""
-        return max(limiter.failures(key) for limiter in self._limiters)
-
-
-def default_rate_limiter(clock: Clock) -> RateLimiter:
-    """Return what every controller uses: per-key backoff and overall bucket."""
-    return MaxOf(ExponentialBackoff(), OverallBucket(clock))
+def retry_bucket(clock: Clock) -> TokenBucket:
+    """Return what limits the retries of one queue: upstream's rate and burst."""
+    return TokenBucket(RETRY_QPS, RETRY_BURST, clock)

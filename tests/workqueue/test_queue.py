@@ -7,13 +7,7 @@ import pytest
 
 from controller_manager.clock import LoopClock
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
-from controller_manager.workqueue.ratelimiters import (
-    ExponentialBackoff,
-    MaxOf,
-    OverallBucket,
-    TokenBucket,
-    default_rate_limiter,
-)
+from controller_manager.workqueue.ratelimiters import ExponentialBackoff, TokenBucket
 from tests.clusters import EPOCH
 
 pytestmark = pytest.mark.looptime
@@ -53,7 +47,7 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def queue(clock: LoopClock, metrics: Metrics) -> WorkQueue:
-    return WorkQueue(clock, ExponentialBackoff(), metrics)
+    return WorkQueue(clock, metrics=metrics)
 
 
 async def test_keys_come_in_the_order_in_which_they_were_added(
@@ -183,7 +177,7 @@ async def test_many_producers_and_consumers_lose_nothing(clock: LoopClock) -> No
     """Each add is followed by a processing; no key is processed twice at a time."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
-    queue = WorkQueue(clock, ExponentialBackoff())
+    queue = WorkQueue(clock)
     version = dict.fromkeys("abcdef", 0)
     processed: dict[str, int] = {}
     busy: set[str] = set()
@@ -230,26 +224,98 @@ async def test_backoff_stays_below_two_minutes() -> None:
     assert set(delays[15:]) == {120.0}
 
 
-async def test_the_overall_bucket_lets_a_burst_through_then_ten_a_second(
-    clock: LoopClock,
-) -> None:
-    """100 at once, the 101st after 0.1 s."""
-    bucket = OverallBucket(clock)
-    delays = [bucket.when("a") for _ in range(102)]
-    assert delays[:100] == [0.0] * 100
-    assert delays[100:] == pytest.approx([0.1, 0.2])
-    assert bucket.failures("a") == 0
+async def fail(queue: WorkQueue, until: float) -> dict[str, list[float]]:
+    """Have every key fail that comes up; return when each did."""
+    loop = asyncio.get_running_loop()
+    tried: dict[str, list[float]] = {}
+    while loop.time() < until:
+        try:
+            async with asyncio.timeout(until - loop.time()):
+                key = await queue.get()
+        except TimeoutError:
+            break
+        tried.setdefault(key, []).append(loop.time())
+        queue.add_rate_limited(key)
+        queue.done(key)
+    return tried
 
 
-async def test_thousands_of_failing_keys_make_a_healthy_one_wait_for_seconds(
-    clock: LoopClock,
+async def test_retries_of_all_keys_together_are_ten_a_second_after_a_burst(
+    queue: WorkQueue,
 ) -> None:
-    """The bucket's debt does not add up to hours."""
-    limiter = default_rate_limiter(clock)
-    assert isinstance(limiter, MaxOf)
-    for _ in range(15):
-        assert max(limiter.when(str(n)) for n in range(2000)) <= 120.0
-    assert limiter.when("healthy") == pytest.approx(5.0)
+    """However many keys fail: 5,000 made 42 a second, more than a client may send."""
+    for number in range(5000):
+        queue.add(str(number))
+    tried = await fail(queue, until=600)
+    instants = sorted(instant for each in tried.values() for instant in each)
+    retries = instants[5000:]
+    assert len(retries) == pytest.approx(100 + 600 * 10, abs=2)
+    for start in range(60, 600, 10):
+        within = [each for each in retries if start <= each < start + 10]
+        assert len(within) == pytest.approx(100, abs=1)
+
+
+async def test_a_healthy_key_is_tried_again_at_once_among_thousands_that_fail(
+    queue: WorkQueue,
+) -> None:
+    """One conflict must not cost it minutes, as it does upstream."""
+    for number in range(5000):
+        queue.add(str(number))
+    failing = asyncio.create_task(fail(queue, until=300))
+    await asyncio.sleep(100)
+    queue.add_rate_limited("healthy")
+    failed_at = asyncio.get_running_loop().time()
+    tried = await failing
+    assert tried["healthy"][0] - failed_at < 0.25
+
+
+async def test_no_key_waits_for_ever_while_others_fail_for_the_first_time(
+    queue: WorkQueue,
+) -> None:
+    """Half of the retries go to those that have waited the longest."""
+    loop = asyncio.get_running_loop()
+    for _ in range(30):
+        queue.add_rate_limited("old")
+    tried: dict[str, int] = {}
+
+    async def churn() -> None:
+        for number in range(20_000):
+            queue.add_rate_limited(f"new {number}")
+            await asyncio.sleep(0.09)
+
+    churning = asyncio.create_task(churn())
+    while loop.time() < 900:
+        key = await queue.get()
+        tried[key] = tried.get(key, 0) + 1
+        if key == "old":
+            queue.add_rate_limited(key)
+        queue.done(key)
+    churning.cancel()
+    assert tried["old"] >= 3
+
+
+async def test_a_key_that_succeeds_is_not_tried_again(queue: WorkQueue) -> None:
+    """It may have been looked at for another reason, before its retry was due."""
+    queue.add_rate_limited("a")
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.forget("a")
+    queue.done("a")
+    assert queue.delayed == 0
+    await asyncio.sleep(600)
+    assert len(queue) == 0
+
+
+async def test_nothing_is_left_of_retries_when_the_queue_is_shut_down(
+    queue: WorkQueue,
+) -> None:
+    """Whatever they wait for."""
+    for number in range(500):
+        queue.add_rate_limited(str(number))
+    await asyncio.sleep(1)
+    assert queue.delayed > 300
+    queue.shut_down()
+    assert queue.delayed == 0
 
 
 async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
@@ -258,6 +324,7 @@ async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
     assert [bucket.try_take() for _ in range(3)] == [True, True, False]
     await asyncio.sleep(2)
     assert [bucket.try_take(), bucket.try_take()] == [True, False]
+    assert bucket.next_in() == 2
     await asyncio.sleep(100)
     assert [bucket.try_take() for _ in range(3)] == [True, True, False]
 
@@ -266,7 +333,7 @@ async def test_a_queue_ignores_keys_until_somebody_takes_them(
     clock: LoopClock, metrics: Metrics
 ) -> None:
     """A standby's would grow with every object that ever was."""
-    queue = WorkQueue(clock, default_rate_limiter(clock), metrics, is_open=False)
+    queue = WorkQueue(clock, metrics=metrics, is_open=False)
     queue.add("gone")
     queue.open()
     queue.add("here")
