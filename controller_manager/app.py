@@ -4,8 +4,8 @@ import asyncio
 import gc
 import random
 import socket
-from collections.abc import Coroutine, Mapping, Sequence
-from functools import partial
+import time
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -21,17 +21,29 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.identities import Connections, Identities
-from controller_manager.client.leader_election import LeaderElector
+from controller_manager.client.leader_election import (
+    LeaderElector,
+    is_of_this_program,
+    new_identity,
+)
 from controller_manager.clock import Clock
-from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.manager.controllers import ControllerGroup
+from controller_manager.manager.health import health_checks, readiness_checks
 from controller_manager.observability.lag import watch_loop
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors, ElectionCollectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
-from controller_manager.registry import Descriptor, select
+from controller_manager.registry import (
+    UPSTREAM_DEFAULTS,
+    Descriptor,
+    known_names,
+    select,
+)
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.stopping import done_before
+from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import DebugPage
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
@@ -45,6 +57,8 @@ COMPONENT: Final = "kube-controller-manager"
 
 _POLL: Final = 1.0
 _EVENT_FLUSH: Final = 3.0
+_CACHE_PATIENCE: Final = 10.0
+"""Seconds that all caches are waited for before some controllers start alone."""
 
 
 class StartError(Exception):
@@ -58,7 +72,8 @@ class ControllerManager:
     which resources it has; make the controllers and start the informers. Once
     the caches are synced and, where managers elect a leader, this one leads,
     the workers start, one controller after the other. A standby has done all
-    but the last step.
+    but the last step. A cache that does not come is waited for by those that need
+    it; the others start without them after a while.
     """
 
     def __init__(
@@ -70,8 +85,12 @@ class ControllerManager:
         rng: random.Random,
         logger: Logger,
         registry: CollectorRegistry | None = None,
+        work_clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take what to run with; the connections stay the caller's to close."""
+        """Take what to run with; the connections stay the caller's to close.
+
+        `work_clock` measures, in seconds, how long work keeps others waiting.
+        """
         self._config = config
         self._connections = connections
         self._clock = clock
@@ -99,11 +118,10 @@ class ControllerManager:
             logger=logger.bind(component="informers"),
             metrics=self._collectors.informers,
         )
+        self._turns = Turns(clock=work_clock, turned=self._collectors.loop.turned)
         self._broadcasters: list[EventBroadcaster] = []
         self.elector = self._make_elector()
-        self._controllers: dict[str, Controller] = {}
-        self._descriptors: list[Descriptor] = []
-        self._running: set[str] = set()
+        self._controllers = ControllerGroup(rng, logger, self._collectors.caches)
         self._waiting_for = "the start"
         self._stopping = False
         self.synced = asyncio.Event()
@@ -115,12 +133,11 @@ class ControllerManager:
         if not config.leader_elect:
             return None
         # The event about our leading is written only while we lead.
-        identity = f"{socket.gethostname()}_{self._uuid()}"
         recorder = self._broadcaster(self._identities.writer(), COMPONENT)
         elector = LeaderElector(
             self._identities.lease(),
             config,
-            identity,
+            new_identity(socket.gethostname(), self._rng),
             clock=self._clock,
             rng=self._rng,
             recorder=recorder,
@@ -130,12 +147,6 @@ class ControllerManager:
         self._identities.fence(elector)
         return elector
 
-    def _uuid(self) -> str:
-        digits = f"{self._rng.getrandbits(128):032x}"
-        return "-".join(
-            (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-        )
-
     @property
     def informers(self) -> InformerFactory:
         """The caches that all controllers share."""
@@ -144,7 +155,12 @@ class ControllerManager:
     @property
     def is_idle(self) -> bool:
         """Whether no key waits or is being worked on, delayed ones aside."""
-        return all(each.is_idle for each in self._controllers.values())
+        return self._controllers.is_idle
+
+    @property
+    def controllers(self) -> ControllerGroup:
+        """The controllers that were selected, and that the API server can serve."""
+        return self._controllers
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then finish what is in progress.
@@ -153,6 +169,7 @@ class ControllerManager:
         if the port or a certificate cannot, LeadershipLost when another must
         take over, each alone or in a group, and whatever a defect raises.
         """
+        wanted = self._selected()
         for warning in self._config.warnings:
             self._logger.warning(warning)
         async with asyncio.TaskGroup() as group:
@@ -163,7 +180,7 @@ class ControllerManager:
             ]
             try:
                 background += await self._serve(group)
-                await self._run(stop)
+                await self._run(wanted, stop)
             finally:
                 for task in background:
                     task.cancel()
@@ -227,69 +244,63 @@ class ControllerManager:
         return Client(transport, self._clock, metrics=self._collectors.client)
 
     def _health_checks(self) -> Mapping[str, HealthCheck]:
-        checks: dict[str, HealthCheck] = {}
-        if self.elector is not None:
-            checks["leaderElection"] = self.elector.health_problem
-        for descriptor in self._descriptors:
-            checks[descriptor.name] = partial(self._controller_problem, descriptor)
-        return checks
-
-    def _controller_problem(self, descriptor: Descriptor) -> str | None:
-        workers = self._controllers.get(descriptor.name)
-        if workers is None:
-            return None
-        if descriptor.name in self._running and not workers.is_healthy:
-            return "workers have died"
-        return self._factory.health_problem(descriptor.required)
+        return health_checks(self.elector, self._controllers)
 
     def _readiness_checks(self) -> Mapping[str, HealthCheck]:
-        checks: dict[str, HealthCheck] = {
-            "apiserver": lambda: (
-                f"waiting for {self._waiting_for}" if self._waiting_for else None
-            ),
-            "shutdown": lambda: "shutting down" if self._stopping else None,
-        }
-        for resource, is_synced in self._factory.synced().items():
-            problem = None if is_synced else "waiting for the cache to sync"
-            checks[f"informer-{resource}"] = partial(_same, problem)
-        return checks
+        return readiness_checks(
+            self._waiting_for,
+            self._factory,
+            self._controllers,
+            stopping=self._stopping,
+        )
 
     def _debug_pages(self) -> Mapping[str, Mapping[str, DebugPage]]:
-        return {name: each.debug for name, each in self._controllers.items()}
+        return {each.name: each.controller.debug for each in self._controllers}
 
     def _refresh(self) -> None:
         """Bring up to date what changes with time alone, before a scrape."""
         ends_at = self._connections.credential_ends_at()
         left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
         self._collectors.client.plugin_ttl(left)
-        for controller in self._controllers.values():
-            controller.report_running()
+        self._controllers.report()
 
     # Start-up.
 
-    async def _run(self, stop: asyncio.Event) -> None:
-        stopping = asyncio.create_task(stop.wait(), name="stop")
-        try:
-            if await _first(self._prepare(), stopping):
-                await self._run_controllers(stopping)
-        finally:
-            stopping.cancel()
+    def _selected(self) -> list[Descriptor]:
+        """Return the controllers that are asked for; raises StartError for none."""
+        asked_for = self._config.generic.controllers
+        if wanted := select(asked_for):
+            return wanted
+        msg = (
+            f"--controllers={','.join(asked_for)}: there is no controller to run; "
+            f"this build has: {', '.join(known_names())}"
+        )
+        raise StartError(msg)
 
-    async def _prepare(self) -> None:
+    async def _run(self, wanted: Sequence[Descriptor], stop: asyncio.Event) -> None:
+        if await done_before(stop, self._prepare(wanted)):
+            await self._run_controllers(stop)
+
+    async def _prepare(self, wanted: Sequence[Descriptor]) -> None:
         """Wait for the API server, see what it has, make the controllers."""
         await self._wait_for_api_server()
         self._waiting_for = "discovery"
-        wanted = select(self._config.generic.controllers)
-        self._descriptors = await self._available(wanted)
-        for descriptor in self._descriptors:
+        for descriptor in await self._available(wanted):
             init = descriptor.load()
-            controller = init(self._context(descriptor))
+            informers = ControllerInformers(self._factory)
+            controller = init(self._context(descriptor, informers))
             if controller is None:
                 self._logger.warning(
                     "Controller is switched off", controller=descriptor.name
                 )
                 continue
-            self._controllers[descriptor.name] = controller
+            self._controllers.add(controller, informers)
+        if not self._controllers:
+            msg = (
+                f"none of {', '.join(each.name for each in wanted)} can run here; the "
+                "warnings above say why"
+            )
+            raise StartError(msg)
         self._waiting_for = ""
 
     async def _wait_for_api_server(self) -> None:
@@ -366,7 +377,9 @@ class ControllerManager:
             descriptor.burst_factor,
         )
 
-    def _context(self, descriptor: Descriptor) -> ControllerContext:
+    def _context(
+        self, descriptor: Descriptor, informers: ControllerInformers
+    ) -> ControllerContext:
         # Events have a rate limit of their own: a burst of them must not make
         # syncs wait.
         recorder = self._broadcaster(self._client_of(descriptor), descriptor.component)
@@ -374,32 +387,35 @@ class ControllerManager:
             name=descriptor.name,
             config=self._config,
             client=self._client_of(descriptor),
-            informers=self._factory,
+            informers=informers,
             recorder=recorder,
             clock=self._clock,
             server_clock=self._identities.server_clock,
             rng=self._rng,
             logger=self._logger.bind(component=descriptor.name),
             root_ca=self._connections.root_ca,
+            turns=self._turns,
             metrics=self._collectors,
         )
 
     # Running.
 
-    async def _run_controllers(self, stopping: "asyncio.Task[object]") -> None:
+    async def _run_controllers(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(broadcaster.run(), name="events")
                 for broadcaster in self._broadcasters
             ]
-            background.append(group.create_task(self._factory.run(), name="informers"))
             if self.elector is not None:
+                # First of all: it opens a connection while there are files left.
                 background.append(
                     group.create_task(self.elector.watch(), name="lease-watch")
                 )
+            background.append(group.create_task(self._factory.run(), name="informers"))
+            background.append(group.create_task(self._note_sync(), name="sync"))
             try:
-                if await _first(self._synced_and_leading(), stopping):
-                    await self._lead(group, stopping, background)
+                if await done_before(stop, self._can_work_and_leads()):
+                    await self._lead(group, stop, background)
                 elif self.elector is not None:
                     # Told to stop at the very moment of taking the lease.
                     await self.elector.release()
@@ -407,28 +423,46 @@ class ControllerManager:
                 for task in background:
                     task.cancel()
 
-    async def _synced_and_leading(self) -> None:
-        """Wait for the caches first: who cannot work must not lead."""
+    async def _note_sync(self) -> None:
         await self._factory.wait_for_sync()
+        self._logger.info("Caches are synced")
+        self.synced.set()
+
+    async def _can_work_and_leads(self) -> None:
+        """Wait for caches first: who cannot work must not lead."""
+        await self._controllers.some_can_work(_CACHE_PATIENCE)
         # What is cached now lives long: keep it out of every later collection.
         gc.collect()
         gc.freeze()
-        self._logger.info("Caches are synced")
-        self.synced.set()
         if self.elector is not None:
             await self.elector.acquire()
+            self._warn_of_another_kind(self.elector.taken_from)
+
+    def _warn_of_another_kind(self, former: str) -> None:
+        """Say which controllers run no longer, if upstream's manager ran them."""
+        if not former or is_of_this_program(former):
+            return
+        absent = sorted(set(UPSTREAM_DEFAULTS) - set(self._controllers.names))
+        if absent:
+            self._logger.warning(
+                "Took the lease over from a manager of another kind; nobody runs these "
+                "controllers of kube-controller-manager now",
+                former=former,
+                controllers=", ".join(absent),
+            )
 
     async def _lead(
         self,
         group: asyncio.TaskGroup,
-        stopping: "asyncio.Task[object]",
+        stop: asyncio.Event,
         background: list["asyncio.Task[None]"],
     ) -> None:
         if self.elector is not None:
             background.append(group.create_task(self.elector.hold(), name="lease"))
-        running = await self._start_workers(group, stopping)
+        interval = self._config.generic.controller_start_interval
+        running = await self._controllers.start(group, stop, interval)
         self.started.set()
-        await stopping
+        await stop.wait()
         await self._shut_down(running)
         if self.elector is not None:
             # A renewal that is under way would come after the release.
@@ -437,26 +471,10 @@ class ControllerManager:
             await asyncio.gather(holding, return_exceptions=True)
             await self.elector.release()
 
-    async def _start_workers(
-        self, group: asyncio.TaskGroup, stopping: "asyncio.Task[object]"
-    ) -> list["asyncio.Task[None]"]:
-        running = []
-        for controller in self._controllers.values():
-            self._logger.info("Starting controller", controller=controller.name)
-            running.append(group.create_task(controller.run(), name=controller.name))
-            self._running.add(controller.name)
-            interval = self._config.generic.controller_start_interval
-            if interval and not stopping.done():
-                delay = interval * (1 + self._rng.random())
-                await _first(asyncio.sleep(delay), stopping)
-        return running
-
     async def _shut_down(self, running: Sequence["asyncio.Task[None]"]) -> None:
         self._logger.info("Shutting down")
         self._stopping = True
-        self._running.clear()
-        for controller in self._controllers.values():
-            controller.stop()
+        self._controllers.stop()
         timeout = self._config.generic.controller_shutdown_timeout
         if running:
             _, late = await asyncio.wait(running, timeout=timeout)
@@ -475,10 +493,6 @@ class ControllerManager:
                 flush.cancel()
 
 
-def _same(problem: str | None) -> str | None:
-    return problem
-
-
 async def _health_problem(client: Client) -> str | None:
     try:
         answer = await client.raw("GET", "/healthz")
@@ -492,20 +506,3 @@ async def _health_problem(client: Client) -> str | None:
     if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return f"/healthz answered {answer.status}: check the credentials"
     return f"/healthz answered {answer.status}"
-
-
-async def _first(
-    work: Coroutine[None, None, None], stopping: "asyncio.Task[object]"
-) -> bool:
-    """Await `work` unless told to stop before; tell whether it was done."""
-    task = asyncio.create_task(work)
-    try:
-        await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-    if task.cancelled():
-        return False
-    task.result()
-    return not stopping.done()

@@ -197,6 +197,21 @@ _ABSENT: Final = {
 """The other controllers of kube-controller-manager 1.36 and their aliases."""
 
 
+_NOT_BY_DEFAULT: Final = frozenset(
+    (
+        "bootstrap-signer-controller",
+        "selinux-warning-controller",
+        "token-cleaner-controller",
+    )
+)
+"""What kube-controller-manager runs only if it is named in ``--controllers``."""
+
+UPSTREAM_DEFAULTS: Final = tuple(
+    sorted({*(each.name for each in DESCRIPTORS), *_ABSENT} - _NOT_BY_DEFAULT)
+)
+"""The names of what kube-controller-manager runs with ``--controllers=*``."""
+
+
 class UnknownControllerError(ValueError):
     """A name in ``--controllers`` that no controller has."""
 

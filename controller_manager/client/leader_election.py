@@ -9,6 +9,7 @@ monotonic clock, before the lease may be taken by another.
 import asyncio
 import math
 import random
+import uuid
 from collections.abc import Callable
 from contextlib import aclosing
 from types import TracebackType
@@ -45,6 +46,30 @@ _HEALTH_TOLERANCE: Final = 20.0
 _READS: Final = frozenset(("GET", "HEAD"))
 _LEAST_WAIT: Final = 0.001
 """Seconds between two looks at how long this process leads, at least."""
+
+
+_VERSION: Final = 8
+"""The version of RFC 9562 for UUIDs of a program's own making."""
+
+
+def new_identity(host: str, rng: random.Random) -> str:
+    """Return who a candidate is: ``HOST_UUID``, as upstream has it.
+
+    The UUID is of version 8, where upstream's are of version 4: so it can be told
+    whether the lease was held by a manager of this kind.
+    """
+    number = rng.getrandbits(128)
+    number = number & ~(0xF << 76) | _VERSION << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    return f"{host}_{uuid.UUID(int=number)}"
+
+
+def is_of_this_program(identity: str) -> bool:
+    """Tell whether a holder of a lease is a manager of this kind."""
+    try:
+        return uuid.UUID(identity.rpartition("_")[2]).version == _VERSION
+    except ValueError:
+        return False
 
 
 class LeadershipLost(Exception):  # noqa: N818 - an event, not an error
@@ -96,6 +121,8 @@ class LeaderElector:
         self._recorder = recorder
         self._metrics = metrics
         self._logger = logger
+        self.taken_from = ""
+        """Who held the lease before us, empty for nobody."""
         self._observed: Lease | None = None
         self._observed_at = float("-inf")
         self._leading = False
@@ -313,7 +340,11 @@ class LeaderElector:
         self._see(lease)
         if self._is_held():
             return False
-        return await self._write(lease)
+        former = self.holder
+        taken = await self._write(lease)
+        if taken and former != self.identity:
+            self.taken_from = former
+        return taken
 
     def _notice(self, lease: Lease) -> None:
         """Take a lease from the watch, which may lag behind our own requests.

@@ -1,10 +1,11 @@
 """Something that belongs into every namespace."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.core import Namespace
 from controller_manager.api.resources import NAMESPACES
-from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import Handler
 from controller_manager.workqueue.queue import WorkQueue
 
@@ -17,7 +18,7 @@ class ActiveNamespaces:
     In one that is ending nothing can be created.
     """
 
-    def __init__(self, informers: InformerFactory, queue: WorkQueue) -> None:
+    def __init__(self, informers: ControllerInformers, queue: WorkQueue) -> None:
         """Watch namespaces; add the name of each that is new or has changed."""
         self._queue = queue
         self._namespaces = informers.informer(NAMESPACES)
@@ -25,10 +26,11 @@ class ActiveNamespaces:
             Handler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new))
         )
 
-    def enqueue_all(self) -> None:
-        """Add the name of every namespace."""
+    def enqueue_all(self) -> Iterator[None]:
+        """Add the name of every namespace, one a step."""
         for namespace in self._namespaces.store:
             self._enqueue(namespace)
+            yield
 
     def _enqueue(self, namespace: Namespace) -> None:
         self._queue.add(namespace.metadata.name)

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 from controller_manager.api.meta import KubeObject
@@ -129,25 +128,45 @@ class InformerFactory:
         """Return every informer that was asked for, monitors included."""
         return [*self._informers.values(), *self._monitors.values()]
 
-    def synced(self) -> dict[str, bool]:
-        """Return of each resource whether it is synced."""
-        return {
-            informer.resource.group_resource: informer.is_synced
-            for informer in self._informers.values()
-        }
+    def shared(self) -> list[SharedInformer[Any]]:
+        """Return the informers that controllers share, monitors aside."""
+        return list(self._informers.values())
 
-    def health_problem(self, resources: Iterable[AnyResource]) -> str | None:
-        """Return what is wrong with the informers of `resources`.
 
-        Also with those of some of a resource's objects only.
-        """
-        names = {_name(each) for each in resources}
-        problems = (
-            informer.health_problem()
-            for informer in self._informers.values()
-            if _name(informer.resource) in names
-        )
-        return next((problem for problem in problems if problem), None)
+class ControllerInformers:
+    """The factory as one controller sees it: it knows what that one has asked for."""
+
+    def __init__(self, factory: InformerFactory) -> None:
+        """Take the factory of all informers."""
+        self._factory = factory
+        self._asked_for: dict[SharedInformer[Any], None] = {}
+
+    def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
+        """Return the informer of `resource`; see `InformerFactory.informer`."""
+        informer = self._factory.informer(resource)
+        self._asked_for[informer] = None
+        return informer
+
+    def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
+        """Return an informer that nobody waits for; see `InformerFactory.monitor`."""
+        return self._factory.monitor(resource)
+
+    def give_up(self, resource: Resource[Any]) -> None:
+        """Stop the monitor of a resource; see `InformerFactory.give_up`."""
+        self._factory.give_up(resource)
+
+    def all(self) -> list[SharedInformer[Any]]:
+        """Return what the controller needs before it may start, monitors aside."""
+        return list(self._asked_for)
+
+    def unsynced(self) -> list[SharedInformer[Any]]:
+        """Return what the controller still waits for."""
+        return [each for each in self._asked_for if not each.is_synced]
+
+    async def wait_for_sync(self) -> None:
+        """Wait until all that the controller has asked for is synced."""
+        for informer in self.all():
+            await informer.wait_for_sync()
 
 
 def _name(resource: AnyResource) -> str:

@@ -23,7 +23,7 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
 _PATIENCE: Final = 300.0
-"""Seconds without a successful read after which an informer is unhealthy."""
+"""Seconds without a successful read after which an informer has a problem."""
 
 
 _TURN: Final = 100
@@ -94,14 +94,14 @@ class SharedInformer(Generic[ObjectT]):
             compact=compact,
         )
 
-    def health_problem(self) -> str | None:
-        """Return what is wrong if nothing could be read for five minutes.
+    def problem(self) -> str | None:
+        """Return why nothing can be read, `None` if that is possible.
 
-        While the API server gives no answer at all, nothing is: a restart of
-        this process would not help.
+        Of one that is synced only what has lasted for five minutes counts: watches
+        break every day.
         """
         trouble = self._reflector.trouble_for(asyncio.get_running_loop().time())
-        if trouble is None or trouble[0] < _PATIENCE:
+        if trouble is None or (self.is_synced and trouble[0] < _PATIENCE):
             return None
         seconds, error = trouble
         return f"{self.resource.group_resource} not read for {seconds:.0f} s: {error}"

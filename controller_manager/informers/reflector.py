@@ -180,12 +180,9 @@ class Reflector(Generic[ObjectT]):
     def trouble_for(self, now: float) -> tuple[float, Exception] | None:
         """Return for how long (seconds) nothing has been read, and the last reason.
 
-        `now` is the running loop's time. `None` while all is well, and while
-        the API server gives no answer at all: that is not this process's fault.
+        `now` is the running loop's time. `None` while all is well.
         """
         if self._trouble_since is None or self._trouble is None:
-            return None
-        if isinstance(self._trouble, TransportError):
             return None
         return now - self._trouble_since, self._trouble
 

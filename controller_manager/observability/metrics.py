@@ -406,8 +406,26 @@ class InformerMetrics:
         self._relists[cause].inc()
 
 
+class CacheCollectors:
+    """Which controller waits for which cache."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._synced = Gauge(
+            "controller_cache_synced",
+            "1 if a cache that the controller needs holds all objects, 0 if the "
+            "controller waits for it",
+            ["controller", "resource"],
+            registry=registry,
+        )
+
+    def synced(self, controller: str, resource: str, *, synced: bool) -> None:
+        """Note whether a controller has to wait for the cache of a resource."""
+        self._synced.labels(controller, resource).set(1 if synced else 0)
+
+
 class LoopCollectors:
-    """How late the event loop is."""
+    """How late the event loop is, and how long one turn of it lasts."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
@@ -417,10 +435,27 @@ class LoopCollectors:
             buckets=_LAG_SECONDS,
             registry=registry,
         )
+        self._longest = 0.0
+        self._longest_before = 0.0
+        Gauge(
+            "event_loop_longest_turn_seconds",
+            "Seconds of the longest turn of the event loop in the last one to two "
+            "minutes",
+            registry=registry,
+        ).set_function(lambda: max(self._longest, self._longest_before))
 
     def late(self, seconds: float) -> None:
-        """Observe one timer."""
+        """Observe one timer; the turn before it was at least as long as it is late."""
         self._lag.observe(seconds)
+        self.turned(seconds)
+
+    def turned(self, seconds: float) -> None:
+        """Note how long one turn has lasted."""
+        self._longest = max(self._longest, seconds)
+
+    def next_minute(self) -> None:
+        """Forget the longest turn of the minute before this one."""
+        self._longest_before, self._longest = self._longest, 0.0
 
 
 class Collectors:
@@ -429,6 +464,7 @@ class Collectors:
     def __init__(self, registry: CollectorRegistry, host: str, component: str) -> None:
         """Register the collectors; `host` is the API server's."""
         self.client = ClientCollectors(registry, host)
+        self.caches = CacheCollectors(registry)
         self.informers = InformerCollectors(registry, component)
         self.loop = LoopCollectors(registry)
         self.queues = QueueCollectors(registry)

@@ -1,20 +1,22 @@
 """What a controller's init function receives."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from controller_manager.client.client import Client
 from controller_manager.client.events import EventRecorder
 from controller_manager.clock import Clock
-from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors
 from controller_manager.options.config import Config
 from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Reconcile, Workers
 from controller_manager.workqueue.queue import WorkQueue
-from controller_manager.workqueue.ratelimiters import RateLimiter, default_rate_limiter
+from controller_manager.workqueue.ratelimiters import Backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +30,37 @@ class ControllerContext:
     name: str
     config: Config
     client: Client
-    informers: InformerFactory
+    informers: ControllerInformers
     recorder: EventRecorder
     clock: Clock
     server_clock: Clock
     rng: random.Random
     logger: Logger
     root_ca: str
+    turns: Turns
     metrics: Collectors
 
-    def queue(self, name: str, limiter: RateLimiter | None = None) -> WorkQueue:
-        """Return a new queue with upstream's retry policy, or another, and metrics.
+    def queue(self, name: str, backoff: Backoff | None = None) -> WorkQueue:
+        """Return a new queue with metrics, and upstream's backoff or another.
 
         It is opened when its workers start.
         """
-        limiter = limiter or default_rate_limiter(self.clock)
         metrics = self.metrics.queues.queue(name)
-        return WorkQueue(self.clock, limiter, metrics, is_open=False)
+        return WorkQueue(self.clock, backoff, metrics, is_open=False)
 
     def workers(
         self,
         queue: WorkQueue,
         reconcile: Reconcile,
         count: int,
-        on_start: Callable[[], None],
+        on_start: Callable[[], Iterable[None]] = tuple,
+        ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> Workers:
         """Return `count` workers that take keys from `queue`.
 
-        `on_start` is called once, before they run, to add the keys of all that
-        is there: from then on this process may act.
+        `on_start` is iterated over once, when they start, to add the keys of all
+        that is there: from then on this process may act. The workers start once
+        `ready` returns, at once without it.
         """
         return Workers(
             self.name,
@@ -67,7 +71,9 @@ class ControllerContext:
             rng=self.rng,
             logger=self.logger,
             metrics=self.metrics.syncs.controller(self.name),
+            turns=self.turns,
             on_start=on_start,
+            ready=ready,
         )
 
 

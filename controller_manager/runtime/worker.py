@@ -2,8 +2,15 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -17,6 +24,8 @@ from controller_manager.client.errors import (
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.outcome import Done, Outcome, PutOff, SyncError
+from controller_manager.runtime.stopping import done_before
+from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
 
 _UNDERSTOOD: Final = (APIError, ProtocolError, SyncError, TransportError)
@@ -37,9 +46,9 @@ class SyncMetrics(Protocol):
 class Workers:
     """N workers of one controller over one queue.
 
-    A worker takes a key, awaits `reconcile` and maps what comes of it to the
-    queue: `Done` forgets the key's failures (and adds it again after a while,
-    if asked), `PutOff` adds it again after a while, every exception adds it
+    A worker waits for its turn, takes a key, awaits `reconcile` and maps what comes
+    of it to the queue: `Done` forgets the key's failures (and adds it again after a
+    while, if asked), `PutOff` adds it again after a while, every exception adds it
     rate-limited. A key is never given up: upstream drops a deployment after 15
     failures, and it then stays stuck until it changes or the resync comes, 12
     hours later.
@@ -59,13 +68,20 @@ class Workers:
         rng: random.Random,
         logger: Logger,
         metrics: SyncMetrics,
-        on_start: Callable[[], None] = lambda: None,
+        turns: Turns,
+        on_start: Callable[[], Iterable[None]] = tuple,
+        ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         """Take the controller's name, its queue, its reconcile and how many.
 
-        `on_start` is called once, when the queue has just been opened.
+        `on_start` is iterated over once, when the queue has just been opened;
+        others get their turns between two steps. The workers start once `ready`
+        returns, at once without it; keys gather meanwhile.
         """
         self._on_start = on_start
+        self._ready = ready
+        self._waits = False
+        self._stop = asyncio.Event()
         self.name = name
         self.debug: Mapping[str, DebugPage] = {}
         self._count = count
@@ -75,6 +91,7 @@ class Workers:
         self._rng = rng
         self._logger = logger
         self._metrics = metrics
+        self._turns = turns
         self._alive = 0
 
     @property
@@ -84,8 +101,8 @@ class Workers:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all workers are running."""
-        return self._alive == self._count
+        """Whether all workers are running, or wait until they may start."""
+        return self._waits or self._alive == self._count
 
     @property
     def is_idle(self) -> bool:
@@ -99,27 +116,51 @@ class Workers:
     async def run(self) -> None:
         """Run the workers until the queue is shut down and drained."""
         self._queue.open()
-        self._on_start()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._begin(), name=f"{self.name}-begin")
+            if not await self._may_start():
+                return
             for number in range(self._count):
                 group.create_task(self._work(), name=f"{self.name}-worker-{number}")
 
     def stop(self) -> None:
         """Accept no more keys; `run` ends once what waits is processed."""
+        self._stop.set()
         self._queue.shut_down()
+
+    async def _begin(self) -> None:
+        turn = 0
+        for _ in self._on_start():
+            if self._stop.is_set():
+                return
+            turn = await self._turns.wait(turn)
+
+    async def _may_start(self) -> bool:
+        """Wait until the workers may start; tell whether they still are to."""
+        if self._ready is None:
+            return True
+        self._waits = True
+        try:
+            return await done_before(self._stop, self._ready())
+        finally:
+            self._waits = False
 
     async def _work(self) -> None:
         self._alive += 1
+        turn = 0
         try:
             while True:
-                try:
-                    key = await self._queue.get()
-                except ShutDown:
-                    return
+                await self._queue.wait()
+                turn = await self._turns.wait(turn)
+                key = self._queue.take()
+                if key is None:
+                    continue  # another worker was faster
                 try:
                     await self._process(key)
                 finally:
                     self._queue.done(key)
+        except ShutDown:
+            return
         finally:
             self._alive -= 1
 

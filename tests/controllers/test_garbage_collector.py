@@ -159,7 +159,7 @@ async def collecting(
 
 
 def collector_of(manager: ControllerManager) -> GarbageCollector:
-    pools = manager._controllers[COLLECTOR]
+    pools = manager.controllers[COLLECTOR].controller
     assert isinstance(pools, Together)
     collector: GarbageCollector = pools._pools[0]._reconcile.__self__  # type: ignore[attr-defined]
     return collector
@@ -706,7 +706,7 @@ async def test_the_collector_can_be_switched_off(user: User) -> None:
         "lost", {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     )
     config = replace(
-        make_config(controllers=(COLLECTOR,)),
+        make_config(controllers=(COLLECTOR, "ttl")),
         garbage_collector=GarbageCollectorConfig(enabled=False),
     )
     async with user.cluster.manager(config):

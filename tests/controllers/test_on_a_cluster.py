@@ -632,7 +632,7 @@ async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
     config = make_config(leader_election=LeaderElectionConfig())
     connections = Connections(cluster.transport)
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
-        workers = manager._controllers["replicaset-controller"]
+        workers = manager.controllers["replicaset-controller"].controller
         assert isinstance(workers, Workers)
         controller = workers._reconcile.__self__  # type: ignore[attr-defined]
         controller._inheritance.looked_at("default/gone")

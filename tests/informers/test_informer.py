@@ -379,10 +379,10 @@ async def test_the_factory_has_one_informer_a_resource(cluster: Cluster) -> None
     )
     pods = factory.informer(PODS)
     assert factory.informer(PODS) is pods
-    assert factory.synced() == {"pods": False}
+    assert [each.is_synced for each in factory.shared()] == [False]
     running = asyncio.create_task(factory.run())
     await factory.wait_for_sync()
-    assert factory.synced() == {"pods": True}
+    assert [each.is_synced for each in factory.shared()] == [True]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

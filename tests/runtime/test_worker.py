@@ -3,6 +3,7 @@
 import asyncio
 import io
 import random
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,9 +13,9 @@ from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.controller import Together
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
+from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.queue import WorkQueue
-from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 from tests.clusters import EPOCH
 
 pytestmark = pytest.mark.looptime
@@ -47,7 +48,7 @@ class Syncs:
 async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, str]:
     """Process one key until nothing is left to do; return what was observed."""
     clock, syncs, log = LoopClock(EPOCH), Syncs(), io.StringIO()
-    queue = WorkQueue(clock, ExponentialBackoff())
+    queue = WorkQueue(clock)
     workers = Workers(
         "test-controller",
         queue,
@@ -57,6 +58,7 @@ async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, st
         rng=random.Random(1),
         logger=make_logger(verbosity=verbosity, stream=log),
         metrics=syncs,
+        turns=Turns(),
     )
     running = asyncio.create_task(workers.run())
     await asyncio.sleep(0.1)
@@ -148,8 +150,12 @@ async def test_a_conflict_is_no_news() -> None:
 async def test_several_pools_are_one_controller() -> None:
     """All queues take keys before any worker runs; it is as well as the worst."""
     clock = LoopClock(EPOCH)
-    first = WorkQueue(clock, ExponentialBackoff(), is_open=False)
-    second = WorkQueue(clock, ExponentialBackoff(), is_open=False)
+    first = WorkQueue(clock, is_open=False)
+    second = WorkQueue(clock, is_open=False)
+
+    def add_one() -> Iterator[None]:
+        second.add("begin")
+        yield
 
     async def pass_on(key: str) -> Outcome:
         first.add(f"from {key}")
@@ -166,11 +172,12 @@ async def test_several_pools_are_one_controller() -> None:
             rng=random.Random(1),
             logger=make_logger(stream=io.StringIO()),
             metrics=Syncs(),
+            turns=Turns(),
             on_start=on_start,
         )
         for queue, reconcile, on_start in (
-            (first, script, lambda: None),
-            (second, pass_on, lambda: second.add("begin")),
+            (first, script, tuple),
+            (second, pass_on, add_one),
         )
     ]
     subject = Together(*pools, debug={"page": lambda _: ("text/plain", b"")})

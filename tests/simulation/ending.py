@@ -115,7 +115,7 @@ def remembered(daemon: ControllerManager) -> dict[str, set[str]]:
     recorder's memory, which has a bound of its own.
     """
     found: dict[str, set[str]] = {}
-    for name, each in daemon._controllers.items():
+    for name, each in ((each.name, each.controller) for each in daemon.controllers):
         controller = pools_of(each)[0]._reconcile.__self__  # type: ignore[attr-defined]
         for where, collection in _collections(name, controller, _CACHES, set()):
             keys = {each for each in collection if isinstance(each, str)}
@@ -144,7 +144,7 @@ def wrong_graphs(world: World) -> Iterator[str]:
         daemon = manager.manager
         if daemon is None or (daemon.elector is not None and not manager.leads):
             continue
-        controller = daemon._controllers["garbage-collector-controller"]
+        controller = daemon.controllers["garbage-collector-controller"].controller
         collector = pools_of(controller)[0]._reconcile.__self__  # type: ignore[attr-defined]
         nodes = {
             node.uid: node.identity.name

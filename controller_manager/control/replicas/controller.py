@@ -5,7 +5,7 @@ way of adapters that convert each object; here both are served as they are.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -140,11 +140,12 @@ class ReplicasController(Generic[OwnerT]):
             )
         )
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin to act: look at every owner once."""
         self._inheritance.begin()
         for owner in self._owners.store:
             self._enqueue(owner)
+            yield
 
     # From changes to keys.
 

@@ -4,7 +4,7 @@ Answers to pkg/controller/deployment of v1.36 (deployment_controller.go,
 sync.go, rollback.go).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -146,10 +146,11 @@ class DeploymentController:
         )
         self._pods.add_handler(Handler(on_delete=self._pod_deleted))
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin to act: look at every deployment once."""
         for deployment in self._deployments.store:
             self._enqueue(deployment)
+            yield
 
     # From changes to keys.
 

@@ -1,7 +1,7 @@
 """What goes, and when (garbagecollector.go)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,7 +9,12 @@ from controller_manager.api.meta import OwnerReference, PartialMetadata, Partial
 from controller_manager.api.resources import Resource
 from controller_manager.client.client import PropagationPolicy
 from controller_manager.client.discovery import discover
-from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.client.errors import (
+    APIError,
+    InvalidName,
+    ProtocolError,
+    TransportError,
+)
 from controller_manager.client.events import WARNING
 from controller_manager.controllers.garbagecollector.absent import AbsentOwners
 from controller_manager.controllers.garbagecollector.actions import Objects, UnknownKind
@@ -40,7 +45,6 @@ _INITIAL_SYNC: Final = 30.0
 """Seconds that all resources are waited for; one that cannot be listed must not
 keep the others from being collected for ever."""
 
-_NOT_READY: Final = 0.2
 _LOOK_AGAIN_BASE: Final = 0.05
 _LOOK_AGAIN_CAP: Final = 30.0
 _UNKNOWN_BASE: Final = 30.0
@@ -58,20 +62,22 @@ def init_garbage_collector_controller(context: ControllerContext) -> Controller 
     count = config.concurrent_syncs
     return Together(
         context.workers(
-            collector.deletions, collector.attempt_to_delete, count, _nothing_yet
+            collector.deletions,
+            collector.attempt_to_delete,
+            count,
+            ready=collector.graph_is_whole,
         ),
         context.workers(
-            collector.orphanings, collector.attempt_to_orphan, count, _nothing_yet
+            collector.orphanings,
+            collector.attempt_to_orphan,
+            count,
+            ready=collector.graph_is_whole,
         ),
         context.workers(
             collector.discoveries, collector.rediscover, 1, collector.begin
         ),
         debug={"graph": collector.drawn},
     )
-
-
-def _nothing_yet() -> None:
-    """Add no keys: they come with the first lists, which the last pool asks for."""
 
 
 @dataclass(slots=True)
@@ -100,20 +106,30 @@ class GarbageCollector:
         self._logger = context.logger
         self._recorder = context.recorder
         self._metrics = context.metrics.garbage_collector
-        self.graph = Graph(self.deletions.add, self.orphanings.add, self._misplaced)
+        self.graph = Graph(
+            self.deletions.add, self.orphanings.add, self._misplaced, self._forget
+        )
         self._monitors = Monitors(
             context.informers, self.graph, context.logger, self._served_changes
         )
         self._objects = Objects(context.client, lambda: self._monitors.served)
         self._absent = AbsentOwners()
-        self._unknown: set[str] = set()
+        self._unknown: dict[str, None] = {}
+        """uids of what is, or refers to, something of a kind that is not served."""
         self._unlisted_since: dict[str, dict[GroupKind, float]] = {}
-        self._patience_ends = 0.0
-        self._is_ready = False
+        self._discovered = asyncio.Event()
+        self._first_sync = asyncio.Lock()
+        self._is_whole = False
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin to watch."""
         self.discoveries.add(_DISCOVERY_KEY)
+        yield
+
+    def _forget(self, uid: str) -> None:
+        """Drop what is remembered of an object that nobody knows any more."""
+        self._unknown.pop(uid, None)
+        self._unlisted_since.pop(uid, None)
 
     def _served_changes(self) -> None:
         """Look at what is served soon; upstream takes up to 30 s to notice."""
@@ -133,8 +149,6 @@ class GarbageCollector:
         if problem := discovery.problem():
             self._metrics.sync_failed()
             self._logger.warning("Not all resources are known", err=problem)
-        if not self._monitors.served:
-            self._patience_ends = self._clock.monotonic() + _INITIAL_SYNC
         # A store that was restored has objects again that were gone.
         self._absent.clear()
         if self._monitors.adjust(discovery, self._clock.monotonic()):
@@ -142,6 +156,7 @@ class GarbageCollector:
             for uid in self._unknown:
                 self.deletions.add(uid)
             self._unknown.clear()
+        self._discovered.set()
         return Done(_REDISCOVER)
 
     def _misplaced(self, node: Node, reference: OwnerReference) -> None:
@@ -164,23 +179,28 @@ class GarbageCollector:
             f'ownerRef {meant} does not exist in namespace "{identity.namespace}"',
         )
 
-    def _not_ready(self) -> PutOff | None:
-        """Return the outcome of a sync that comes before the graph is whole."""
-        if self._is_ready:
-            return None
-        unsynced = self._monitors.unsynced()
-        if not self._monitors.served:
-            return PutOff(_NOT_READY, "it is not known yet what is served")
-        if unsynced and self._clock.monotonic() < self._patience_ends:
-            return PutOff(_NOT_READY, f"not all seen yet: {', '.join(unsynced)}")
-        if unsynced:
+    async def graph_is_whole(self) -> None:
+        """Wait until all that is served has been seen once, or long enough.
+
+        One resource that cannot be listed must not keep the others from being
+        collected: after half a minute what is known has to do, as upstream has it.
+        """
+        await self._discovered.wait()
+        async with self._first_sync:
+            if not self._is_whole:
+                await self._sync_for_the_first_time()
+                self._is_whole = True
+
+    async def _sync_for_the_first_time(self) -> None:
+        try:
+            async with asyncio.timeout(_INITIAL_SYNC):
+                await self._monitors.wait_for_sync()
+        except TimeoutError:
             self._metrics.sync_failed()
             self._logger.warning(
                 "Not all resources could be read, collecting what is known",
-                unread=", ".join(unsynced),
+                unread=", ".join(self._monitors.unsynced()),
             )
-        self._is_ready = True
-        return None
 
     # Deleting.
 
@@ -188,17 +208,18 @@ class GarbageCollector:
         """Delete an object if it has lost its owners (attemptToDeleteItem)."""
         node = self.graph.get(uid)
         if node is None:
+            self._forget(uid)  # it may have gone in the middle of a sync
             return DONE
-        if (not_ready := self._not_ready()) is not None:
-            return not_ready
         if node.is_being_deleted and not node.is_deleting_dependents:
             return DONE  # what depends on it is looked at once it is gone
         try:
             await self._look_at(node)
-        except UnknownKind as error:
+        except (UnknownKind, InvalidName) as error:
             # It may become known with what is discovered next. Many clusters
-            # have references to kinds of long ago, so nothing is hurried.
-            self._unknown.add(uid)
+            # have references to kinds of long ago, so nothing is hurried. And
+            # what cannot be asked for cannot be said to be gone.
+            if self.graph.get(uid) is node:
+                self._unknown[uid] = None
             return self._look_again(node, _UNKNOWN_BASE, _UNKNOWN_CAP, str(error))
         except _Misreferred as error:
             self._logger.warning("Not collected", err=str(error))
@@ -316,10 +337,8 @@ class GarbageCollector:
         """Untie an owner's dependents, then let it go (processAttemptToOrphan)."""
         node = self.graph.get(uid)
         if node is None:
-            self._unlisted_since.pop(uid, None)
+            self._forget(uid)  # it may have gone in the middle of a sync
             return DONE
-        if (not_ready := self._not_ready()) is not None:
-            return not_ready
         identity = node.identity
         dependents = {each.identity for each in node.dependents}
         for kind in self.graph.kinds_owned_by(identity):

@@ -143,7 +143,8 @@ class Graph:
 
     `to_delete` and `to_orphan` are called with the uid of whatever must be
     looked at after a change; `misplaced` with a dependent and the reference in
-    it to an owner of another namespace.
+    it to an owner of another namespace; `forgotten` with the uid of each object
+    that is neither known nor spoken of any more.
     """
 
     def __init__(
@@ -151,8 +152,10 @@ class Graph:
         to_delete: Callable[[str], None],
         to_orphan: Callable[[str], None],
         misplaced: Callable[[Node, OwnerReference], None],
+        forgotten: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Start with nothing."""
+        self._forgotten = forgotten
         self._to_delete = to_delete
         self._to_orphan = to_orphan
         self._misplaced = misplaced
@@ -236,9 +239,22 @@ class Graph:
                 node.is_being_deleted = node.is_deleting_dependents = False
                 self._to_delete(node.uid)
             else:
-                del self._nodes[node.uid]
+                self._drop(node)
                 self._drop_from_owners(node, node.owners)
                 self._last_may_have_gone(node)
+
+    def forget_kind(self, resource: AnyResource) -> None:
+        """Take note that objects of a kind cannot be owners or dependents any more.
+
+        As an owner the kind is remembered for as long as somebody refers to one.
+        """
+        kind = resource.group, resource.kind
+        for dependents in self._kinds.values():
+            dependents.pop(kind, None)
+        if not any(_group_kind(node.identity) == kind for node in self.nodes()):
+            self._kinds.pop(kind, None)
+        for owner in [owner for owner, each in self._kinds.items() if not each]:
+            del self._kinds[owner]
 
     # What the API server has said when it was asked.
 
@@ -291,8 +307,12 @@ class Graph:
                 self._to_delete(dependent.uid)
             self._to_delete(node.uid)
 
-    def _remove(self, node: Node) -> None:
+    def _drop(self, node: Node) -> None:
         del self._nodes[node.uid]
+        self._forgotten(node.uid)
+
+    def _remove(self, node: Node) -> None:
+        self._drop(node)
         self._drop_from_owners(node, node.owners)
         for dependent in node.dependents:
             self._to_delete(dependent.uid)
@@ -335,7 +355,7 @@ class Graph:
                 continue
             owner.drop_dependent(node)
             if owner.is_virtual and not owner.dependents:
-                del self._nodes[owner.uid]  # nobody speaks of it any more
+                self._drop(owner)  # nobody speaks of it any more
 
     def _change_owners(self, node: Node, owners: tuple[OwnerReference, ...]) -> None:
         before = {each.uid: each for each in node.owners}

@@ -8,7 +8,7 @@ from controller_manager.api.meta import PartialObject
 from controller_manager.api.resources import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.controllers.garbagecollector.graph import Graph
-from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import Handler, SharedInformer
 from controller_manager.observability.logs import Logger
 
@@ -35,7 +35,7 @@ class Monitors:
 
     def __init__(
         self,
-        informers: InformerFactory,
+        informers: ControllerInformers,
         graph: Graph,
         logger: Logger,
         served_changes: Callable[[], None],
@@ -61,6 +61,15 @@ class Monitors:
             for each in self._monitors.values()
             if not each.informer.is_synced
         ]
+
+    async def wait_for_sync(self) -> None:
+        """Wait until all objects of every resource that is watched were seen."""
+        while unsynced := [
+            each.informer
+            for each in self._monitors.values()
+            if not each.informer.is_synced
+        ]:
+            await unsynced[0].wait_for_sync()
 
     def adjust(self, discovery: Discovery, now: float) -> bool:
         """Watch what is served, and no longer what is not; tell what kinds changed.
@@ -147,6 +156,7 @@ class Monitors:
         self._informers.give_up(monitor.resource)
         if successor is None:
             self._graph.forget(monitor.resource)
+            self._graph.forget_kind(monitor.resource)
         else:
             self._retired[name] = monitor.resource
         self._logger.v(2).info(

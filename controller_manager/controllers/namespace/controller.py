@@ -1,5 +1,6 @@
 """Handlers and sync of the namespace controller (namespace_controller.go)."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -18,11 +19,7 @@ from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff, SyncError
-from controller_manager.workqueue.ratelimiters import (
-    ExponentialBackoff,
-    MaxOf,
-    OverallBucket,
-)
+from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 
 FINALIZER: Final = "kubernetes"
 TERMINATING: Final = "Terminating"
@@ -51,10 +48,8 @@ class NamespaceController:
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context and watch namespaces."""
-        limiter = MaxOf(
-            ExponentialBackoff(max_delay=_MAX_DELAY), OverallBucket(context.clock)
-        )
-        self.queue = context.queue("namespace", limiter)
+        backoff = ExponentialBackoff(max_delay=_MAX_DELAY)
+        self.queue = context.queue("namespace", backoff)
         self._client = context.client
         self._clock = context.clock
         self._deleter = ContentDeleter(context.client, context.clock, context.logger)
@@ -67,10 +62,11 @@ class NamespaceController:
             )
         )
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin to act: look at every namespace once."""
         for namespace in self._namespaces.store:
             self._enqueue(namespace)
+            yield
 
     def _enqueue(self, namespace: Namespace) -> None:
         if is_deleting(namespace):

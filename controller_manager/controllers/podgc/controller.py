@@ -1,7 +1,7 @@
 """Looking for such pods, and deleting them (gc_controller.go)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from controller_manager.api.core import Node, Pod
@@ -46,7 +46,7 @@ def init_pod_garbage_collector_controller(context: ControllerContext) -> Control
     """Wire the controller to its informers (newPodGarbageCollectorController)."""
     collector = PodGarbageCollector(context)
     return Together(
-        context.workers(collector.nodes, collector.sync_node, 1, lambda: None),
+        context.workers(collector.nodes, collector.sync_node, 1),
         context.workers(collector.rounds, collector.sync_all, 1, collector.begin),
     )
 
@@ -66,9 +66,10 @@ class PodGarbageCollector:
         self._pods = context.informers.informer(PODS)
         self._nodes = context.informers.informer(NODES)
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin to act: start the rounds."""
         self.rounds.add(_KEY)
+        yield
 
     async def sync_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Look at all pods; come again in a while."""

@@ -1,6 +1,7 @@
 """The time by the size of the cluster, on every node (ttl_controller.go)."""
 
 import math
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from controller_manager.api.core import NODE_TTL, Node
@@ -73,10 +74,11 @@ class TTLController:
             )
         )
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin to act: look at every node once."""
         for node in self._nodes.store:
             self._enqueue(node)
+            yield
 
     def _enqueue(self, node: Node) -> None:
         self.queue.add(node.metadata.name)
@@ -86,7 +88,8 @@ class TTLController:
         step = step_for(len(self._nodes.store), self._step)
         if step != self._step:
             self._step = step
-            self.begin()
+            for each in self._nodes.store:
+                self._enqueue(each)
 
     async def sync(self, key: str) -> Outcome:
         """Annotate the node of that name if it says something else."""

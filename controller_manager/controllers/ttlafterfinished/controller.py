@@ -1,5 +1,6 @@
 """When a job may go, and its deletion (ttlafterfinished_controller.go)."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -57,10 +58,11 @@ class TTLAfterFinishedController:
             Handler(on_add=self._enqueue, on_update=lambda _, new: self._enqueue(new))
         )
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin to act: look at every job once."""
         for job in self._jobs.store:
             self._enqueue(job)
+            yield
 
     def _enqueue(self, job: Job) -> None:
         if job.spec.ttl_seconds_after_finished is not None and not is_deleting(job):

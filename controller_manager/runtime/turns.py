@@ -1,0 +1,77 @@
+"""Who may work in one turn of the event loop, and for how long.
+
+A reconcile of which nothing has changed awaits nothing. A worker with 4,000 such
+keys in its queue would hold the loop for 0.4 s: the lease, the endpoints and all
+other controllers would wait. So all workers of a process share one budget of time
+for each turn of the loop; what is left goes on in the next turn.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+BUDGET: Final = 0.01
+"""Seconds of one turn of the event loop that workers may use together."""
+
+
+class Turns:
+    """Shares the turns of one event loop among all workers of a process.
+
+    A turn is over budget once `BUDGET` has passed since the first worker began in
+    it. Who asks then waits for a later turn. Those who have not worked in this turn
+    go first in the next: nobody waits for ever.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+        turned: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """Take a clock that measures work, in seconds.
+
+        `turned` is told of each turn in which workers worked how many seconds
+        passed from the first worker's beginning until the next turn.
+        """
+        self._clock = clock
+        self._turned = turned
+        self._number = 0
+        self._began: float | None = None
+        self._next: deque[asyncio.Future[None]] = deque()
+        self._after: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self, last: int) -> int:
+        """Wait until there is time left in a turn; return the turn's number.
+
+        `last` is the number of the turn in which the caller worked last, 0 for
+        none.
+        """
+        while not self._has_time():
+            waiters = self._after if last == self._number else self._next
+            future = asyncio.get_running_loop().create_future()
+            waiters.append(future)
+            await future
+        return self._number
+
+    def _has_time(self) -> bool:
+        now = self._clock()
+        if self._began is None:
+            self._began = now
+            self._number += 1
+            asyncio.get_running_loop().call_soon(self._end)
+            return True
+        return now - self._began < BUDGET
+
+    def _end(self) -> None:
+        """End the turn: the loop calls this at the beginning of the next one."""
+        if self._began is not None:
+            self._turned(self._clock() - self._began)
+        self._began = None
+        waiters = (*self._next, *self._after)
+        self._next.clear()
+        self._after.clear()
+        for future in waiters:
+            if not future.done():
+                future.set_result(None)

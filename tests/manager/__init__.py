@@ -1,0 +1,1 @@
+"""Tests of the groups of which the daemon consists."""

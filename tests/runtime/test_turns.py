@@ -1,0 +1,136 @@
+"""All workers of a process share the turns of its event loop."""
+
+import asyncio
+import io
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from controller_manager.clock import LoopClock
+from controller_manager.observability.logs import make_logger
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.turns import BUDGET, Turns
+from controller_manager.runtime.worker import Workers
+from controller_manager.workqueue.queue import WorkQueue
+from tests.clusters import EPOCH
+from tests.runtime.test_worker import Syncs
+
+pytestmark = pytest.mark.looptime
+
+COST = 0.001
+"""Seconds of work that each key takes here."""
+
+
+class Work:
+    """The machine's time, as far as work makes it pass."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.turns: list[float] = []
+
+    def clock(self) -> float:
+        return self.seconds
+
+    async def reconcile(self, key: str) -> Outcome:
+        del key
+        self.seconds += COST
+        return DONE
+
+
+def pool(work: Work, turns: Turns, name: str, keys: int, count: int = 5) -> Workers:
+    queue = WorkQueue(LoopClock(EPOCH), is_open=False)
+
+    def begin() -> Iterator[None]:
+        for number in range(keys):
+            queue.add(f"{name} {number}")
+            yield
+
+    return Workers(
+        name,
+        queue,
+        work.reconcile,
+        count,
+        clock=LoopClock(EPOCH),
+        rng=random.Random(1),
+        logger=make_logger(stream=io.StringIO()),
+        metrics=Syncs(),
+        turns=turns,
+        on_start=begin,
+    )
+
+
+async def test_keys_that_need_nothing_do_not_hold_the_loop() -> None:
+    """Of 4,000, a few at a time; somebody else gets a turn after each 10 ms."""
+    work = Work()
+    turns = Turns(clock=work.clock, turned=work.turns.append)
+    pools = [pool(work, turns, name, 1000) for name in "abcd"]
+    running = [asyncio.create_task(each.run()) for each in pools]
+    longest, before = 0.0, 0.0
+    for _ in range(2000):
+        await asyncio.sleep(0)
+        longest = max(longest, work.seconds - before)
+        before = work.seconds
+    assert work.seconds == pytest.approx(4000 * COST)
+    assert longest <= BUDGET + COST
+    assert max(work.turns) <= BUDGET + COST
+    for each in pools:
+        each.stop()
+    await asyncio.gather(*running)
+
+
+async def test_every_controller_gets_its_part_of_the_turns() -> None:
+    """One with many keys and workers does not keep another waiting."""
+    work = Work()
+    turns = Turns(clock=work.clock)
+    busy = pool(work, turns, "busy", 10_000, count=50)
+    small = pool(work, turns, "small", 10, count=1)
+    running = [asyncio.create_task(each.run()) for each in (busy, small)]
+    await asyncio.sleep(0.000001)
+    await small.queue.drained()
+    assert work.seconds < 3.0
+    assert len(busy.queue) > 5000
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
+
+async def test_a_turn_goes_to_those_first_who_had_none() -> None:
+    """Or the first in line would be the first again each time."""
+    work = Work()
+    turns = Turns(clock=work.clock)
+    worked: list[str] = []
+
+    async def use_up(name: str) -> None:
+        turn = 0
+        for _ in range(3):
+            turn = await turns.wait(turn)
+            worked.append(name)
+            work.seconds += 2 * BUDGET
+
+    await asyncio.gather(*(use_up(name) for name in "abc"))
+    assert worked == list("abcabcabc")
+
+
+async def test_workers_wait_until_they_may_start() -> None:
+    """Keys gather; the controller is healthy; it can be stopped meanwhile."""
+    work = Work()
+    ready = asyncio.Event()
+
+    async def wait() -> None:
+        await ready.wait()
+
+    waiting, stopped = (pool(work, Turns(), name, 3) for name in ("a", "b"))
+    for each in (waiting, stopped):
+        each._ready = wait
+    running = [asyncio.create_task(each.run()) for each in (waiting, stopped)]
+    await asyncio.sleep(1)
+    assert (len(waiting.queue), waiting.is_healthy, work.seconds) == (3, True, 0)
+    stopped.stop()
+    await running[1]
+    ready.set()
+    await asyncio.sleep(1)
+    assert (len(waiting.queue), waiting.is_healthy) == (0, True)
+    assert work.seconds == pytest.approx(3 * COST)
+    waiting.stop()
+    await running[0]
