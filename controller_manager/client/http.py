@@ -25,10 +25,14 @@ from controller_manager.client.errors import (
     TransportError,
     UntrustedServer,
 )
+from controller_manager.client.files import FileReserve
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.transport import Request, Response, Stream
 
 _CONNECT_TIMEOUT = 10.0
+_DNS_SECONDS = 300
+"""For how long the addresses of a name are known: looking them up needs files."""
+
 _READ_BUFFER = 1 << 20
 
 
@@ -39,16 +43,27 @@ class HTTPTransport:
     that changed something, the request is sent once more.
     """
 
-    def __init__(self, credentials: Credentials, user_agent: str) -> None:
-        """Take where to connect and as whom; must be made in a running loop."""
+    def __init__(
+        self,
+        credentials: Credentials,
+        user_agent: str,
+        reserve: FileReserve | None = None,
+    ) -> None:
+        """Take where to connect and as whom; must be made in a running loop.
+
+        With a `reserve`, which becomes this transport's own, it can connect when
+        no other file can be opened.
+        """
         self._credentials = credentials
+        self._reserve = reserve or FileReserve(0)
         self._base = credentials.server.rstrip("/")
         self._host = urlsplit(self._base).netloc
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,  # watches keep theirs; each client bounds the rest
                 keepalive_timeout=60,  # below the 90 s after which a server closes
-                socket_factory=_keepalive_socket,
+                socket_factory=self._make_socket,
+                ttl_dns_cache=_DNS_SECONDS,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
@@ -63,8 +78,12 @@ class HTTPTransport:
         """``host:port`` of the server."""
         return self._host
 
+    def _make_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        return self._reserve.opened(lambda: _keepalive_socket(address))
+
     async def request(self, request: Request) -> Response:
         """Send and read the whole answer within the request's timeout."""
+        self._reserve.refill()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT)
         try:
             # One deadline for all of it: plugins, a second try, the answer.
@@ -151,6 +170,7 @@ class HTTPTransport:
         """Close all connections."""
         await self._credentials.close()
         await self._session.close()
+        self._reserve.close()
         # aiohttp closes TLS transports in the next turns of the loop.
         await asyncio.sleep(0)
 

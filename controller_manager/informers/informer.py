@@ -217,9 +217,27 @@ class SharedInformer(Generic[ObjectT]):
             self.store.put(obj, key)
             for handler in self._handlers:
                 self._call(handler.on_add, obj)
-        elif old.metadata.resource_version != obj.metadata.resource_version:
+        elif old != obj:
+            # Also of the same version: after its upgrade an API server shows
+            # fields that it did not know when this object was stored.
             self.store.put(obj, key)
             self._tell_update(old, obj)
+
+    def reread(self, obj: ObjectT) -> bool:
+        """Take an object that was just read; tell whether the cache is as new as it.
+
+        Of the version that is cached it replaces what is cached, which an API
+        server of another version may have shown. Handlers are not told.
+        """
+        key = key_of(obj)
+        old = self.store.get(key)
+        if old is None or (
+            (old.metadata.uid, old.metadata.resource_version)
+            != (obj.metadata.uid, obj.metadata.resource_version)
+        ):
+            return False
+        self.store.put(obj, key)
+        return True
 
     def _tell_update(self, old: ObjectT, new: ObjectT) -> None:
         for handler in self._handlers:

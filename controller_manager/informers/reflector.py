@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from enum import Enum
+from http import HTTPStatus
 from typing import Final, Generic, Protocol, TypeVar
 
 from controller_manager.api.meta import (
@@ -16,11 +17,11 @@ from controller_manager.api.resources import Resource
 from controller_manager.client.client import Client, ListOptions, WatchOptions
 from controller_manager.client.errors import (
     APIError,
-    BadRequest,
     Gone,
-    Invalid,
+    NotSent,
     ProtocolError,
     RequestTimeout,
+    TooManyRequests,
     TransportError,
 )
 from controller_manager.client.watch import (
@@ -40,6 +41,17 @@ _MIN_WATCH_SECONDS: Final = 300
 
 _MANY: Final = 100
 """Events after which others get their turn."""
+
+_SHORT: Final = 1.0
+"""Seconds for which a watch must have been open to be resumed without a pause."""
+
+_NEVER_STREAMS: Final = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.NOT_IMPLEMENTED,
+)
+"""What a server answers that does not know streamed lists: it is not asked again."""
 
 _BACKOFF_BASE: Final = 0.8
 _BACKOFF_CAP: Final = 30.0
@@ -93,16 +105,17 @@ class Reflector(Generic[ObjectT]):
     """Lists, then watches, for ever.
 
     The states: STREAM_INITIAL asks the watch itself for the initial list
-    (``sendInitialEvents``) and goes on watching on the same stream; a server
-    that does not know that sends it to LIST_INITIAL for good, which reads
-    pages. WATCH resumes from the last version seen: after a clean end nothing
-    is replayed.
+    (``sendInitialEvents``) and goes on watching on the same stream. When that
+    fails, LIST_INITIAL reads pages, for good if the server does not know how to
+    stream. WATCH resumes from the last version seen: after a clean end nothing
+    is replayed. Where only watching is refused, lists are read again and again.
 
     Its promises: a version that has expired (410) leads to a new list; so does
     garbage on the stream; a new list is never older than what was seen before,
     an API server that lags is asked again; events of versions already seen are
     dropped; silence for three minutes is a dead connection. Trouble is retried
-    for ever, backed off exponentially from 0.8 to 30 s with jitter.
+    for ever, backed off exponentially from 0.8 to 30 s with jitter; but a watch
+    that was open for a second or longer is resumed at once.
     """
 
     def __init__(
@@ -137,6 +150,7 @@ class Reflector(Generic[ObjectT]):
         self._version = 0
         self._failures = 0
         self._server_went_back = False
+        self._established_at: float | None = None
 
     @property
     def state(self) -> State:
@@ -148,30 +162,90 @@ class Reflector(Generic[ObjectT]):
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
+            self._established_at = None
             try:
                 if await self._step():
                     self._metrics.restarted("ended")
                 self._failures = 0
                 continue
-            except Gone as error:
-                self._note_trouble("expired", error)
-                self._relist("the version has expired", "expired", error)
-            except ProtocolError as error:
-                self._note_trouble("garbage", error)
-                self._relist("the stream is not readable", "garbage", error)
-            except (Invalid, BadRequest) as error:
-                self._note_trouble("error", error)
-                self._initial_stream_refused(error)
-            except (APIError, TransportError) as error:
-                timed_out = isinstance(error, RequestTimeout)
-                self._note_trouble("timeout" if timed_out else "error", error)
-                self._note_version_too_large(error)
-                self._logger.warning(
-                    "Watch interrupted", resource=self._name, err=str(error)
-                )
+            except (APIError, TransportError, ProtocolError) as error:
+                goes_on_at_once = self._failed(error)
+            if goes_on_at_once:
+                continue
             if loop.time() - started > _BACKOFF_RESET:
                 self._failures = 0
             await asyncio.sleep(self._backoff())
+
+    def _failed(self, error: APIError | TransportError | ProtocolError) -> bool:
+        """Decide how to go on after a failure; tell whether to go on at once."""
+        self._note_trouble(_cause_of(error), error)
+        match self._state:
+            case State.STREAM_INITIAL:
+                return self._initial_stream_failed(error)
+            case State.LIST_INITIAL:
+                self._list_failed(error)
+                return False
+            case State.WATCH:
+                return self._watch_failed(error)
+
+    def _initial_stream_failed(
+        self, error: APIError | TransportError | ProtocolError
+    ) -> bool:
+        """Read pages instead, unless the next attempt is as good (watchList)."""
+        if isinstance(error, Gone):
+            self._relist("the version has expired", "expired", error)
+            return False
+        if isinstance(error, NotSent | TooManyRequests) or _is_too_new(error):
+            self._note_version_too_large(error)
+            self._logger.warning("List failed", resource=self._name, err=str(error))
+            return False
+        if isinstance(error, APIError) and error.code in _NEVER_STREAMS:
+            self._can_stream = False
+        self._logger.v(2).info(
+            "The list is not streamed, reading pages",
+            resource=self._name,
+            err=str(error),
+        )
+        self._state = State.LIST_INITIAL
+        return True
+
+    def _list_failed(self, error: APIError | TransportError | ProtocolError) -> None:
+        self._note_version_too_large(error)
+        self._logger.warning("List failed", resource=self._name, err=str(error))
+        self._state = self._initial_state()
+
+    def _watch_failed(self, error: APIError | TransportError | ProtocolError) -> bool:
+        """Resume, or list anew; at once if the watch had been open for a while.
+
+        Many proxies cut what is idle. A pause after each cut would leave a quiet
+        resource unwatched for much of the time.
+        """
+        if isinstance(error, Gone):
+            self._relist("the version has expired", "expired", error)
+            return False
+        if isinstance(error, ProtocolError):
+            self._relist("the stream is not readable", "garbage", error)
+            return False
+        self._note_version_too_large(error)
+        if isinstance(error, APIError) and not _is_retriable(error):
+            # Whoever may list and not watch is served by lists.
+            self._logger.error("Watch refused", resource=self._name, err=str(error))
+            self._state = self._initial_state()
+            return False
+        if self._state is State.WATCH and self._was_open_for_a_while():
+            self._logger.v(2).info(
+                "Watch cut, resuming", resource=self._name, err=str(error)
+            )
+            self._failures = 0
+            return True
+        self._logger.warning("Watch interrupted", resource=self._name, err=str(error))
+        return False
+
+    def _was_open_for_a_while(self) -> bool:
+        """Tell whether the last watch was open for longer than a failure takes."""
+        if self._established_at is None:
+            return False
+        return asyncio.get_running_loop().time() - self._established_at >= _SHORT
 
     @property
     def _name(self) -> str:
@@ -213,27 +287,13 @@ class Reflector(Generic[ObjectT]):
         Either it lags, and then the quorum read does not; or the store was
         restored from a backup, and then its version is the truth.
         """
-        details = error.status.details if isinstance(error, APIError) else None
-        causes = details.causes or () if details is not None else ()
-        if any(cause.reason == "ResourceVersionTooLarge" for cause in causes):
+        if _is_too_new(error):
             self._metrics.relisted("too_large_version")
             self._server_went_back = True
             self._state = self._initial_state()
 
     def _initial_state(self) -> State:
         return State.STREAM_INITIAL if self._can_stream else State.LIST_INITIAL
-
-    def _initial_stream_refused(self, error: APIError) -> None:
-        if self._state is State.STREAM_INITIAL:
-            self._logger.v(2).info(
-                "The server does not stream lists, reading pages",
-                resource=self._name,
-                err=str(error),
-            )
-            self._can_stream = False
-        else:
-            self._logger.error("Watch refused", resource=self._name, err=str(error))
-        self._state = self._initial_state()
 
     def _backoff(self) -> float:
         delay = min(_BACKOFF_BASE * 2.0 ** min(self._failures, 32), _BACKOFF_CAP)
@@ -332,6 +392,7 @@ class Reflector(Generic[ObjectT]):
         self._all_is_well()
         self._note_version(resource_version, resource_version_number(resource_version))
         self._state = State.WATCH
+        self._established_at = asyncio.get_running_loop().time()
         self._failures = 0
 
     async def _watch(self) -> None:
@@ -342,9 +403,11 @@ class Reflector(Generic[ObjectT]):
         async with aclosing(stream):
             async for batch in stream:
                 seen += len(batch)
+                if self._established_at is None:
+                    self._established_at = loop.time()
                 self._all_is_well()
                 await self._deliver_all(batch)
-        if not seen and loop.time() - started < 1:
+        if not seen and loop.time() - started < _SHORT:
             # A server that ends every watch at once must not be hammered.
             msg = "the watch ended at once, with nothing"
             raise TransportError(msg)
@@ -387,6 +450,33 @@ class Reflector(Generic[ObjectT]):
         """Keep both forms: making a number of it took a tenth of each event."""
         self._resource_version = resource_version
         self._version = number
+
+
+def _cause_of(error: APIError | TransportError | ProtocolError) -> str:
+    """Return what the metrics call a failure."""
+    match error:
+        case Gone():
+            return "expired"
+        case ProtocolError():
+            return "garbage"
+        case RequestTimeout():
+            return "timeout"
+    return "error"
+
+
+def _is_too_new(error: Exception) -> bool:
+    """Tell whether a server knows no version as high as the one that was asked for."""
+    details = error.status.details if isinstance(error, APIError) else None
+    causes = details.causes or () if details is not None else ()
+    return any(cause.reason == "ResourceVersionTooLarge" for cause in causes)
+
+
+def _is_retriable(error: APIError) -> bool:
+    """Tell whether the same request may well be answered a moment later."""
+    return (
+        isinstance(error, TooManyRequests)
+        or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
+    )
 
 
 async def _give_way(events: int) -> None:

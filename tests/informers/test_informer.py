@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -42,6 +42,7 @@ class Faulty:
         self.requests: list[Request] = []
         self.refuse: Callable[[Request], Response | None] = lambda _: None
         self.spoil: Callable[[bytes], bytes | None] = lambda chunk: chunk
+        self.idle_limit: float | None = None
 
     async def request(self, request: Request) -> Response:
         self.requests.append(request)
@@ -70,12 +71,26 @@ class Spoiled:
         if self.refusal is not None:
             yield self.refusal.body
             return
-        async for chunk in self.inner.chunks():
+        async for chunk in self._chunks_until_idle():
             spoilt = self.faulty.spoil(chunk)
             if spoilt is None:
                 msg = "connection reset"
                 raise TransportError(msg)
             yield spoilt
+
+    async def _chunks_until_idle(self) -> AsyncGenerator[bytes, None]:
+        """Yield what comes, until nothing comes for longer than a proxy allows."""
+        async with aclosing(self.inner.chunks()) as chunks:
+            while True:
+                try:
+                    async with asyncio.timeout(self.faulty.idle_limit):
+                        chunk = await anext(chunks)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError:
+                    msg = "cut by the proxy"
+                    raise TransportError(msg) from None
+                yield chunk
 
     async def close(self) -> None:
         await self.inner.close()
@@ -260,6 +275,127 @@ async def test_a_server_that_cannot_stream_lists_is_read_in_pages(
         await settle()
         assert names(subject) == ["a", "b"]
         assert subject._reflector.state is State.WATCH
+
+
+def refusing_streamed_lists(code: int) -> Callable[[Request], Response | None]:
+    """Return what refuses a streamed list, and nothing else."""
+
+    def refuse(request: Request) -> Response | None:
+        if dict(request.query).get("sendInitialEvents"):
+            return Response(code, {}, b'{"code":%d}' % code)
+        return None
+
+    return refuse
+
+
+@pytest.mark.parametrize("code", [400, 403, 405, 422, 500, 501, 502, 503, 504])
+async def test_a_streamed_list_that_is_refused_is_read_in_pages_at_once(
+    cluster: Cluster, code: int
+) -> None:
+    """Whatever the answer: a plain list may work all the same, as for client-go."""
+    transport = Faulty(cluster)
+    transport.refuse = refusing_streamed_lists(code)
+    await add_pod(cluster, "a")
+    async with informer(cluster, transport) as subject:
+        await asyncio.wait_for(subject.wait_for_sync(), 0.1)
+        assert subject.problem() is None
+        await add_pod(cluster, "b")
+        await settle()
+        assert names(subject) == ["a", "b"]
+
+
+async def test_a_server_that_asks_for_patience_is_asked_for_a_stream_again(
+    cluster: Cluster,
+) -> None:
+    """429 says nothing of streamed lists, and a plain list would cost it more."""
+    transport = Faulty(cluster)
+    transport.refuse = refusing_streamed_lists(429)
+    async with informer(cluster, transport) as subject:
+        await asyncio.sleep(20)
+        assert {dict(each.query).get("watch") for each in transport.requests} == {
+            "true"
+        }
+        transport.refuse = lambda _: None
+        await asyncio.wait_for(subject.wait_for_sync(), 60)
+
+
+async def test_who_may_list_and_not_watch_is_served_by_lists(cluster: Cluster) -> None:
+    """One verb that a role lacks costs half a minute, not the controller."""
+    transport = Faulty(cluster)
+    transport.refuse = lambda request: (
+        Response(403, {}, b'{"reason":"Forbidden","code":403}')
+        if dict(request.query).get("watch")
+        else None
+    )
+    async with informer(cluster, transport) as subject:
+        await subject.wait_for_sync()
+        await settle()
+        await add_pod(cluster, "a")
+        await asyncio.sleep(61)
+        assert names(subject) == ["a"]
+
+
+async def test_a_watch_that_a_proxy_cuts_is_resumed_at_once(cluster: Cluster) -> None:
+    """Every 12 s of silence; what changes in between is seen without delay."""
+    transport = Faulty(cluster)
+    loop = asyncio.get_running_loop()
+    late: list[float] = []
+    created: dict[str, float] = {}
+
+    def seen(pod: Pod) -> None:
+        late.append(loop.time() - created[pod.metadata.name])
+
+    async with informer(cluster, transport, stream_lists=False) as subject:
+        subject.add_handler(Handler(on_add=seen))
+        transport.idle_limit = 12.0
+        for number in range(40):
+            await asyncio.sleep(7 + number % 19)
+            created[f"pod-{number}"] = loop.time()
+            await add_pod(cluster, f"pod-{number}")
+        await asyncio.sleep(1)
+    assert len(late) == 40
+    assert max(late) < 0.01
+    watches = [each for each in transport.requests if dict(each.query).get("watch")]
+    assert 10 < len(watches) < 100
+
+
+async def test_a_server_that_cuts_every_watch_at_once_is_not_hammered(
+    cluster: Cluster,
+) -> None:
+    """What was open for less than a second is backed off from."""
+    transport = Faulty(cluster)
+    async with informer(cluster, transport, stream_lists=False) as subject:
+        await subject.wait_for_sync()
+        transport.idle_limit = 0.01
+        before = len(transport.requests)
+        await asyncio.sleep(600)
+        assert len(transport.requests) - before < 40
+
+
+async def test_a_list_replaces_what_is_cached_of_the_same_version(
+    cluster: Cluster,
+) -> None:
+    """An upgraded API server shows stored objects with fields that are new to it."""
+    transport = Faulty(cluster)
+    await add_pod(cluster, "a")
+    updates: list[tuple[str, str]] = []
+    async with informer(cluster, transport, stream_lists=False) as subject:
+        await subject.wait_for_sync()
+        (before,) = subject.store
+        upgraded = msgspec.structs.replace(
+            before, spec=msgspec.structs.replace(before.spec, node_name="new")
+        )
+        subject.add_handler(
+            Handler(
+                on_update=lambda old, new: updates.append(
+                    (old.spec.node_name, new.spec.node_name)
+                )
+            )
+        )
+        await subject.replaced({key_of(upgraded): upgraded}, subject.resource_version)
+        assert list(subject.store) == [upgraded]
+        await subject.replaced({key_of(upgraded): upgraded}, subject.resource_version)
+    assert updates == [("", "new")]
 
 
 async def test_an_older_list_is_not_believed(cluster: Cluster) -> None:

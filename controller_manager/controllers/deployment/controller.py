@@ -25,6 +25,7 @@ from controller_manager.client.errors import (
     APIError,
     NotFound,
     TransportError,
+    is_about,
     is_namespace_terminating,
 )
 from controller_manager.client.events import NORMAL, WARNING
@@ -63,6 +64,7 @@ from controller_manager.controllers.deployment.revisions import (
     equal_ignoring_hash,
     find_rollout,
     max_revision,
+    may_be_equal,
     new_replica_set,
     size_annotations,
     superfluous,
@@ -125,6 +127,8 @@ class DeploymentController:
         self._replica_sets = context.informers.informer(REPLICASETS)
         self._pods = context.informers.informer(PODS)
         self._written = WrittenVersions()
+        self._looked_again: dict[str, str] = {}
+        """Versions of deployments whose replica sets were read again, by key."""
         self._times = RolloutTimes(context.clock, context.metrics.rollouts)
         self._replica_sets.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
         self._pods.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
@@ -202,6 +206,7 @@ class DeploymentController:
         deployment = self._deployments.store.get(key)
         if deployment is None:
             self._written.forget(key)
+            self._looked_again.pop(key, None)
             self._times.forget(key)
             return DONE
         if (stale := self._written.behind(key)) is not None:
@@ -213,6 +218,8 @@ class DeploymentController:
         draft = Draft.of(deployment)
         if is_deleting(deployment):
             return await self._report_sizes(key, rollout, draft)
+        if rollout.new is None and await self._is_outdated(key, rollout):
+            return PutOff(0.0, "the cache shows what another API server showed")
         note_pause(draft, self._clock.now())
         revision = rollback.requested_revision(deployment)
         if revision is not None and not deployment.spec.paused:
@@ -299,6 +306,44 @@ class DeploymentController:
         self._written.wrote(
             key, self._replica_sets, replica_set.metadata.resource_version
         )
+
+    async def _is_outdated(self, key: str, rollout: Rollout) -> bool:
+        """Look again whether really no replica set has the current template.
+
+        Cached objects may be of the current version and yet lack a default that an
+        API server which was upgraded meanwhile shows for them. Then what is cached
+        is replaced, and the sync begins anew. Once for each version of a deployment.
+        """
+        deployment = rollout.deployment
+        version = deployment.metadata.resource_version
+        template = deployment.spec.template
+        doubtful = [
+            each for each in rollout.old if may_be_equal(each.spec.template, template)
+        ]
+        if not doubtful or self._looked_again.get(key) == version:
+            return False
+        metadata = deployment.metadata
+        fresh = await self._client.get(DEPLOYMENTS, metadata.namespace, metadata.name)
+        if not self._deployments.reread(fresh):
+            newer = fresh.metadata.resource_version
+            self._written.wrote(key, self._deployments, newer)
+        for replica_set in doubtful:
+            await self._look_again_at(key, replica_set)
+        self._looked_again[key] = version
+        return True
+
+    async def _look_again_at(self, key: str, replica_set: ReplicaSet) -> None:
+        metadata = replica_set.metadata
+        try:
+            fresh = await self._client.get(
+                REPLICASETS, metadata.namespace, metadata.name
+            )
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
+            return  # the watch will tell
+        if not self._replica_sets.reread(fresh):
+            self._wrote(key, fresh)
 
     # Revisions.
 

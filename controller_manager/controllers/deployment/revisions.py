@@ -124,6 +124,28 @@ def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     return canonical_template(one) == canonical_template(other)
 
 
+def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+    """Tell whether two templates differ at most by fields that one of them lacks.
+
+    An API server that was upgraded may show one object with a default that it did
+    not know when it showed the other. A field that both have and that differs is a
+    different template for certain, as are different labels or annotations.
+    """
+    if _canonical_meta(one.metadata) != _canonical_meta(other.metadata):
+        return False
+    specs = (msgspec.json.decode(each.spec) for each in (one, other))
+    return not _contradict(*map(_canonical, specs))
+
+
+def _contradict(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Tell whether a field that both have differs."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return any(_contradict(one[key], other[key]) for key in one.keys() & other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) != len(other) or any(map(_contradict, one, other))
+    return bool(one != other)
+
+
 def canonical_template(template: PodTemplateSpec) -> dict[str, Any]:
     """Return the template without its hash label and without empty fields."""
     spec = _canonical(msgspec.json.decode(template.spec))
