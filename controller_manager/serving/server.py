@@ -2,7 +2,7 @@
 
 import errno
 import json
-import socket
+import os
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,13 +17,17 @@ from prometheus_client import CollectorRegistry
 from controller_manager.clock import Clock
 from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import ServingCollectors
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import configz
 from controller_manager.serving import debug, zpages
 from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.authorization import Authorizer, ReviewError
 from controller_manager.serving.certificates import Certificates, ServingError
+from controller_manager.serving.connection import Connection, QuietLogger
 from controller_manager.serving.health import HealthCheck, probe
+from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.listener import Listener, bind
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -53,9 +57,6 @@ async def listen(
     port: int,
     mend: str,
     tls: ssl.SSLContext | None = None,
-    *,
-    share_address: bool | None = None,
-    share_port: bool | None = None,
 ) -> int:
     """Serve an application on `port` (0 for any free one); return the port.
 
@@ -64,55 +65,18 @@ async def listen(
     """
     await runner.setup()
     try:
-        await _site(runner, host, port, tls, share_address, share_port).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
     except OSError as error:
         await runner.cleanup()
-        why = error.strerror or str(error)
-        if error.errno == errno.EADDRINUSE:
-            why = "the port is in use"
-        msg = f"cannot serve on {host}:{port}: {why}; {mend}"
-        raise ServingError(msg) from error
+        raise _cannot_serve(host, port, error, mend) from error
     return int(runner.addresses[0][1])
 
 
-def _site(
-    runner: web.AppRunner,
-    host: str,
-    port: int,
-    tls: ssl.SSLContext | None,
-    share_address: bool | None,  # noqa: FBT001 - as aiohttp has them
-    share_port: bool | None,  # noqa: FBT001
-) -> web.BaseSite:
-    if host == "::" and socket.has_dualstack_ipv6():
-        # All interfaces, of both families, as Go understands it; asyncio would
-        # listen for IPv6 only.
-        sock = socket.create_server(
-            (host, port),
-            family=socket.AF_INET6,
-            dualstack_ipv6=True,
-            reuse_port=bool(share_port),
-        )
-        return web.SockSite(runner, sock, ssl_context=tls)
-    return web.TCPSite(
-        runner,
-        host,
-        port,
-        ssl_context=tls,
-        reuse_address=share_address,
-        reuse_port=share_port,
-    )
-
-
-class _Unimportant:
-    """Takes what the HTTP library has to say of bad requests, for ``-v=4``."""
-
-    def __init__(self, logger: Logger) -> None:
-        self._logger = logger
-
-    def debug(self, message: str, *args: object, **_: object) -> None:
-        self._logger.v(4).info("HTTP server", what=message % args if args else message)
-
-    info = warning = error = exception = debug
+def _cannot_serve(host: str, port: int, error: OSError, mend: str) -> ServingError:
+    why = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno == errno.EADDRINUSE:
+        why = "the port is in use"
+    return ServingError(f"cannot serve on {host}:{port}: {why}; {mend}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +107,15 @@ class Server:
         authorizer: Authorizer,
         clock: Clock,
         logger: Logger,
+        limits: ConnectionLimits | None = None,
     ) -> None:
-        """Take where to listen, what to answer with and who may ask."""
+        """Take where to listen, what to answer with and who may ask.
+
+        Without `limits`, they are those that fit this process.
+        """
+        self._limits = limits or ConnectionLimits.for_this_process()
+        self._counters = ServingCollectors(pages.registry)
+        self._listener: Listener | None = None
         self._logger = logger
         self._config = config
         self._pages = pages
@@ -171,7 +142,7 @@ class Server:
             access_log=None,
             shutdown_timeout=1.0,
             handler_cancellation=True,
-            logger=_Unimportant(logger),
+            logger=QuietLogger(logger),
         )
 
     def _add_debugging(self, app: web.Application) -> None:
@@ -185,25 +156,47 @@ class Server:
     @property
     def port(self) -> int:
         """The port in use, once started."""
-        addresses = self._runner.addresses
-        return int(addresses[0][1]) if addresses else self._config.serving.port
+        if self._listener is None:
+            return self._config.serving.port
+        return self._listener.port
 
     async def start(self) -> None:
         """Listen; raises ServingError if that is not possible."""
         serving = self._config.serving
-        await listen(
-            self._runner,
-            serving.bind_address,
-            serving.port,
-            "choose another --secure-port or --bind-address, or port 0 to serve "
-            "nothing",
-            self._certificates.context,
-            share_address=serving.permit_address_sharing or None,
-            share_port=serving.permit_port_sharing or None,
+        await self._runner.setup()
+        try:
+            sock = bind(
+                serving.bind_address,
+                serving.port,
+                share_port=serving.permit_port_sharing,
+            )
+        except OSError as error:
+            await self._runner.cleanup()
+            mend = (
+                "choose another --secure-port or --bind-address, or port 0 to serve "
+                "nothing"
+            )
+            raise _cannot_serve(
+                serving.bind_address, serving.port, error, mend
+            ) from error
+        self._listener = Listener(
+            sock,
+            self._certificates.for_connection,
+            self._connection,
+            self._limits,
+            self._counters,
+            self._logger,
         )
+
+    def _connection(self, closed: Callable[[Connection], None]) -> Connection:
+        server = self._runner.server
+        assert server is not None  # noqa: S101 - set up before anything is accepted
+        return Connection(server, self._limits, closed, self._logger)
 
     async def close(self) -> None:
         """Stop listening and drop connections."""
+        if self._listener is not None:
+            await self._listener.close()
         await self._runner.cleanup()
 
     # Who may ask
@@ -212,6 +205,8 @@ class Server:
     async def _guarded(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
+        if isinstance(request.protocol, Connection):
+            request.protocol.begin()
         try:
             answer = await self._answered(request, handler)
         except web.HTTPNotFound:
