@@ -1,11 +1,13 @@
 """The HTTPS server: every request is authenticated, authorised, answered."""
 
+import asyncio
 import errno
 import json
 import os
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -28,18 +30,14 @@ from controller_manager.serving.connection import Connection, QuietLogger
 from controller_manager.serving.health import HealthCheck, probe
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
+from controller_manager.serving.reviews import TooManyReviews
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
-_LISTED: Final = (
-    "/configz",
-    "/flagz",
-    "/healthz",
-    "/livez",
-    "/metrics",
-    "/readyz",
-)
+_METRICS: Final = "/metrics"
+_REASONS_TIMEOUT: Final = 1.0
+"""Seconds that a failing probe waits to know whether its caller may see why."""
 _COMMON: Final = {
     "Cache-Control": "no-cache, private",
     "X-Content-Type-Options": "nosniff",
@@ -124,11 +122,13 @@ class Server:
         self._authorizer = authorizer
         self._clock = clock
         self._profiler = debug.Profiler()
-        app = web.Application(middlewares=[self._guarded])
+        # Each request is handled in a task, and so in a context, of its own.
+        self._user: ContextVar[User] = ContextVar("user")
+        self._app = app = web.Application(middlewares=[self._guarded])
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get(_METRICS, self._metrics)
         app.router.add_get("/configz", self._configz)
         app.router.add_get("/flagz", self._flagz)
         app.router.add_get("/statusz", self._statusz)
@@ -230,15 +230,19 @@ class Server:
             user = await self._authenticator.authenticate(
                 headers, _verified_chain(request)
             )
+            refusal = await self._refusal(user, request.method.lower(), request.path)
         except Refused:
             return _status(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
-        try:
-            refusal = await self._refusal(user, request.method.lower(), request.path)
+        except TooManyReviews as error:
+            answer = _status(request, HTTPStatus.TOO_MANY_REQUESTS, str(error))
+            answer.headers["Retry-After"] = "1"
+            return answer
         except ReviewError as error:
             text = f'Internal Server Error: "{request.path}": {error}\n'
             return web.Response(status=500, text=text)
         if refusal is not None:
             return _status(request, HTTPStatus.FORBIDDEN, refusal)
+        self._user.set(user)
         return await handler(request)
 
     async def _refusal(self, user: User, verb: str, path: str) -> str | None:
@@ -251,13 +255,37 @@ class Server:
     # What is answered
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return _probed(request, "healthz", self._pages.healthz())
+        return await self._probed(request, "healthz", self._pages.healthz())
 
     async def _livez(self, request: web.Request) -> web.Response:
-        return _probed(request, "livez", self._pages.healthz())
+        return await self._probed(request, "livez", self._pages.healthz())
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        return _probed(request, "readyz", self._pages.readyz())
+        return await self._probed(request, "readyz", self._pages.readyz())
+
+    async def _probed(
+        self, request: web.Request, name: str, checks: Mapping[str, HealthCheck]
+    ) -> web.Response:
+        health = probe(
+            name,
+            checks,
+            verbose="verbose" in request.query,
+            exclude=request.query.getall("exclude", []),
+        )
+        if health.healthy:
+            return web.Response(text=health.text)
+        may_know = await self._may_read_metrics(self._user.get())
+        text = health.text if may_know else health.without_reasons
+        return web.Response(status=500, text=text)
+
+    async def _may_read_metrics(self, user: User) -> bool:
+        """Tell whether a user may, as far as that is known within a second."""
+        try:
+            async with asyncio.timeout(_REASONS_TIMEOUT):
+                decision = await self._authorizer.decide(user, "get", _METRICS)
+        except (ReviewError, TimeoutError, TooManyReviews):
+            return False
+        return decision.allowed
 
     async def _metrics(self, _: web.Request) -> web.Response:
         self._pages.before_scrape()
@@ -278,12 +306,24 @@ class Server:
 
     async def _statusz(self, request: web.Request) -> web.Response:
         started, now = self._pages.started_at, self._clock.now()
+        paths = self._paths()
         return _zpage(
             request,
             "Statusz",
-            lambda: zpages.statusz_text(started, now, _LISTED),
-            lambda version: zpages.statusz_json(started, now, _LISTED, version),
+            lambda: zpages.statusz_text(started, now, paths),
+            lambda version: zpages.statusz_json(started, now, paths, version),
         )
+
+    def _paths(self) -> list[str]:
+        """Return the first segments of all paths that there are.
+
+        Upstream shows first segments, too, but neither ``/debug``, which it
+        registers as unlisted, nor ``/statusz``, which it registers last.
+        """
+        routes = self._app.router.resources()
+        found = {"/" + each.canonical.split("/")[1] for each in routes}
+        has_debug = self._config.generic.profiling or any(self._pages.debug().values())
+        return sorted(found if has_debug else found - {"/debug"})
 
     async def _debug_controller(self, request: web.Request) -> web.Response:
         pages = self._pages.debug().get(request.match_info["controller"], {})
@@ -353,18 +393,6 @@ def _status(request: web.Request, code: HTTPStatus, message: str) -> web.Respons
     return web.Response(
         status=code.value, body=text.encode(), content_type="application/json"
     )
-
-
-def _probed(
-    request: web.Request, name: str, checks: Mapping[str, HealthCheck]
-) -> web.Response:
-    health = probe(
-        name,
-        checks,
-        verbose="verbose" in request.query,
-        exclude=request.query.getall("exclude", []),
-    )
-    return web.Response(status=200 if health.healthy else 500, text=health.text)
 
 
 def _zpage(

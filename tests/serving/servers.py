@@ -27,7 +27,7 @@ from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
-from controller_manager.serving.server import Pages, Server
+from controller_manager.serving.server import DebugPages, Pages, Server
 
 WELL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: None}
 ILL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: "has stopped"}
@@ -46,6 +46,7 @@ def server_of(
     checks: Mapping[str, HealthCheck] = WELL,
     client: Client | None = None,
     limits: ConnectionLimits | None = None,
+    debug: Mapping[str, DebugPages] | None = None,
 ) -> Server:
     clock, logger = SystemClock(), silent_logger()
     authenticator = Authenticator(
@@ -58,7 +59,7 @@ def server_of(
         lambda: checks,
         registry,
         scrapes.inc,
-        lambda: {"some-controller": {"page": _shown}},
+        lambda: {"some-controller": {"page": shown_page}} if debug is None else debug,
         STARTED,
     )
     return Server(
@@ -84,8 +85,9 @@ async def serving(
     checks: Mapping[str, HealthCheck] = WELL,
     client: Client | None = None,
     limits: ConnectionLimits | None = None,
+    debug: Mapping[str, DebugPages] | None = None,
 ) -> AsyncIterator[str]:
-    server = server_of(config or config_of(), checks, client, limits)
+    server = server_of(config or config_of(), checks, client, limits, debug)
     await server.start()
     yield f"https://127.0.0.1:{server.port}"
     await server.close()
@@ -117,7 +119,7 @@ async def get(
         return answer.status, await answer.text()
 
 
-def _shown(query: Mapping[str, list[str]]) -> tuple[str, bytes]:
+def shown_page(query: Mapping[str, list[str]]) -> tuple[str, bytes]:
     """Return what a controller was asked for, as its debug page."""
     return "text/vnd.graphviz", repr(sorted(query.items())).encode()
 

@@ -16,7 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from prometheus_client.parser import text_string_to_metric_families
 
+from controller_manager.client.client import Client
 from controller_manager.client.errors import TransportError
+from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.auth import User
 from controller_manager.observability.logs import silent_logger
@@ -35,6 +37,8 @@ from controller_manager.serving.certificates import (
 )
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.reviews import TooManyReviews
+from controller_manager.serving.server import DebugPages
 from tests.clusters import Cluster
 from tests.serving.servers import (
     ILL,
@@ -44,6 +48,7 @@ from tests.serving.servers import (
     get,
     server_of,
     serving,
+    shown_page,
     trusting,
 )
 
@@ -146,6 +151,28 @@ async def test_statusz_says_since_when_what_runs() -> None:
     assert "Started: Thu Jan  1 00:00:00 UTC 2026" in lines
     assert "Emulation version: v1.36.2" in lines
     assert '"startTime": "2026-01-01T00:00:00Z"' in encoded[1]
+    paths = "/configz /debug /flagz /healthz /livez /metrics /readyz /statusz"
+    assert f"Paths: {paths}" in lines
+    assert json.loads(encoded[1])["paths"] == paths.split()
+
+
+@pytest.mark.parametrize(
+    ("profiling", "pages", "shown"),
+    [
+        (False, {}, False),
+        (False, {"a": {}}, False),
+        (True, {}, True),
+        (False, {"a": {"graph": shown_page}}, True),
+    ],
+)
+async def test_statusz_lists_debug_if_there_is_something_below_it(
+    pages: dict[str, DebugPages], *, profiling: bool, shown: bool
+) -> None:
+    """Profiles, or a page of a controller."""
+    config = config_of(generic=GenericConfig(profiling=profiling))
+    async with serving(config, debug=pages) as url:
+        _, text = await get(f"{url}/statusz")
+    assert ("/debug" in text) is shown
 
 
 async def test_what_runs_can_be_looked_into() -> None:
@@ -326,6 +353,81 @@ async def test_an_api_server_that_cannot_be_asked_is_no_permission() -> None:
         assert (await get(f"{url}/metrics", headers={"Authorization": "Bearer x"}))[
             0
         ] == 401
+
+
+class _Exhausted(RequestLimiter):
+    """A limit that lets nothing through."""
+
+    async def acquire(self) -> float:
+        msg = "200 reviews wait"
+        raise TooManyReviews(msg)
+
+
+@pytest.mark.parametrize("token", [None, "good"])
+async def test_who_cannot_be_reviewed_in_time_is_told_to_come_again(
+    token: str | None,
+) -> None:
+    """Whether it is who asks that is not known, or what they may do."""
+    reviewed = _Reviewed()
+    clock = reviewed.clock
+    client = Client(reviewed.transport, clock, _Exhausted(1, 1, clock))
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    config = config_of(authorization=AuthorizationConfig())
+    async with (
+        serving(config, client=client) as url,
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(f"{url}/metrics", ssl=trusting()) as answer,
+    ):
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+        assert await answer.json() == {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": "200 reviews wait",
+            "reason": "TooManyRequests",
+            "code": 429,
+        }
+    assert reviewed.asked == []
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+async def test_why_a_check_fails_is_shown_to_those_who_may_read_metrics(
+    path: str,
+) -> None:
+    """Others get upstream's words; nobody is asked while all is well."""
+    reviewed = _Reviewed()
+    config = config_of(authorization=AuthorizationConfig())
+    told = f"[+]a ok\n[-]b failed: has stopped\n{path[1:]} check failed\n"
+    withheld = told.replace("has stopped", "reason withheld")
+    async with serving(config, client=reviewed.client) as url:
+        await get(f"{url}{path}?verbose")
+        assert reviewed.asked == []
+    async with serving(config, ILL, reviewed.client) as url:
+        bearer = [
+            {},
+            {"Authorization": "Bearer good"},
+            {"Authorization": "Bearer poor"},
+        ]
+        answers = [await get(url + path, headers=each) for each in bearer]
+    assert answers == [(500, withheld), (500, told), (500, withheld)]
+
+
+async def test_a_failing_probe_does_not_wait_long_for_the_api_server() -> None:
+    """After a second the reasons are withheld."""
+    cluster = Cluster()
+
+    async def hang(request: Request) -> Response:
+        await asyncio.Event().wait()
+        raise TransportError(request.path)
+
+    cluster.server.handle = hang  # type: ignore[method-assign]
+    config = config_of(authorization=AuthorizationConfig())
+    async with serving(config, ILL, cluster.client) as url, asyncio.timeout(5):
+        assert await get(f"{url}/livez") == (
+            500,
+            "[+]a ok\n[-]b failed: reason withheld\nlivez check failed\n",
+        )
 
 
 # How many may ask
