@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -21,8 +21,11 @@ from controller_manager.workqueue.queue import ShutDown, WorkQueue
 
 _UNDERSTOOD: Final = (APIError, ProtocolError, SyncError, TransportError)
 
-DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, bytes]]
-"""Returns a media type and a page of it, for what a query asks."""
+DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, Iterator[bytes]]]
+"""Returns a media type and a page of it in pieces, for what a query asks.
+
+Others get their turn between two pieces, so one must not take long to make.
+"""
 
 Reconcile = Callable[[str], Awaitable[Outcome]]
 

@@ -6,7 +6,7 @@ import json
 import os
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,6 +31,7 @@ from controller_manager.serving.health import HealthCheck, probe
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
 from controller_manager.serving.reviews import TooManyReviews
+from controller_manager.serving.streaming import stream
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -45,8 +46,10 @@ _COMMON: Final = {
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Checks = Callable[[], Mapping[str, HealthCheck]]
-DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, bytes]]]
-"""By name, what returns a media type and a page for a query."""
+DebugPages = Mapping[
+    str, Callable[[Mapping[str, list[str]]], tuple[str, Iterator[bytes]]]
+]
+"""By name, what returns a media type and the pieces of a page for a query."""
 
 
 async def listen(
@@ -325,7 +328,7 @@ class Server:
         has_debug = self._config.generic.profiling or any(self._pages.debug().values())
         return sorted(found if has_debug else found - {"/debug"})
 
-    async def _debug_controller(self, request: web.Request) -> web.Response:
+    async def _debug_controller(self, request: web.Request) -> web.StreamResponse:
         pages = self._pages.debug().get(request.match_info["controller"], {})
         page = pages.get(request.match_info["page"])
         if page is None:
@@ -335,8 +338,8 @@ class Server:
         query = {name: request.query.getall(name) for name in request.query}
         if "application/json" in request.headers.get("accept", ""):
             query.setdefault("output", ["json"])
-        media_type, body = page(query)
-        return web.Response(body=body, content_type=media_type)
+        media_type, pieces = page(query)
+        return await stream(request, media_type, pieces, _COMMON)
 
     async def _debug_index(self, _: web.Request) -> web.Response:
         return web.Response(text=debug.INDEX, content_type="text/html")

@@ -173,7 +173,7 @@ async def test_several_pools_are_one_controller() -> None:
             (second, pass_on, lambda: second.add("begin")),
         )
     ]
-    subject = Together(*pools, debug={"page": lambda _: ("text/plain", b"")})
+    subject = Together(*pools, debug={"page": lambda _: ("text/plain", iter([b""]))})
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(1)
     assert [key for _, key in script.calls] == ["from begin"]

@@ -1,7 +1,7 @@
 """Servers, certificate authorities and clients for the tests of `serving`."""
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -119,9 +119,9 @@ async def get(
         return answer.status, await answer.text()
 
 
-def shown_page(query: Mapping[str, list[str]]) -> tuple[str, bytes]:
+def shown_page(query: Mapping[str, list[str]]) -> tuple[str, Iterator[bytes]]:
     """Return what a controller was asked for, as its debug page."""
-    return "text/vnd.graphviz", repr(sorted(query.items())).encode()
+    return "text/vnd.graphviz", iter([repr(sorted(query.items())).encode()])
 
 
 class Authority:
