@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -21,7 +21,10 @@ from controller_manager.workqueue.queue import ShutDown, WorkQueue
 
 _UNDERSTOOD: Final = (APIError, ProtocolError, SyncError, TransportError)
 
-DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, Iterator[bytes]]]
+Pieces = Generator[bytes, None, None]
+"""A text, piece by piece."""
+
+DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, Pieces]]
 """Returns a media type and a page of it in pieces, for what a query asks.
 
 Others get their turn between two pieces, so one must not take long to make.

@@ -6,7 +6,7 @@ import json
 import os
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,7 @@ from controller_manager.serving.health import HealthCheck, probe
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
 from controller_manager.serving.reviews import TooManyReviews
-from controller_manager.serving.streaming import stream
+from controller_manager.serving.streaming import Pieces, stream
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -46,9 +46,7 @@ _COMMON: Final = {
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Checks = Callable[[], Mapping[str, HealthCheck]]
-DebugPages = Mapping[
-    str, Callable[[Mapping[str, list[str]]], tuple[str, Iterator[bytes]]]
-]
+DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, Pieces]]]
 """By name, what returns a media type and the pieces of a page for a query."""
 
 

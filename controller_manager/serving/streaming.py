@@ -1,15 +1,19 @@
 """Answers that are too long to be made at once."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 
 from aiohttp import hdrs, web
+
+Pieces = Generator[bytes, None, None]
+"""A page, piece by piece."""
 
 
 async def stream(
     request: web.Request,
     media_type: str,
-    pieces: Iterable[bytes],
+    pieces: Pieces,
     headers: Mapping[str, str],
 ) -> web.StreamResponse:
     """Send a page piece by piece; others get their turn after each piece.
@@ -21,13 +25,10 @@ async def stream(
     response = web.StreamResponse(headers=headers)
     response.content_type = media_type
     await response.prepare(request)
-    if request.method == hdrs.METH_HEAD:
-        return response
     try:
-        for piece in pieces:
-            if piece:
-                await response.write(piece)
-            await asyncio.sleep(0)
+        with closing(pieces):
+            if request.method != hdrs.METH_HEAD:
+                await _write(response, pieces)
     except ConnectionError:
         return response  # the client has gone
     except Exception:
@@ -36,3 +37,10 @@ async def stream(
         raise
     await response.write_eof()
     return response
+
+
+async def _write(response: web.StreamResponse, pieces: Pieces) -> None:
+    for piece in pieces:
+        if piece:
+            await response.write(piece)
+        await asyncio.sleep(0)

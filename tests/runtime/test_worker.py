@@ -173,7 +173,8 @@ async def test_several_pools_are_one_controller() -> None:
             (second, pass_on, lambda: second.add("begin")),
         )
     ]
-    subject = Together(*pools, debug={"page": lambda _: ("text/plain", iter([b""]))})
+    page = (each for each in (b"a page",))
+    subject = Together(*pools, debug={"page": lambda _: ("text/plain", page)})
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(1)
     assert [key for _, key in script.calls] == ["from begin"]

@@ -9,10 +9,12 @@ import os
 import resource
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import uvloop
 
+from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener
 from tests.serving.servers import config_of, server_of
 
@@ -54,7 +56,10 @@ def count_accepts() -> list[None]:
 async def main() -> None:
     loop = asyncio.get_running_loop()
     calls = count_accepts()
-    server = server_of(config_of())
+    limits = json.loads(sys.argv[3])
+    server = server_of(
+        config_of(), limits=replace(ConnectionLimits.for_this_process(), **limits)
+    )
     await server.start()
     answer(server.port)
     held: list[int] = []

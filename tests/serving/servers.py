@@ -1,7 +1,7 @@
 """Servers, certificate authorities and clients for the tests of `serving`."""
 
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from controller_manager.serving.certificates import Certificates
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.server import DebugPages, Pages, Server
+from controller_manager.serving.streaming import Pieces
 
 WELL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: None}
 ILL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: "has stopped"}
@@ -119,9 +120,10 @@ async def get(
         return answer.status, await answer.text()
 
 
-def shown_page(query: Mapping[str, list[str]]) -> tuple[str, Iterator[bytes]]:
+def shown_page(query: Mapping[str, list[str]]) -> tuple[str, Pieces]:
     """Return what a controller was asked for, as its debug page."""
-    return "text/vnd.graphviz", iter([repr(sorted(query.items())).encode()])
+    text = repr(sorted(query.items())).encode()
+    return "text/vnd.graphviz", (each for each in (text,))
 
 
 class Authority:

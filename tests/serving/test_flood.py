@@ -51,9 +51,10 @@ class Flooded:
 
 
 @contextmanager
-def flooded(loop: str, files: int) -> Iterator[Flooded]:
+def flooded(loop: str, files: int, **limits: float) -> Iterator[Flooded]:
+    program = [sys.executable, "-m", "tests.serving.flooded"]
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.serving.flooded", loop, str(files)],
+        [*program, loop, str(files), json.dumps(limits)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -117,4 +118,28 @@ def test_a_peer_that_speaks_no_tls_leaves_nothing_behind(loop: str) -> None:
         plain.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
         while plain.recv(65536):
             continue
+        assert server.ask("state") == [0, 100]
+
+
+@both_loops
+@pytest.mark.parametrize(
+    ("limit", "sent"),
+    [
+        ("handshake", None),
+        ("header", b""),
+        ("header", b"GET /livez HTTP/1.1\r\nHost:"),
+        ("idle", b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ],
+)
+def test_a_peer_that_falls_silent_is_cut_off(
+    loop: str, limit: str, sent: bytes | None
+) -> None:
+    """Before its handshake, before a request, in its header, or after it."""
+    with flooded(loop, 256, **{limit: 0.3}) as server, ExitStack() as stack:
+        peer = server.connect(stack)
+        if sent is not None:
+            peer = stack.enter_context(trusting().wrap_socket(peer))
+            peer.sendall(sent)
+        answer = b"".join(iter(lambda: peer.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 200 OK") is (limit == "idle")
         assert server.ask("state") == [0, 100]

@@ -23,7 +23,8 @@ def status_of(
         context.wrap_socket(plain, session=session) as wrapped,
     ):
         wrapped.sendall(REQUEST)
-        status = int(wrapped.recv(65536).split()[1])
+        answer = b"".join(iter(lambda: wrapped.recv(65536), b""))
+        status = int(answer.split()[1])
         session, reused = wrapped.session, bool(wrapped.session_reused)
         # A server forgets the session of a connection that ends without this.
         wrapped.unwrap()

@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 
 import aiohttp
 import pytest
 
 from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.streaming import Pieces
 from tests.serving.servers import get, serving, trusting
 
 KILOBYTES = b"x" * 65536
@@ -25,8 +26,8 @@ async def test_others_get_their_turn_between_two_pieces() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    def page(_: Mapping[str, list[str]]) -> tuple[str, Iterator[bytes]]:
-        def pieces() -> Iterator[bytes]:
+    def page(_: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+        def pieces() -> Pieces:
             for number in range(100):
                 seen.append(turns)
                 yield b"piece " if number % 2 else b""
@@ -49,10 +50,10 @@ class Endless:
         self.made = 0
         self.ended = asyncio.Event()
 
-    def page(self, _: Mapping[str, list[str]]) -> tuple[str, Iterator[bytes]]:
+    def page(self, _: Mapping[str, list[str]]) -> tuple[str, Pieces]:
         return "text/plain", self._pieces()
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _pieces(self) -> Pieces:
         try:
             while True:
                 self.made += 1
@@ -97,8 +98,8 @@ async def test_a_client_that_goes_away_ends_the_page() -> None:
 async def test_a_page_that_fails_is_not_taken_for_complete() -> None:
     """The connection is cut in its middle."""
 
-    def page(_: Mapping[str, list[str]]) -> tuple[str, Iterator[bytes]]:
-        def pieces() -> Iterator[bytes]:
+    def page(_: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+        def pieces() -> Pieces:
             yield b"half"
             raise LookupError
 

@@ -6,7 +6,7 @@ and of its owners is taken at one moment; nodes that change while the picture is
 drawn may be shown as they were before or after.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ import msgspec
 from controller_manager.api.meta import OwnerReference
 from controller_manager.controllers.garbagecollector.graph import Graph, Node
 
-Drawing = tuple[str, Iterator[bytes]]
+Drawing = tuple[str, Generator[bytes, None, None]]
 """A media type and a text of it, in pieces."""
 
 _DOT: Final = "text/vnd.graphviz"
@@ -104,7 +104,7 @@ def _attributes(node: Node) -> dict[str, Any]:
     }
 
 
-def _as_json(steps: Iterable[list[Node]]) -> Iterator[bytes]:
+def _as_json(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
     drawn = _Drawn()
     yield b'{"nodes":['
     yield from _separated(_attributes_of(nodes, drawn) for nodes in steps)
@@ -138,7 +138,7 @@ def _separated(steps: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
         separator = b"," if elements else separator
 
 
-def _as_dot(steps: Iterable[list[Node]]) -> Iterator[bytes]:
+def _as_dot(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
     drawn = _Drawn()
     numbers: dict[str, int] = {}
     yield b"strict digraph full {\n  // Node definitions.\n"
