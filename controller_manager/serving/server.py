@@ -36,6 +36,9 @@ from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
+_MEND: Final = (
+    "choose another --secure-port or --bind-address, or port 0 to serve nothing"
+)
 _METRICS: Final = "/metrics"
 _REASONS_TIMEOUT: Final = 1.0
 """Seconds that a failing probe waits to know whether its caller may see why."""
@@ -125,7 +128,19 @@ class Server:
         self._profiler = debug.Profiler()
         # Each request is handled in a task, and so in a context, of its own.
         self._user: ContextVar[User] = ContextVar("user")
-        self._app = app = web.Application(middlewares=[self._guarded])
+        self._app = web.Application(middlewares=[self._guarded])
+        self._add_routes(self._app)
+        if config.generic.profiling:
+            self._add_debugging(self._app)
+        self._runner = web.AppRunner(
+            self._app,
+            access_log=None,
+            shutdown_timeout=1.0,
+            handler_cancellation=True,
+            logger=QuietLogger(logger),
+        )
+
+    def _add_routes(self, app: web.Application) -> None:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
@@ -135,15 +150,6 @@ class Server:
         app.router.add_get("/statusz", self._statusz)
         app.router.add_get(
             "/debug/controllers/{controller}/{page}", self._debug_controller
-        )
-        if config.generic.profiling:
-            self._add_debugging(app)
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            shutdown_timeout=1.0,
-            handler_cancellation=True,
-            logger=QuietLogger(logger),
         )
 
     def _add_debugging(self, app: web.Application) -> None:
@@ -164,22 +170,13 @@ class Server:
     async def start(self) -> None:
         """Listen; raises ServingError if that is not possible."""
         serving = self._config.serving
+        host, port = serving.bind_address, serving.port
         await self._runner.setup()
         try:
-            sock = bind(
-                serving.bind_address,
-                serving.port,
-                share_port=serving.permit_port_sharing,
-            )
+            sock = bind(host, port, share_port=serving.permit_port_sharing)
         except OSError as error:
             await self._runner.cleanup()
-            mend = (
-                "choose another --secure-port or --bind-address, or port 0 to serve "
-                "nothing"
-            )
-            raise _cannot_serve(
-                serving.bind_address, serving.port, error, mend
-            ) from error
+            raise _cannot_serve(host, port, error, _MEND) from error
         self._listener = Listener(
             sock,
             self._certificates.for_connection,
