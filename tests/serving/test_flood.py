@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -35,6 +36,15 @@ class Flooded:
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()
         return self._answer()
+
+    def left(self) -> int:
+        """Return how many connections there are once it has dealt with all events."""
+        found = 0
+        for _ in range(50):
+            found, _ = self.ask("state")
+            if not found:
+                break
+        return found
 
     def connect(self, stack: ExitStack) -> socket.socket:
         return stack.enter_context(
@@ -100,14 +110,16 @@ def test_a_process_without_files_does_not_spin(loop: str) -> None:
     """It tries once a second, and serves again when there are files."""
     with flooded(loop, 64) as server:
         assert server.ask("hold") > 0
+        began = time.monotonic()
         answers: list[str] = []
         asking = threading.Thread(target=lambda: answers.append(server.livez()))
         asking.start()
         asking.join(1.5)
         looked = server.ask("release")
+        seconds = time.monotonic() - began
         asking.join(20)
     assert answers == ["HTTP/1.0 200 OK"]
-    assert 1 <= looked <= 3
+    assert 1 <= looked <= seconds + 1
 
 
 @both_loops
@@ -118,7 +130,7 @@ def test_a_peer_that_speaks_no_tls_leaves_nothing_behind(loop: str) -> None:
         plain.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
         while plain.recv(65536):
             continue
-        assert server.ask("state") == [0, 100]
+        assert server.left() == 0
 
 
 @both_loops
@@ -142,4 +154,4 @@ def test_a_peer_that_falls_silent_is_cut_off(
             peer.sendall(sent)
         answer = b"".join(iter(lambda: peer.recv(65536), b""))
         assert answer.startswith(b"HTTP/1.1 200 OK") is (limit == "idle")
-        assert server.ask("state") == [0, 100]
+        assert server.left() == 0
