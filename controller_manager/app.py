@@ -49,6 +49,7 @@ from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates
 from controller_manager.serving.health import HealthCheck
+from controller_manager.serving.reviews import ReviewLimiter
 from controller_manager.serving.server import Pages, Server
 from controller_manager.version import VERSION
 
@@ -241,7 +242,8 @@ class ControllerManager:
     def _reviewer(self, transport: Any) -> Client | None:  # noqa: ANN401
         if transport is None:
             return None
-        return Client(transport, self._clock, metrics=self._collectors.client)
+        limiter = ReviewLimiter(self._clock)
+        return Client(transport, self._clock, limiter, self._collectors.client)
 
     def _health_checks(self) -> Mapping[str, HealthCheck]:
         return health_checks(self.elector, self._controllers)

@@ -18,7 +18,7 @@ from controller_manager.cli.flags import (
     split,
 )
 from controller_manager.cli.help import NAME, help_text
-from controller_manager.observability.logs import make_logger
+from controller_manager.observability.logs import drop_unwritten_output, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
 from controller_manager.version import KUBERNETES_VERSION, VERSION
@@ -166,3 +166,5 @@ def main() -> None:
             error = Failure([error.format_message()])
         error.show()
         sys.exit(1)
+    finally:
+        drop_unwritten_output()

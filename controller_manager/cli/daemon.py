@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from prometheus_client import CollectorRegistry
+
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
 from controller_manager.client.credentials import (
@@ -27,6 +29,7 @@ from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
+from controller_manager.observability.metrics import LogCollectors
 from controller_manager.options.config import Config
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
@@ -41,12 +44,15 @@ async def run_daemon(config: Config, logger: Logger) -> None:
     async with AsyncExitStack() as stack:
         connections = await _connect(config, clock, logger, stack)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
+        registry = CollectorRegistry()
+        LogCollectors(registry, logger.write_failures)
         manager = ControllerManager(
             config,
             connections,
             clock=clock,
             rng=random.Random(),  # noqa: S311 - jitter and ids
             logger=logger,
+            registry=registry,
         )
         await manager.run(stop_on_signals(logger))
 
@@ -59,8 +65,9 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
         if stop.is_set():
             logger.warning("Second signal, exiting at once", signal=name)
             os._exit(1)
-        logger.info("Stopping", signal=name)
+        # First of all: nothing that goes wrong with the log may get in the way.
         stop.set()
+        logger.info("Stopping", signal=name)
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -9,6 +9,7 @@ from typing import Final
 
 from controller_manager.client.exec_plugin import ExecCredential
 from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.trust import set_verify_flags
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 
@@ -105,6 +106,7 @@ class TLSSettings:
             context = ssl.create_default_context(
                 cadata=pem_only(authority) if authority else None
             )
+            set_verify_flags(context)
             if not self.material.verify:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE

@@ -64,27 +64,46 @@ class Verbosity:
         return self._level
 
 
-class Logger:
-    """A logger bound to a component and a verbosity."""
+class WriteFailures:
+    """How many lines could not be written; a logger and its children share one."""
 
-    __slots__ = ("_inner", "_verbosity")
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.count = 0
+
+
+class Logger:
+    """A logger bound to a component and a verbosity.
+
+    To log never raises because a line cannot be written (a pipe that nobody
+    reads any more, a full disk, a closed file): the line is lost, and counted
+    in `write_failures`.
+    """
+
+    __slots__ = ("_inner", "_verbosity", "write_failures")
 
     def __init__(
-        self, inner: FilteringBoundLogger, verbosity: Verbosity | None = None
+        self,
+        inner: FilteringBoundLogger,
+        verbosity: Verbosity | None = None,
+        write_failures: WriteFailures | None = None,
     ) -> None:
         """Wrap a structlog logger."""
         self._inner = inner
         self._verbosity = verbosity or Verbosity()
+        self.write_failures = write_failures or WriteFailures()
 
     def bind(self, **fields: Any) -> "Logger":  # noqa: ANN401 - any value is logged
         """Return a logger that adds `fields` to every line."""
-        return Logger(self._inner.bind(**fields), self._verbosity)
+        return Logger(self._inner.bind(**fields), self._verbosity, self.write_failures)
 
     def v(self, level: int) -> "Logger":
         """Return this logger if `level` is enabled, else one that is silent."""
         if not self._verbosity.allows(level, 1):
             return _SILENT
-        return Logger(self._inner.bind(_v=level), self._verbosity)
+        return Logger(self._inner.bind(_v=level), self._verbosity, self.write_failures)
 
     def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log what happened."""
@@ -147,9 +166,11 @@ def make_logger(
     what is no error goes there.
     """
     render = _render_json if output == "json" else _render_text
-    errors = stream or sys.stderr
+    # Where the process was started without a standard error, it is `None`.
+    errors: TextIO | None = stream or sys.stderr
+    failures = WriteFailures()
     inner = structlog.wrap_logger(
-        _Writer(errors, info_stream or errors),
+        _Writer(errors, info_stream or errors, failures),
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.format_exc_info,
@@ -159,15 +180,35 @@ def make_logger(
         wrapper_class=structlog.make_filtering_bound_logger("info"),
         cache_logger_on_first_use=True,
     )
-    return Logger(inner, Verbosity(verbosity, vmodule))
+    return Logger(inner, Verbosity(verbosity, vmodule), failures)
+
+
+def drop_unwritten_output() -> None:
+    """Give up what standard output and error could not write.
+
+    Python flushes both when it exits, and exits with 120 if that fails. Call
+    this last: what cannot be flushed now goes to the null device.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or stream.closed:
+            continue
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
 
 
 class _Writer:
     """Writes lines as they come, errors to one stream and the rest to another."""
 
-    def __init__(self, errors: TextIO, others: TextIO) -> None:
+    def __init__(
+        self, errors: TextIO | None, others: TextIO | None, failures: WriteFailures
+    ) -> None:
         self._errors = errors
         self._others = others
+        self._failures = failures
 
     def info(self, line: str) -> None:
         self._write(self._others, line)
@@ -177,9 +218,15 @@ class _Writer:
     def error(self, line: str) -> None:
         self._write(self._errors, line)
 
-    def _write(self, stream: TextIO, line: str) -> None:
-        stream.write(line + "\n")
-        stream.flush()
+    def _write(self, stream: TextIO | None, line: str) -> None:
+        if stream is None:
+            self._failures.count += 1
+            return
+        try:
+            stream.write(line + "\n")
+            stream.flush()
+        except (OSError, ValueError):  # ValueError: the file is closed
+            self._failures.count += 1
 
 
 def _stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:

@@ -5,12 +5,14 @@ that two daemons may live in one process.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from operator import mul
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from controller_manager.observability.controller_metrics import (
     GarbageCollectorCollectors,
@@ -20,6 +22,7 @@ from controller_manager.observability.controller_metrics import (
     RootCACollectors,
     TTLAfterFinishedCollectors,
 )
+from controller_manager.observability.logs import WriteFailures
 
 # Multiplied up as Go does it, so that the labels read 9.999999999999999e-06 too.
 _QUEUE_BUCKETS: Final = tuple(accumulate([1e-8] + [10.0] * 9, mul))
@@ -456,6 +459,48 @@ class LoopCollectors:
     def next_minute(self) -> None:
         """Forget the longest turn of the minute before this one."""
         self._longest_before, self._longest = self._longest, 0.0
+
+
+class ServingCollectors:
+    """Connections that the HTTPS server closed because there were too many."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._evicted = Counter(
+            "serving_connections_evicted_total",
+            "Connections that waited for their peer longest, closed for a new one",
+            registry=registry,
+        )
+        self._refused = Counter(
+            "serving_connections_refused_total",
+            "New connections that were closed because all others were in use",
+            registry=registry,
+        )
+
+    def evicted(self) -> None:
+        """Count a connection that was closed for a new one."""
+        self._evicted.inc()
+
+    def refused(self) -> None:
+        """Count a new connection that was closed."""
+        self._refused.inc()
+
+
+class LogCollectors(Collector):
+    """How many log lines were lost, as the logger counts them."""
+
+    def __init__(self, registry: CollectorRegistry, failures: WriteFailures) -> None:
+        """Register the collector; `failures` is a logger's."""
+        self._failures = failures
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the logger's count."""
+        yield CounterMetricFamily(
+            "log_write_failures_total",
+            "Log lines that could not be written",
+            value=self._failures.count,
+        )
 
 
 class Collectors:

@@ -6,6 +6,7 @@ from collections.abc import (
     Awaitable,
     Callable,
     Coroutine,
+    Generator,
     Iterable,
     Mapping,
     Sequence,
@@ -30,8 +31,14 @@ from controller_manager.workqueue.queue import ShutDown, WorkQueue
 
 _UNDERSTOOD: Final = (APIError, ProtocolError, SyncError, TransportError)
 
-DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, bytes]]
-"""Returns a media type and a page of it, for what a query asks."""
+Pieces = Generator[bytes, None, None]
+"""A text, piece by piece."""
+
+DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, Pieces]]
+"""Returns a media type and a page of it in pieces, for what a query asks.
+
+Others get their turn between two pieces, so one must not take long to make.
+"""
 
 Reconcile = Callable[[str], Awaitable[Outcome]]
 

@@ -1,11 +1,13 @@
 """The HTTPS server: every request is authenticated, authorised, answered."""
 
+import asyncio
 import errno
 import json
-import socket
+import os
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -17,25 +19,29 @@ from prometheus_client import CollectorRegistry
 from controller_manager.clock import Clock
 from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import ServingCollectors
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import configz
 from controller_manager.serving import debug, zpages
 from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.authorization import Authorizer, ReviewError
 from controller_manager.serving.certificates import Certificates, ServingError
+from controller_manager.serving.connection import Connection, QuietLogger
 from controller_manager.serving.health import HealthCheck, probe
+from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.listener import Listener, bind
+from controller_manager.serving.reviews import TooManyReviews
+from controller_manager.serving.streaming import Pieces, stream
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
-_LISTED: Final = (
-    "/configz",
-    "/flagz",
-    "/healthz",
-    "/livez",
-    "/metrics",
-    "/readyz",
+_MEND: Final = (
+    "choose another --secure-port or --bind-address, or port 0 to serve nothing"
 )
+_METRICS: Final = "/metrics"
+_REASONS_TIMEOUT: Final = 1.0
+"""Seconds that a failing probe waits to know whether its caller may see why."""
 _COMMON: Final = {
     "Cache-Control": "no-cache, private",
     "X-Content-Type-Options": "nosniff",
@@ -43,8 +49,8 @@ _COMMON: Final = {
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Checks = Callable[[], Mapping[str, HealthCheck]]
-DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, bytes]]]
-"""By name, what returns a media type and a page for a query."""
+DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, Pieces]]]
+"""By name, what returns a media type and the pieces of a page for a query."""
 
 
 async def listen(
@@ -53,9 +59,6 @@ async def listen(
     port: int,
     mend: str,
     tls: ssl.SSLContext | None = None,
-    *,
-    share_address: bool | None = None,
-    share_port: bool | None = None,
 ) -> int:
     """Serve an application on `port` (0 for any free one); return the port.
 
@@ -64,55 +67,18 @@ async def listen(
     """
     await runner.setup()
     try:
-        await _site(runner, host, port, tls, share_address, share_port).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
     except OSError as error:
         await runner.cleanup()
-        why = error.strerror or str(error)
-        if error.errno == errno.EADDRINUSE:
-            why = "the port is in use"
-        msg = f"cannot serve on {host}:{port}: {why}; {mend}"
-        raise ServingError(msg) from error
+        raise _cannot_serve(host, port, error, mend) from error
     return int(runner.addresses[0][1])
 
 
-def _site(
-    runner: web.AppRunner,
-    host: str,
-    port: int,
-    tls: ssl.SSLContext | None,
-    share_address: bool | None,  # noqa: FBT001 - as aiohttp has them
-    share_port: bool | None,  # noqa: FBT001
-) -> web.BaseSite:
-    if host == "::" and socket.has_dualstack_ipv6():
-        # All interfaces, of both families, as Go understands it; asyncio would
-        # listen for IPv6 only.
-        sock = socket.create_server(
-            (host, port),
-            family=socket.AF_INET6,
-            dualstack_ipv6=True,
-            reuse_port=bool(share_port),
-        )
-        return web.SockSite(runner, sock, ssl_context=tls)
-    return web.TCPSite(
-        runner,
-        host,
-        port,
-        ssl_context=tls,
-        reuse_address=share_address,
-        reuse_port=share_port,
-    )
-
-
-class _Unimportant:
-    """Takes what the HTTP library has to say of bad requests, for ``-v=4``."""
-
-    def __init__(self, logger: Logger) -> None:
-        self._logger = logger
-
-    def debug(self, message: str, *args: object, **_: object) -> None:
-        self._logger.v(4).info("HTTP server", what=message % args if args else message)
-
-    info = warning = error = exception = debug
+def _cannot_serve(host: str, port: int, error: OSError, mend: str) -> ServingError:
+    why = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno == errno.EADDRINUSE:
+        why = "the port is in use"
+    return ServingError(f"cannot serve on {host}:{port}: {why}; {mend}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +109,15 @@ class Server:
         authorizer: Authorizer,
         clock: Clock,
         logger: Logger,
+        limits: ConnectionLimits | None = None,
     ) -> None:
-        """Take where to listen, what to answer with and who may ask."""
+        """Take where to listen, what to answer with and who may ask.
+
+        Without `limits`, they are those that fit this process.
+        """
+        self._limits = limits or ConnectionLimits.for_this_process()
+        self._counters = ServingCollectors(pages.registry)
+        self._listener: Listener | None = None
         self._logger = logger
         self._config = config
         self._pages = pages
@@ -153,25 +126,30 @@ class Server:
         self._authorizer = authorizer
         self._clock = clock
         self._profiler = debug.Profiler()
-        app = web.Application(middlewares=[self._guarded])
+        # Each request is handled in a task, and so in a context, of its own.
+        self._user: ContextVar[User] = ContextVar("user")
+        self._app = web.Application(middlewares=[self._guarded])
+        self._add_routes(self._app)
+        if config.generic.profiling:
+            self._add_debugging(self._app)
+        self._runner = web.AppRunner(
+            self._app,
+            access_log=None,
+            shutdown_timeout=1.0,
+            handler_cancellation=True,
+            logger=QuietLogger(logger),
+        )
+
+    def _add_routes(self, app: web.Application) -> None:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get(_METRICS, self._metrics)
         app.router.add_get("/configz", self._configz)
         app.router.add_get("/flagz", self._flagz)
         app.router.add_get("/statusz", self._statusz)
         app.router.add_get(
             "/debug/controllers/{controller}/{page}", self._debug_controller
-        )
-        if config.generic.profiling:
-            self._add_debugging(app)
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            shutdown_timeout=1.0,
-            handler_cancellation=True,
-            logger=_Unimportant(logger),
         )
 
     def _add_debugging(self, app: web.Application) -> None:
@@ -185,25 +163,38 @@ class Server:
     @property
     def port(self) -> int:
         """The port in use, once started."""
-        addresses = self._runner.addresses
-        return int(addresses[0][1]) if addresses else self._config.serving.port
+        if self._listener is None:
+            return self._config.serving.port
+        return self._listener.port
 
     async def start(self) -> None:
         """Listen; raises ServingError if that is not possible."""
         serving = self._config.serving
-        await listen(
-            self._runner,
-            serving.bind_address,
-            serving.port,
-            "choose another --secure-port or --bind-address, or port 0 to serve "
-            "nothing",
-            self._certificates.context,
-            share_address=serving.permit_address_sharing or None,
-            share_port=serving.permit_port_sharing or None,
+        host, port = serving.bind_address, serving.port
+        await self._runner.setup()
+        try:
+            sock = bind(host, port, share_port=serving.permit_port_sharing)
+        except OSError as error:
+            await self._runner.cleanup()
+            raise _cannot_serve(host, port, error, _MEND) from error
+        self._listener = Listener(
+            sock,
+            self._certificates.for_connection,
+            self._connection,
+            self._limits,
+            self._counters,
+            self._logger,
         )
+
+    def _connection(self, closed: Callable[[Connection], None]) -> Connection:
+        server = self._runner.server
+        assert server is not None  # noqa: S101 - set up before anything is accepted
+        return Connection(server, self._limits, closed, self._logger)
 
     async def close(self) -> None:
         """Stop listening and drop connections."""
+        if self._listener is not None:
+            await self._listener.close()
         await self._runner.cleanup()
 
     # Who may ask
@@ -212,6 +203,8 @@ class Server:
     async def _guarded(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
+        if isinstance(request.protocol, Connection):
+            request.protocol.begin()
         try:
             answer = await self._answered(request, handler)
         except web.HTTPNotFound:
@@ -235,15 +228,19 @@ class Server:
             user = await self._authenticator.authenticate(
                 headers, _verified_chain(request)
             )
+            refusal = await self._refusal(user, request.method.lower(), request.path)
         except Refused:
             return _status(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
-        try:
-            refusal = await self._refusal(user, request.method.lower(), request.path)
+        except TooManyReviews as error:
+            answer = _status(request, HTTPStatus.TOO_MANY_REQUESTS, str(error))
+            answer.headers["Retry-After"] = "1"
+            return answer
         except ReviewError as error:
             text = f'Internal Server Error: "{request.path}": {error}\n'
             return web.Response(status=500, text=text)
         if refusal is not None:
             return _status(request, HTTPStatus.FORBIDDEN, refusal)
+        self._user.set(user)
         return await handler(request)
 
     async def _refusal(self, user: User, verb: str, path: str) -> str | None:
@@ -256,13 +253,37 @@ class Server:
     # What is answered
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return _probed(request, "healthz", self._pages.healthz())
+        return await self._probed(request, "healthz", self._pages.healthz())
 
     async def _livez(self, request: web.Request) -> web.Response:
-        return _probed(request, "livez", self._pages.healthz())
+        return await self._probed(request, "livez", self._pages.healthz())
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        return _probed(request, "readyz", self._pages.readyz())
+        return await self._probed(request, "readyz", self._pages.readyz())
+
+    async def _probed(
+        self, request: web.Request, name: str, checks: Mapping[str, HealthCheck]
+    ) -> web.Response:
+        health = probe(
+            name,
+            checks,
+            verbose="verbose" in request.query,
+            exclude=request.query.getall("exclude", []),
+        )
+        if health.healthy:
+            return web.Response(text=health.text)
+        may_know = await self._may_read_metrics(self._user.get())
+        text = health.text if may_know else health.without_reasons
+        return web.Response(status=500, text=text)
+
+    async def _may_read_metrics(self, user: User) -> bool:
+        """Tell whether a user may, as far as that is known within a second."""
+        try:
+            async with asyncio.timeout(_REASONS_TIMEOUT):
+                decision = await self._authorizer.decide(user, "get", _METRICS)
+        except (ReviewError, TimeoutError, TooManyReviews):
+            return False
+        return decision.allowed
 
     async def _metrics(self, _: web.Request) -> web.Response:
         self._pages.before_scrape()
@@ -283,14 +304,26 @@ class Server:
 
     async def _statusz(self, request: web.Request) -> web.Response:
         started, now = self._pages.started_at, self._clock.now()
+        paths = self._paths()
         return _zpage(
             request,
             "Statusz",
-            lambda: zpages.statusz_text(started, now, _LISTED),
-            lambda version: zpages.statusz_json(started, now, _LISTED, version),
+            lambda: zpages.statusz_text(started, now, paths),
+            lambda version: zpages.statusz_json(started, now, paths, version),
         )
 
-    async def _debug_controller(self, request: web.Request) -> web.Response:
+    def _paths(self) -> list[str]:
+        """Return the first segments of all paths that there are.
+
+        Upstream shows first segments, too, but neither ``/debug``, which it
+        registers as unlisted, nor ``/statusz``, which it registers last.
+        """
+        routes = self._app.router.resources()
+        found = {"/" + each.canonical.split("/")[1] for each in routes}
+        has_debug = self._config.generic.profiling or any(self._pages.debug().values())
+        return sorted(found if has_debug else found - {"/debug"})
+
+    async def _debug_controller(self, request: web.Request) -> web.StreamResponse:
         pages = self._pages.debug().get(request.match_info["controller"], {})
         page = pages.get(request.match_info["page"])
         if page is None:
@@ -300,8 +333,8 @@ class Server:
         query = {name: request.query.getall(name) for name in request.query}
         if "application/json" in request.headers.get("accept", ""):
             query.setdefault("output", ["json"])
-        media_type, body = page(query)
-        return web.Response(body=body, content_type=media_type)
+        media_type, pieces = page(query)
+        return await stream(request, media_type, pieces, _COMMON)
 
     async def _debug_index(self, _: web.Request) -> web.Response:
         return web.Response(text=debug.INDEX, content_type="text/html")
@@ -358,18 +391,6 @@ def _status(request: web.Request, code: HTTPStatus, message: str) -> web.Respons
     return web.Response(
         status=code.value, body=text.encode(), content_type="application/json"
     )
-
-
-def _probed(
-    request: web.Request, name: str, checks: Mapping[str, HealthCheck]
-) -> web.Response:
-    health = probe(
-        name,
-        checks,
-        verbose="verbose" in request.query,
-        exclude=request.query.getall("exclude", []),
-    )
-    return web.Response(status=200 if health.healthy else 500, text=health.text)
 
 
 def _zpage(

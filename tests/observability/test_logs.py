@@ -4,10 +4,14 @@ import io
 import json
 import os
 import re
+import sys
+from collections.abc import Callable
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.observability.logs import Format, Logger, make_logger
+from controller_manager.observability.metrics import LogCollectors
 
 
 def logging(output: Format, verbosity: int = 0) -> tuple[Logger, io.StringIO]:
@@ -105,3 +109,51 @@ def test_a_traceback_goes_with_its_line(output: Format) -> None:
         written = json.loads(written)["exception"]
     assert "Traceback (most recent call last)" in written
     assert "ValueError: invalid literal for int() with base 10: 'x'" in written
+
+
+class _Broken(io.StringIO):
+    """A stream that fails as one does whose other end has gone."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+def closed() -> io.StringIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize("make", [_Broken, closed])
+def test_a_line_that_cannot_be_written_is_counted(
+    make: Callable[[], io.StringIO], output: Format
+) -> None:
+    """Nothing is raised; a logger counts with all that were made of it."""
+    logger = make_logger(output=output, verbosity=4, stream=make())
+    bound = logger.bind(component="a").v(4)
+    bound.info("lost")
+    logger.warning("lost")
+    logger.error("lost", exc_info=ValueError("why"))
+    assert (logger.write_failures.count, bound.write_failures.count) == (3, 3)
+
+
+def test_a_process_without_standard_error_logs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was started with it closed."""
+    monkeypatch.setattr(sys, "stderr", None)
+    logger = make_logger()
+    logger.info("lost")
+    assert logger.write_failures.count == 1
+
+
+def test_lines_that_were_lost_are_exposed() -> None:
+    """As a counter."""
+    registry = CollectorRegistry()
+    logger = make_logger(stream=_Broken())
+    LogCollectors(registry, logger.write_failures)
+    before = registry.get_sample_value("log_write_failures_total")
+    logger.info("lost")
+    after = registry.get_sample_value("log_write_failures_total")
+    assert (before, after) == (0, 1)

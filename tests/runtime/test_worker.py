@@ -180,7 +180,8 @@ async def test_several_pools_are_one_controller() -> None:
             (second, pass_on, add_one),
         )
     ]
-    subject = Together(*pools, debug={"page": lambda _: ("text/plain", b"")})
+    page = (each for each in (b"a page",))
+    subject = Together(*pools, debug={"page": lambda _: ("text/plain", page)})
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(1)
     assert [key for _, key in script.calls] == ["from begin"]

@@ -4,132 +4,53 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller_manager.client.client import Client
 from controller_manager.client.errors import TransportError
+from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Request, Response
-from controller_manager.clock import SystemClock
 from controller_manager.devcluster.auth import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     AuthenticationConfig,
     AuthorizationConfig,
     CertificateFiles,
-    Config,
     GenericConfig,
     RequestHeaderConfig,
     ServingConfig,
 )
 from controller_manager.serving.authentication import Authenticator
-from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import (
-    Certificates,
     ServingError,
     self_signed,
 )
 from controller_manager.serving.health import HealthCheck
-from controller_manager.serving.server import Pages, Server
+from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.reviews import TooManyReviews
+from controller_manager.serving.server import DebugPages
 from tests.clusters import Cluster
-
-WELL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: None}
-ILL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: "has stopped"}
-OPEN = AuthorizationConfig(always_allow_paths=("/*",))
-STARTED = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def config_of(**parts: Any) -> Config:
-    parts.setdefault("serving", ServingConfig(port=0, bind_address="127.0.0.1"))
-    parts.setdefault("authorization", OPEN)
-    return Config(**parts)
-
-
-def server_of(
-    config: Config,
-    checks: Mapping[str, HealthCheck] = WELL,
-    client: Client | None = None,
-) -> Server:
-    clock, logger = SystemClock(), silent_logger()
-    authenticator = Authenticator(
-        config.authentication, client, clock=clock, logger=logger
-    )
-    registry = CollectorRegistry()
-    scrapes = Gauge("scrapes", "So far.", registry=registry)
-    pages = Pages(
-        lambda: checks,
-        lambda: checks,
-        registry,
-        scrapes.inc,
-        lambda: {"some-controller": {"page": _shown}},
-        STARTED,
-    )
-    return Server(
-        config,
-        pages,
-        Certificates(
-            config.serving,
-            authenticator.authorities.bundle,
-            wants_clients=authenticator.wants_certificates,
-            logger=logger,
-        ),
-        authenticator,
-        Authorizer(config.authorization, client, clock=clock, logger=logger),
-        clock,
-        logger,
-    )
-
-
-@asynccontextmanager
-async def serving(
-    config: Config | None = None,
-    checks: Mapping[str, HealthCheck] = WELL,
-    client: Client | None = None,
-) -> AsyncIterator[str]:
-    server = server_of(config or config_of(), checks, client)
-    await server.start()
-    yield f"https://127.0.0.1:{server.port}"
-    await server.close()
-
-
-def trusting(
-    authority: bytes | None = None, pair: tuple[Path, Path] | None = None
-) -> ssl.SSLContext:
-    context = ssl.create_default_context(
-        cadata=authority.decode() if authority else None
-    )
-    if authority is None:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if pair is not None:
-        context.load_cert_chain(*pair)
-    return context
-
-
-async def get(
-    url: str,
-    tls: ssl.SSLContext | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> tuple[int, str]:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(url, ssl=tls or trusting(), headers=headers) as answer,
-    ):
-        return answer.status, await answer.text()
-
+from tests.serving.servers import (
+    ILL,
+    WELL,
+    Authority,
+    config_of,
+    get,
+    server_of,
+    serving,
+    shown_page,
+    trusting,
+)
 
 # What is answered
 
@@ -176,14 +97,23 @@ async def test_metrics_are_refreshed_before_each_scrape() -> None:
         sample.name: sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
+        if not sample.name.endswith("_created")
     }
-    assert (status, values) == (200, {"scrapes": 2.0})
+    assert (status, values) == (
+        200,
+        {
+            "scrapes": 2.0,
+            "serving_connections_evicted_total": 0.0,
+            "serving_connections_refused_total": 0.0,
+        },
+    )
 
 
 async def test_a_metric_can_be_left_out() -> None:
     """``--disabled-metrics``."""
     async with serving(config_of(disabled_metrics=("scrapes",))) as url:
-        assert await get(f"{url}/metrics") == (200, "")
+        status, text = await get(f"{url}/metrics")
+    assert (status, "scrapes" in text, "serving_" in text) == (200, False, True)
 
 
 async def test_configz_and_flagz_show_what_the_daemon_was_told() -> None:
@@ -221,6 +151,28 @@ async def test_statusz_says_since_when_what_runs() -> None:
     assert "Started: Thu Jan  1 00:00:00 UTC 2026" in lines
     assert "Emulation version: v1.36.2" in lines
     assert '"startTime": "2026-01-01T00:00:00Z"' in encoded[1]
+    paths = "/configz /debug /flagz /healthz /livez /metrics /readyz /statusz"
+    assert f"Paths: {paths}" in lines
+    assert json.loads(encoded[1])["paths"] == paths.split()
+
+
+@pytest.mark.parametrize(
+    ("profiling", "pages", "shown"),
+    [
+        (False, {}, False),
+        (False, {"a": {}}, False),
+        (True, {}, True),
+        (False, {"a": {"graph": shown_page}}, True),
+    ],
+)
+async def test_statusz_lists_debug_if_there_is_something_below_it(
+    pages: dict[str, DebugPages], *, profiling: bool, shown: bool
+) -> None:
+    """Profiles, or a page of a controller."""
+    config = config_of(generic=GenericConfig(profiling=profiling))
+    async with serving(config, debug=pages) as url:
+        _, text = await get(f"{url}/statusz")
+    assert ("/debug" in text) is shown
 
 
 async def test_what_runs_can_be_looked_into() -> None:
@@ -242,11 +194,6 @@ async def test_what_runs_can_be_looked_into() -> None:
             get(f"{url}/debug/pprof/profile?seconds=0.3"),
         )
         assert sorted(status for status, _ in two) == [200, 409]
-
-
-def _shown(query: Mapping[str, list[str]]) -> tuple[str, bytes]:
-    """Return what a controller was asked for, as its debug page."""
-    return "text/vnd.graphviz", repr(sorted(query.items())).encode()
 
 
 async def test_a_controllers_own_page_is_shown() -> None:
@@ -408,62 +355,157 @@ async def test_an_api_server_that_cannot_be_asked_is_no_permission() -> None:
         ] == 401
 
 
-# Certificates
+class _Exhausted(RequestLimiter):
+    """A limit that lets nothing through."""
+
+    async def acquire(self) -> float:
+        msg = "200 reviews wait"
+        raise TooManyReviews(msg)
 
 
-class Authority:
-    """A certificate authority in a directory."""
+@pytest.mark.parametrize("token", [None, "good"])
+async def test_who_cannot_be_reviewed_in_time_is_told_to_come_again(
+    token: str | None,
+) -> None:
+    """Whether it is who asks that is not known, or what they may do."""
+    reviewed = _Reviewed()
+    clock = reviewed.clock
+    client = Client(reviewed.transport, clock, _Exhausted(1, 1, clock))
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    config = config_of(authorization=AuthorizationConfig())
+    async with (
+        serving(config, client=client) as url,
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(f"{url}/metrics", ssl=trusting()) as answer,
+    ):
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+        assert await answer.json() == {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": "200 reviews wait",
+            "reason": "TooManyRequests",
+            "code": 429,
+        }
+    assert reviewed.asked == []
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self.path = directory / f"{name}.crt"
-        self._directory = directory
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        certificate = self._certificate(self._name, self._key.public_key(), ca=True)
-        self.path.write_bytes(certificate)
 
-    @property
-    def pem(self) -> bytes:
-        return self.path.read_bytes()
-
-    def _certificate(self, subject: x509.Name, key: Any, *, ca: bool) -> bytes:
-        now = datetime.now(UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), ca)
-            .add_extension(
-                x509.SubjectAlternativeName([x509.DNSName("served.example")]),
-                critical=False,
-            )
-        )
-        made = builder.sign(self._key, hashes.SHA256())
-        return made.public_bytes(serialization.Encoding.PEM)
-
-    def issue(self, file: str, name: str, *groups: str) -> tuple[Path, Path]:
-        """Write a certificate and its key; return the files."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
-        attributes += [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in groups
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+async def test_why_a_check_fails_is_shown_to_those_who_may_read_metrics(
+    path: str,
+) -> None:
+    """Others get upstream's words; nobody is asked while all is well."""
+    reviewed = _Reviewed()
+    config = config_of(authorization=AuthorizationConfig())
+    told = f"[+]a ok\n[-]b failed: has stopped\n{path[1:]} check failed\n"
+    withheld = told.replace("has stopped", "reason withheld")
+    async with serving(config, client=reviewed.client) as url:
+        await get(f"{url}{path}?verbose")
+        assert reviewed.asked == []
+    async with serving(config, ILL, reviewed.client) as url:
+        bearer = [
+            {},
+            {"Authorization": "Bearer good"},
+            {"Authorization": "Bearer poor"},
         ]
-        certificate = self._directory / f"{file}.crt"
-        key_file = self._directory / f"{file}.key"
-        pem = self._certificate(x509.Name(attributes), key.public_key(), ca=False)
-        certificate.write_bytes(pem)
-        key_file.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
+        answers = [await get(url + path, headers=each) for each in bearer]
+    assert answers == [(500, withheld), (500, told), (500, withheld)]
+
+
+async def test_a_failing_probe_does_not_wait_long_for_the_api_server() -> None:
+    """After a second the reasons are withheld."""
+    cluster = Cluster()
+
+    async def hang(request: Request) -> Response:
+        await asyncio.Event().wait()
+        raise TransportError(request.path)
+
+    cluster.server.handle = hang  # type: ignore[method-assign]
+    config = config_of(authorization=AuthorizationConfig())
+    async with serving(config, ILL, cluster.client) as url, asyncio.timeout(5):
+        assert await get(f"{url}/livez") == (
+            500,
+            "[+]a ok\n[-]b failed: reason withheld\nlivez check failed\n",
         )
-        return certificate, key_file
+
+
+# How many may ask
+
+
+async def counted(url: str) -> dict[str, float]:
+    """Return how many connections were closed for which reason."""
+    admin = {"Authorization": "Bearer good"}
+    _, text = await get(f"{url}/metrics", headers=admin)
+    return {
+        family.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith("serving_") and sample.name.endswith("_total")
+    }
+
+
+UNVERIFIED = trusting()  # one for all requests, so that connections are kept
+
+
+async def asked_of(session: aiohttp.ClientSession, url: str) -> int:
+    async with session.get(f"{url}/livez", ssl=UNVERIFIED) as answer:
+        await answer.read()
+        return answer.status
+
+
+async def test_the_connection_that_waits_longest_makes_room_for_a_new_one() -> None:
+    """Whether it is half open or idle; the others stay."""
+    async with (
+        serving(limits=ConnectionLimits(connections=2)) as url,
+        aiohttp.ClientSession() as first,
+        aiohttp.ClientSession() as second,
+    ):
+        port = int(url.rpartition(":")[2])
+        half_open, to_half_open = await asyncio.open_connection("127.0.0.1", port)
+        idle, to_idle = await asyncio.open_connection("127.0.0.1", port, ssl=trusting())
+        assert await asked_of(first, url) == 200
+        assert await half_open.read() == b""
+        assert await asked_of(second, url) == 200
+        assert await idle.read() == b""
+        assert [await asked_of(each, url) for each in (first, second)] == [200, 200]
+        assert await counted(url) == {
+            "serving_connections_evicted": 3,
+            "serving_connections_refused": 0,
+        }
+        for writer in (to_half_open, to_idle):
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_a_connection_is_refused_when_all_are_in_use() -> None:
+    """No request that is being answered is cut off for it."""
+    reviewed, asked, let = _Reviewed(), asyncio.Semaphore(0), asyncio.Event()
+    handle = reviewed.server.handle
+
+    async def slow(request: Request) -> Any:
+        asked.release()
+        await let.wait()
+        return await handle(request)
+
+    reviewed.server.handle = slow  # type: ignore[method-assign]
+    config = config_of(authorization=AuthorizationConfig())
+    limits = ConnectionLimits(connections=2)
+    async with serving(config, client=reviewed.client, limits=limits) as url:
+        busy = [asyncio.create_task(get(f"{url}/metrics")) for _ in range(2)]
+        for _ in busy:
+            await asked.acquire()
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/livez")
+        let.set()
+        assert [status for status, _ in await asyncio.gather(*busy)] == [403, 403]
+        assert await counted(url) == {
+            "serving_connections_evicted": 0,
+            "serving_connections_refused": 1,
+        }
+
+
+# Certificates
 
 
 async def test_a_client_certificate_names_a_user(tmp_path: Path) -> None:
@@ -479,6 +521,24 @@ async def test_a_client_certificate_names_a_user(tmp_path: Path) -> None:
         assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
         status, text = await get(f"{url}/metrics", trusting(pair=other))
         assert (status, 'User \\"other\\" cannot get' in text) == (403, True)
+
+
+async def test_an_intermediate_authority_alone_may_vouch_for_users(
+    tmp_path: Path,
+) -> None:
+    """``--client-ca-file`` need not have what signed it, as in Go."""
+    root = Authority(tmp_path, "root")
+    intermediate = Authority(tmp_path, "intermediate", root)
+    config = config_of(
+        authentication=AuthenticationConfig(client_ca_file=str(intermediate.path)),
+        authorization=AuthorizationConfig(),
+    )
+    admin = intermediate.issue("admin", "admin", "system:masters")
+    other = root.issue("other", "other", "system:masters")
+    async with serving(config) as url:
+        assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/metrics", trusting(pair=other))
 
 
 async def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:

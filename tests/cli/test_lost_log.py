@@ -1,0 +1,125 @@
+"""The daemon as a process, when nobody reads its log any more."""
+
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class Daemon:
+    """A daemon that waits for an API server, and serves its endpoints."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self._port = free_port()
+        kubeconfig = directory / "kubeconfig"
+        cluster = {"server": f"https://127.0.0.1:{free_port()}"}
+        config = {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+        kubeconfig.write_text(json.dumps(config))
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "controller_manager"),
+                *(f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1"),
+                *(f"--secure-port={self._port}", "-v=4"),
+                *("--authorization-always-allow-paths=/metrics", *arguments),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 20
+        while not self._is_up():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def _is_up(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self._port), timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    def lose_log(self) -> None:
+        """Be a reader of the log that dies."""
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+    def write_lines(self) -> None:
+        """Have lines logged: of peers that speak no TLS."""
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", self._port), 10) as peer:
+                peer.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                while peer.recv(65536):
+                    continue
+
+    def lost_lines(self) -> float:
+        """Return ``log_write_failures_total``."""
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        url = f"https://127.0.0.1:{self._port}/metrics"
+        with urllib.request.urlopen(url, context=context, timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        name = "log_write_failures_total "
+        return next(
+            float(line.removeprefix(name)) for line in lines if line.startswith(name)
+        )
+
+
+@pytest.fixture(params=["text", "json", "split"])
+def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
+    flags = {
+        "text": (),
+        "json": ("--logging-format=json",),
+        "split": (
+            "--feature-gates=LoggingAlphaOptions=true",
+            "--log-text-split-stream",
+        ),
+    }
+    running = Daemon(tmp_path, *flags[request.param])
+    yield running
+    running.process.kill()
+    running.process.wait()
+    for stream in (running.process.stdout, running.process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_daemon_whose_log_nobody_reads(
+    daemon: Daemon, number: signal.Signals
+) -> None:
+    """With 0, and every line that was lost is counted."""
+    assert daemon.lost_lines() == 0
+    daemon.lose_log()
+    daemon.write_lines()
+    assert daemon.lost_lines() >= 20
+    daemon.process.send_signal(number)
+    assert daemon.process.wait(10) == 0

@@ -1,0 +1,184 @@
+"""Servers, certificate authorities and clients for the tests of `serving`."""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from prometheus_client import CollectorRegistry, Gauge
+
+from controller_manager.client.client import Client
+from controller_manager.clock import SystemClock
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import (
+    AuthorizationConfig,
+    Config,
+    ServingConfig,
+)
+from controller_manager.serving.authentication import Authenticator
+from controller_manager.serving.authorization import Authorizer
+from controller_manager.serving.certificates import Certificates
+from controller_manager.serving.health import HealthCheck
+from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.server import DebugPages, Pages, Server
+from controller_manager.serving.streaming import Pieces
+
+WELL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: None}
+ILL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: "has stopped"}
+OPEN = AuthorizationConfig(always_allow_paths=("/*",))
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def config_of(**parts: Any) -> Config:
+    parts.setdefault("serving", ServingConfig(port=0, bind_address="127.0.0.1"))
+    parts.setdefault("authorization", OPEN)
+    return Config(**parts)
+
+
+def server_of(
+    config: Config,
+    checks: Mapping[str, HealthCheck] = WELL,
+    client: Client | None = None,
+    limits: ConnectionLimits | None = None,
+    debug: Mapping[str, DebugPages] | None = None,
+) -> Server:
+    clock, logger = SystemClock(), silent_logger()
+    authenticator = Authenticator(
+        config.authentication, client, clock=clock, logger=logger
+    )
+    registry = CollectorRegistry()
+    scrapes = Gauge("scrapes", "So far.", registry=registry)
+    pages = Pages(
+        lambda: checks,
+        lambda: checks,
+        registry,
+        scrapes.inc,
+        lambda: {"some-controller": {"page": shown_page}} if debug is None else debug,
+        STARTED,
+    )
+    return Server(
+        config,
+        pages,
+        Certificates(
+            config.serving,
+            authenticator.authorities.bundle,
+            wants_clients=authenticator.wants_certificates,
+            logger=logger,
+        ),
+        authenticator,
+        Authorizer(config.authorization, client, clock=clock, logger=logger),
+        clock,
+        logger,
+        limits,
+    )
+
+
+@asynccontextmanager
+async def serving(
+    config: Config | None = None,
+    checks: Mapping[str, HealthCheck] = WELL,
+    client: Client | None = None,
+    limits: ConnectionLimits | None = None,
+    debug: Mapping[str, DebugPages] | None = None,
+) -> AsyncIterator[str]:
+    server = server_of(config or config_of(), checks, client, limits, debug)
+    await server.start()
+    yield f"https://127.0.0.1:{server.port}"
+    await server.close()
+
+
+def trusting(
+    authority: bytes | None = None, pair: tuple[Path, Path] | None = None
+) -> ssl.SSLContext:
+    context = ssl.create_default_context(
+        cadata=authority.decode() if authority else None
+    )
+    if authority is None:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if pair is not None:
+        context.load_cert_chain(*pair)
+    return context
+
+
+async def get(
+    url: str,
+    tls: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, ssl=tls or trusting(), headers=headers) as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+def shown_page(query: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+    """Return what a controller was asked for, as its debug page."""
+    text = repr(sorted(query.items())).encode()
+    return "text/vnd.graphviz", (each for each in (text,))
+
+
+class Authority:
+    """A certificate authority in a directory."""
+
+    def __init__(
+        self, directory: Path, name: str, issuer: "Authority | None" = None
+    ) -> None:
+        self.path = directory / f"{name}.crt"
+        self._directory = directory
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        signer = issuer or self
+        certificate = signer._certificate(self._name, self._key.public_key(), ca=True)
+        self.path.write_bytes(certificate)
+
+    @property
+    def pem(self) -> bytes:
+        return self.path.read_bytes()
+
+    def _certificate(self, subject: x509.Name, key: Any, *, ca: bool) -> bytes:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), ca)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.DNSName("served.example")]),
+                critical=False,
+            )
+        )
+        made = builder.sign(self._key, hashes.SHA256())
+        return made.public_bytes(serialization.Encoding.PEM)
+
+    def issue(self, file: str, name: str, *groups: str) -> tuple[Path, Path]:
+        """Write a certificate and its key; return the files."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+        attributes += [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in groups
+        ]
+        certificate = self._directory / f"{file}.crt"
+        key_file = self._directory / f"{file}.key"
+        pem = self._certificate(x509.Name(attributes), key.public_key(), ca=False)
+        certificate.write_bytes(pem)
+        key_file.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return certificate, key_file

@@ -1,0 +1,157 @@
+"""The HTTPS server as a process with few files, and peers that take them."""
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving.servers import trusting
+
+ROOT = Path(__file__).parents[2]
+both_loops = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+
+
+class Flooded:
+    """A server in another process."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self.port = self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+    def ask(self, command: str) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def left(self) -> int:
+        """Return how many connections there are once it has dealt with all events."""
+        found = 0
+        for _ in range(50):
+            found, _ = self.ask("state")
+            if not found:
+                break
+        return found
+
+    def connect(self, stack: ExitStack) -> socket.socket:
+        return stack.enter_context(
+            socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        )
+
+    def livez(self) -> str:
+        with (
+            socket.create_connection(("127.0.0.1", self.port), timeout=20) as plain,
+            trusting().wrap_socket(plain) as wrapped,
+        ):
+            wrapped.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+            return wrapped.recv(65536).decode().splitlines()[0]
+
+
+@contextmanager
+def flooded(loop: str, files: int, **limits: float) -> Iterator[Flooded]:
+    program = [sys.executable, "-m", "tests.serving.flooded"]
+    with subprocess.Popen(
+        [*program, loop, str(files), json.dumps(limits)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        yield Flooded(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
+@pytest.fixture
+def _many_files() -> Iterator[None]:
+    """Let this process have the other ends of the connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@both_loops
+@pytest.mark.usefixtures("_many_files")
+def test_750_connections_that_ask_nothing_leave_files_and_health(loop: str) -> None:
+    """Half-open, idle, in the middle of a header; at a limit of 256 files."""
+    with flooded(loop, 256) as server, ExitStack() as stack:
+        tls = trusting()
+        for number in range(750):
+            plain = server.connect(stack)
+            if number % 5 == 0:
+                try:
+                    wrapped = stack.enter_context(tls.wrap_socket(plain))
+                    wrapped.sendall(b"GET /livez HTTP/1.1\r\nHost:" * (number % 2))
+                except OSError:
+                    continue  # closed in favour of a later one
+        assert [server.livez() for _ in range(3)] == ["HTTP/1.0 200 OK"] * 3
+        connections, openable = server.ask("state")
+    assert connections <= 64
+    assert openable == 100
+
+
+@both_loops
+def test_a_process_without_files_does_not_spin(loop: str) -> None:
+    """It tries once a second, and serves again when there are files."""
+    with flooded(loop, 64) as server:
+        assert server.ask("hold") > 0
+        began = time.monotonic()
+        answers: list[str] = []
+        asking = threading.Thread(target=lambda: answers.append(server.livez()))
+        asking.start()
+        asking.join(1.5)
+        looked = server.ask("release")
+        seconds = time.monotonic() - began
+        asking.join(20)
+    assert answers == ["HTTP/1.0 200 OK"]
+    assert 1 <= looked <= seconds + 1
+
+
+@both_loops
+def test_a_peer_that_speaks_no_tls_leaves_nothing_behind(loop: str) -> None:
+    """It is cut off."""
+    with flooded(loop, 256) as server, ExitStack() as stack:
+        plain = server.connect(stack)
+        plain.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        while plain.recv(65536):
+            continue
+        assert server.left() == 0
+
+
+@both_loops
+@pytest.mark.parametrize(
+    ("limit", "sent"),
+    [
+        ("handshake", None),
+        ("header", b""),
+        ("header", b"GET /livez HTTP/1.1\r\nHost:"),
+        ("idle", b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ],
+)
+def test_a_peer_that_falls_silent_is_cut_off(
+    loop: str, limit: str, sent: bytes | None
+) -> None:
+    """Before its handshake, before a request, in its header, or after it."""
+    with flooded(loop, 256, **{limit: 0.3}) as server, ExitStack() as stack:
+        peer = server.connect(stack)
+        if sent is not None:
+            peer = stack.enter_context(trusting().wrap_socket(peer))
+            peer.sendall(sent)
+        answer = b"".join(iter(lambda: peer.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 200 OK") is (limit == "idle")
+        assert server.left() == 0
