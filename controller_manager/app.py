@@ -58,6 +58,8 @@ COMPONENT: Final = "kube-controller-manager"
 
 _POLL: Final = 1.0
 _EVENT_FLUSH: Final = 3.0
+_FILES_FOR_REQUESTS: Final = 64
+_LEAST_WATCHES: Final = 16
 _CACHE_PATIENCE: Final = 10.0
 """Seconds that all caches are waited for before some controllers start alone."""
 
@@ -87,10 +89,12 @@ class ControllerManager:
         logger: Logger,
         registry: CollectorRegistry | None = None,
         work_clock: Callable[[], float] = time.perf_counter,
+        open_files: int = 0,
     ) -> None:
         """Take what to run with; the connections stay the caller's to close.
 
         `work_clock` measures, in seconds, how long work keeps others waiting.
+        `open_files` is how many this process may have, 0 for any number.
         """
         self._config = config
         self._connections = connections
@@ -118,6 +122,7 @@ class ControllerManager:
             rng=rng,
             logger=logger.bind(component="informers"),
             metrics=self._collectors.informers,
+            most_watches=_most_watches(open_files),
         )
         self._turns = Turns(clock=work_clock, turned=self._collectors.loop.turned)
         self._broadcasters: list[EventBroadcaster] = []
@@ -493,6 +498,16 @@ class ControllerManager:
             _, unwritten = await asyncio.wait(flushing, timeout=_EVENT_FLUSH)
             for flush in unwritten:
                 flush.cancel()
+
+
+def _most_watches(open_files: int) -> int:
+    """Return how many watches there may be, so that files are left for writes.
+
+    The HTTPS server may use a quarter of all files.
+    """
+    if not open_files:
+        return 0
+    return max(_LEAST_WATCHES, open_files * 3 // 4 - _FILES_FOR_REQUESTS)
 
 
 async def _health_problem(client: Client) -> str | None:

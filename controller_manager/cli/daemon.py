@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
+from controller_manager.cli.open_files import raise_open_files_limit
 from controller_manager.client.credentials import (
     Credentials,
     from_kubeconfig,
@@ -21,6 +22,7 @@ from controller_manager.client.credentials import (
     is_in_cluster,
     load_credentials,
 )
+from controller_manager.client.files import FileReserve
 from controller_manager.client.identities import Connections
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.leader_election import LeadershipLost
@@ -34,12 +36,16 @@ from controller_manager.options.config import Config
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
 
+_RESERVE: Final = 4
+"""Files kept back for the lease: for its watch and its requests, each twice."""
+
 _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 
 
 async def run_daemon(config: Config, logger: Logger) -> None:
     """Run until SIGTERM or SIGINT; a second one ends the process at once."""
     clock = SystemClock()
+    open_files = raise_open_files_limit(logger)
     log_loop_errors(logger)
     async with AsyncExitStack() as stack:
         connections = await _connect(config, clock, logger, stack)
@@ -53,6 +59,7 @@ async def run_daemon(config: Config, logger: Logger) -> None:
             rng=random.Random(),  # noqa: S311 - jitter and ids
             logger=logger,
             registry=registry,
+            open_files=open_files,
         )
         await manager.run(stop_on_signals(logger))
 
@@ -81,8 +88,10 @@ async def _connect(
     """Read all credentials; open what they lead to. Raises ConfigError."""
     from controller_manager.client.http import HTTPTransport  # noqa: PLC0415 - aiohttp
 
-    def connect(credentials: Credentials) -> Transport:
-        transport = HTTPTransport(credentials, USER_AGENT)
+    def connect(
+        credentials: Credentials, reserve: FileReserve | None = None
+    ) -> Transport:
+        transport = HTTPTransport(credentials, USER_AGENT, reserve)
         stack.push_async_callback(transport.close)
         return transport
 
@@ -102,6 +111,7 @@ async def _connect(
         for flag, each in reviewers.items()
     }
     own = config.generic.use_service_account_credentials
+    elects = config.generic.leader_election.leader_elect
     return Connections(
         manager=connect(manager),
         anonymous=connect(manager.anonymous()) if own else None,
@@ -109,6 +119,7 @@ async def _connect(
         authorization=transports["--authorization-kubeconfig"],
         root_ca=root_ca or manager.authority(),
         credential_ends_at=manager.ends_at,
+        lease=connect(manager, FileReserve(_RESERVE)) if elects else None,
     )
 
 

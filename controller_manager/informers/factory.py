@@ -27,11 +27,15 @@ class InformerFactory:
         rng: random.Random,
         logger: Logger,
         metrics: InformerCollectors,
+        most_watches: int = 0,
     ) -> None:
         """Take the client; each informer resyncs after 1 to 2 minimum periods.
 
         `stream_lists` asks watches for the initial list (gate WatchListClient).
+        With `most_watches`, monitors beyond that number wait until another is
+        given up: each takes a connection, and some must be left for writes.
         """
+        self._most_watches = most_watches
         self._stream_lists = stream_lists
         self._client = client
         self._metrics = metrics
@@ -71,14 +75,20 @@ class InformerFactory:
         if key not in self._monitors:
             informer = self._monitors[key] = self._made(resource, resync_period=0)
             if self._group is not None:
-                self._start(self._group, key, informer)
+                self._start_monitor(self._group, key, informer)
         return self._monitors[key]
 
     def give_up(self, resource: Resource[Any]) -> None:
         """Stop the monitor of a resource, unless controllers share its informer."""
         informer = self._monitors.pop(_key(resource), None)
-        if informer is not None and (task := self._tasks.pop(informer, None)):
+        if informer is None:
+            return
+        if task := self._tasks.pop(informer, None):
             task.cancel()
+        for key, waiting in self._monitors.items():
+            if self._group is not None and waiting not in self._tasks:
+                self._start_monitor(self._group, key, waiting)
+                return
 
     def _made(
         self, resource: Resource[ObjectT], resync_period: float
@@ -106,8 +116,10 @@ class InformerFactory:
         """Run every informer that was or will be asked for, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for key, informer in {**self._informers, **self._monitors}.items():
+            for key, informer in self._informers.items():
                 self._start(group, key, informer)
+            for key, informer in self._monitors.items():
+                self._start_monitor(group, key, informer)
             try:
                 await asyncio.Event().wait()
             finally:
@@ -118,6 +130,19 @@ class InformerFactory:
     ) -> None:
         task = group.create_task(informer.run(), name=f"informer-{key}")
         self._tasks[informer] = task
+
+    def _start_monitor(
+        self, group: asyncio.TaskGroup, key: str, informer: SharedInformer[Any]
+    ) -> None:
+        if 0 < self._most_watches <= len(self._tasks):
+            self._logger.warning(
+                "Not watched, too few open files: what is of this resource is not "
+                "collected; raise the limit (ulimit -n, LimitNOFILE=)",
+                resource=informer.resource.group_resource,
+                watches=len(self._tasks),
+            )
+            return
+        self._start(group, key, informer)
 
     async def wait_for_sync(self) -> None:
         """Wait until every informer that was asked for is synced."""

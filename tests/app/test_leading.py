@@ -1,6 +1,7 @@
 """Several managers on one cluster: one writes, another is ready to."""
 
 import asyncio
+import io
 import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -9,13 +10,18 @@ from typing import Any
 
 import pytest
 
-from controller_manager.api.resources import DEPLOYMENTS, PODS
+from controller_manager.api.coordination import Lease, LeaseSpec
+from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.resources import DEPLOYMENTS, LEASES, PODS
 from controller_manager.app import ControllerManager
 from controller_manager.client.errors import TransportError
 from controller_manager.client.identities import Connections
-from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.client.leader_election import (
+    LeadershipLost,
+    is_of_this_program,
+)
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
@@ -290,6 +296,47 @@ async def test_a_controllers_workers_that_died_make_it_unhealthy(
     )
     workers._alive += 1
     await daemon.stopped()
+
+
+@pytest.mark.parametrize(
+    ("former", "warned"),
+    [
+        ("node_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d", True),
+        ("node_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d", False),
+        ("", False),
+    ],
+)
+async def test_taking_over_from_upstreams_manager_names_what_nobody_runs_now(
+    cluster: Cluster, former: str, *, warned: bool
+) -> None:
+    """Its identity ends in a UUID of version 4, one of this program of version 8."""
+    name, namespace = "kube-controller-manager", "kube-system"
+    held = Lease(
+        metadata=ObjectMeta(name=name, namespace=namespace),
+        spec=LeaseSpec(holder_identity=former, lease_duration_seconds=15),
+    )
+    await cluster.client.create(LEASES, held)
+    log = io.StringIO()
+    manager = ControllerManager(
+        ELECTING,
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=random.Random(1),
+        logger=make_logger(stream=log),
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await manager.started.wait()
+    stop.set()
+    await running
+    lines = [line for line in log.getvalue().splitlines() if "another kind" in line]
+    assert len(lines) == warned
+    for line in lines:
+        assert f'former="{former}"' in line
+        assert "job-controller, " in line
+        assert " token-cleaner-controller" not in line
+        assert " deployment-controller" not in line
+    assert is_of_this_program(manager.elector.identity)  # type: ignore[union-attr]
 
 
 async def test_rollouts_are_measured(cluster: Cluster) -> None:

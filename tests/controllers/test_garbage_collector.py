@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -30,6 +30,7 @@ from controller_manager.controllers.garbagecollector.graph import (
 )
 from controller_manager.options.config import GarbageCollectorConfig
 from controller_manager.runtime.controller import Together
+from controller_manager.runtime.outcome import Outcome
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON
 
@@ -364,12 +365,14 @@ class Interfering:
     broken: str = ""
     before: Any = None
     empty: bool = False
+    requests: list[Request] = field(default_factory=list)
 
     @property
     def host(self) -> str:
         return "test"
 
     async def request(self, request: Request) -> Response:
+        self.requests.append(request)
         if self.before is not None:
             await self.before(request)
         if self.broken and request.path.endswith(self.broken):
@@ -404,6 +407,92 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
         assert await user.names() == ["lost"]
         await asyncio.sleep(15)
         assert await user.names() == []
+
+
+async def test_workers_start_when_the_graph_is_whole(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50,000 owners that were looked at five times a second kept the loop busy."""
+    looks: list[float] = []
+    attempt = GarbageCollector.attempt_to_delete
+
+    async def counted(self: GarbageCollector, uid: str) -> Outcome:
+        looks.append(asyncio.get_running_loop().time())
+        return await attempt(self, uid)
+
+    monkeypatch.setattr(GarbageCollector, "attempt_to_delete", counted)
+    for number in range(20):
+        lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": f"x{number}"}
+        await user.create(f"lost-{number}", {**lost, "uid": f"gone-{number}"})
+    transport = Interfering(user.cluster.transport, broken="/secrets")
+    async with collecting(user.cluster, transport) as collector:
+        await asyncio.sleep(29)
+        assert (len(looks), len(collector.deletions)) == (0, 20)
+        await asyncio.sleep(5)
+        assert await user.names() == []
+    assert min(looks) == pytest.approx(30, abs=2)
+
+
+HOSTILE = (
+    ("v1", "Namespace", "kube-system/services/https:admin-ui:443/proxy/api/restart"),
+    ("v1", "ConfigMap", "../../../../api/v1/nodes"),
+    ("v1", "Secret", "a%2fb"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", ".."),
+)
+
+
+async def test_an_owner_with_a_hostile_name_is_asked_for_nowhere(user: User) -> None:
+    """The collector's token may do much: its requests go where owners can be."""
+    for number, (version, kind, name) in enumerate(HOSTILE):
+        owner = {"apiVersion": version, "kind": kind, "name": name, "uid": f"u{number}"}
+        await user.create(f"kept-{number}", owner)
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("lost", lost)
+    transport = Interfering(user.cluster.transport)
+    async with collecting(user.cluster, transport) as collector:
+        await asyncio.sleep(2000)
+        kept = [f"kept-{number}" for number in range(len(HOSTILE))]
+        assert await user.names() == kept
+        for name in kept:
+            await user.delete(name)
+        await asyncio.sleep(10)
+        assert collector._unknown == {}
+    asked = {request.path for request in transport.requests}
+    assert [path for path in asked if "proxy" in path or ".." in path] == []
+    assert [path for path in asked if "%" in path or path.endswith("/nodes/")] == []
+
+
+async def test_nothing_is_remembered_of_what_referred_to_an_unknown_kind(
+    user: User,
+) -> None:
+    """Once it is gone itself."""
+    stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
+    async with collecting(user.cluster) as collector:
+        for number in range(10):
+            await user.create(f"d{number}", {**stranger, "uid": f"gone-{number}"})
+        await asyncio.sleep(40)
+        assert len(collector._unknown) >= 10
+        for number in range(10):
+            await user.delete(f"d{number}")
+        await asyncio.sleep(1)
+        assert collector._unknown == {}
+
+
+async def test_nothing_is_remembered_of_a_kind_that_is_served_no_more(
+    user: User,
+) -> None:
+    """As an owner or as a dependent."""
+    async with collecting(user.cluster) as collector:
+        await _define(user)
+        await asyncio.sleep(5)
+        one = await user.create("one", resource=WIDGETS)
+        await user.create("two", one, resource=WIDGETS)
+        await asyncio.sleep(5)
+        widget = ("example.com", "Widget")
+        assert widget in collector.graph._kinds
+        await user.cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
+        await asyncio.sleep(300)
+        assert widget not in collector.graph._kinds
 
 
 def _serve_widgets(user: User, *, served: bool) -> None:
