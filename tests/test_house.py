@@ -25,6 +25,19 @@ def test_the_wheel_has_every_package() -> None:
     assert {name for name in named if not name.endswith(".samples")} == found
 
 
+def test_the_distribution_has_a_name_of_its_own() -> None:
+    """On PyPI, "controller-manager" is another project; the command is ours."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    name = project["name"]
+    assert name == "kube-controller-manager-python"
+    assert project["optional-dependencies"]["test"][0] == (
+        f"{name}[benchmarks,devcluster]"
+    )
+    assert project["scripts"] == {
+        "controller-manager": "controller_manager.__main__:main"
+    }
+
+
 @pytest.mark.parametrize(
     "paper",
     ["README.md", "config/base/deployment.yaml", "Dockerfile"],

@@ -8,7 +8,6 @@ import click
 
 from controller_manager.cli.daemon import run
 from controller_manager.cli.failure import Failure
-from controller_manager.cli.help import NAME
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.values import parse_duration
 
@@ -35,8 +34,8 @@ class _Duration(click.ParamType[float]):
 
 def _needs_extra(error: ImportError) -> NoReturn:
     message = (
-        f"the development cluster needs the package {error.name}; install it with: "
-        f"pip install '{NAME}[devcluster]'"
+        f"the development cluster needs the package {error.name}; install it in a "
+        "checkout of this project with: pip install '.[devcluster]'"
     )
     raise Failure([message])
 

@@ -856,6 +856,26 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
     ]
 
 
+@pytest.mark.parametrize("command", ["devcluster", "demo"])
+def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) -> None:
+    """Never the project of another that has this command's name on PyPI."""
+    code = (
+        "import sys; sys.modules['rich'] = None; sys.modules['rich.console'] = None; "
+        "from controller_manager.cli import main; main()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Error: the development cluster needs the package rich.console; install it in "
+        "a checkout of this project with: pip install '.[devcluster]'\n"
+    )
+
+
 def test_version_is_a_boolean() -> None:
     """As upstream's is, but for its raw form."""
     assert problems("--version=foo") == [
