@@ -156,13 +156,12 @@ def make_command() -> click.Group:
 def main() -> None:
     """Run the command; the console script's entry point."""
     try:
-        make_command().main(prog_name=NAME, standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        code = make_command().main(prog_name=NAME, standalone_mode=False)
     except click.Abort:
         sys.exit(1)
     except click.ClickException as error:
         if not isinstance(error, Failure):
             error = Failure([error.format_message()])
         error.show()
-        sys.exit(1)
+        sys.exit(error.exit_code)
+    sys.exit(code)

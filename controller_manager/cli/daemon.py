@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
@@ -30,6 +30,8 @@ from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
+
+ResultT = TypeVar("ResultT")
 
 _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 
@@ -130,13 +132,13 @@ def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials
         raise ConfigError(msg) from error
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
+def run(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run `main` on uvloop; turn what a user can mend into one line."""
     import uvloop  # noqa: PLC0415 - nothing else needs it
 
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(main)
+            return runner.run(main)
     except KeyboardInterrupt:
         raise Failure(["interrupted"]) from None
     except BaseExceptionGroup as group:

@@ -876,6 +876,26 @@ def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) 
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ["kubectl", "get", "pods"],
+            (
+                "devcluster: unexpected argument 'kubectl'; a command stands after "
+                "--, as in: controller-manager devcluster -- kubectl get pods"
+            ),
+        ),
+        (["--port=0", "--"], "devcluster: no command stands after --"),
+    ],
+)
+def test_a_command_of_the_cluster_stands_after_two_dashes(
+    arguments: list[str], problem: str
+) -> None:
+    """Or its flags would be taken for the cluster's."""
+    assert problems("devcluster", *arguments) == [problem]
+
+
 def test_version_is_a_boolean() -> None:
     """As upstream's is, but for its raw form."""
     assert problems("--version=foo") == [

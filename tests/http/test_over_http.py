@@ -780,7 +780,7 @@ def test_the_demo_ends_well_and_tells_what_happened() -> None:
         "deployment/web created",
         "Roll web back",
         "What happened",
-        "controller-manager devcluster --write-kubeconfig devcluster.yaml &",
+        "controller-manager devcluster -- bash",
     ):
         assert line in output
 
