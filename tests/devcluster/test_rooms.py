@@ -398,10 +398,40 @@ def test_protobuf_that_is_not_understood_is_refused(body: bytes) -> None:
     ("text", "message"),
     [
         ("a: [", "m.yaml, line 1: not valid YAML"),
-        ("- a", "m.yaml, document 1: not an object"),
+        (
+            "- a",
+            (
+                "manifest m.yaml, document 1: must be an object with apiVersion and "
+                "kind, it is a list"
+            ),
+        ),
+        (
+            "---\n---\nhello",
+            (
+                "manifest m.yaml, document 2: must be an object with apiVersion and "
+                "kind, it is the value 'hello'"
+            ),
+        ),
+        ("", "manifest m.yaml: has no object in it"),
+        ("null", "manifest m.yaml: has no object in it"),
+        ("# nothing\n---\n", "manifest m.yaml: has no object in it"),
+        (
+            "{}",
+            (
+                "manifest m.yaml, document 1: apiVersion is missing, every object "
+                "must have one"
+            ),
+        ),
+        (
+            "apiVersion: v1",
+            "manifest m.yaml, document 1: kind is missing, every object must have one",
+        ),
+        (
+            "{apiVersion: v1, kind: 5}",
+            "manifest m.yaml, document 1: kind must be a string, it is 5",
+        ),
         ("kind: Thing\napiVersion: x/v1", "has no kind Thing in version x/v1"),
         ("kind: Pod\napiVersion: v1", "document 1: Pod has no metadata.name"),
-        ("---\n---\nkind: 5", "document 2: the development cluster has no kind 5"),
     ],
 )
 def test_a_manifest_that_cannot_be_applied_is_named(
