@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
+from controller_manager.cli.kubeconfigs import other_files_named
 from controller_manager.client.credentials import (
     Credentials,
     from_kubeconfig,
@@ -82,9 +83,10 @@ async def _connect(
         return transport
 
     root_ca = _root_ca(config.root_ca_file)
-    manager = load_credentials(
-        config.client.kubeconfig, config.client.master, clock, logger
-    )
+    with other_files_named(config.client.kubeconfig):
+        manager = load_credentials(
+            config.client.kubeconfig, config.client.master, clock, logger
+        )
     reviewers = {
         flag: _reviewer(flag, path, clock, logger)
         for flag, path in (
@@ -126,7 +128,8 @@ def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials
     if not path:
         return in_cluster(clock, logger=logger) if is_in_cluster() else None
     try:
-        return from_kubeconfig(path, "", clock, logger=logger)
+        with other_files_named(path):
+            return from_kubeconfig(path, "", clock, logger=logger)
     except ConfigError as error:
         msg = f"{flag}: {error}"
         raise ConfigError(msg) from error
