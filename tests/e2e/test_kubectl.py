@@ -22,6 +22,7 @@ KUBECTL = shutil.which("kubectl")
 
 pytestmark = [
     pytest.mark.kubectl,
+    pytest.mark.slow,
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
 
