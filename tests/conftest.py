@@ -20,10 +20,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Play on the cluster of --kubeconfig one after the other, in this process.
+
+    Each scenario runs a manager of its own, and only one may act there.
+    """
+    return 0 if config.getoption("--kubeconfig") else None
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Play scenarios either on the cluster of --kubeconfig or in memory."""
+    """Play scenarios either on the cluster of --kubeconfig or in memory.
+
+    What is slow comes first, so that no core waits for it at the end.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     on_cluster = bool(config.getoption("--kubeconfig"))
     wanted = [
         item

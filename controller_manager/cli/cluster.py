@@ -1,16 +1,20 @@
 """The subcommands of the development cluster, an extra."""
 
+import shlex
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
-from controller_manager.cli.daemon import run
-from controller_manager.cli.failure import Failure
+from controller_manager.cli.daemon import ResultT, run
+from controller_manager.cli.failure import CommandNotRun, Failure
 from controller_manager.cli.help import NAME
-from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.values import parse_duration
+
+_COMMAND: Final = "controller_manager.command"
+"""Where the parser leaves the command after ``--``."""
 
 
 class _Duration(click.ParamType[float]):
@@ -35,13 +39,38 @@ class _Duration(click.ParamType[float]):
 
 def _needs_extra(error: ImportError) -> NoReturn:
     message = (
-        f"the development cluster needs the package {error.name}; install it with: "
-        f"pip install '{NAME}[devcluster]'"
+        f"the development cluster needs the package {error.name}; install it in a "
+        "checkout of this project with: pip install '.[devcluster]'"
     )
     raise Failure([message])
 
 
-@click.command("devcluster")
+class _CommandLine(click.Command):
+    """Takes, after ``--``, a command that is left as it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the arguments at the first ``--``."""
+        position = args.index("--") if "--" in args else len(args)
+        ctx.meta[_COMMAND] = args[position + 1 :]
+        rest = super().parse_args(ctx, args[:position])
+        if rest:
+            message = (
+                f"devcluster: unexpected argument {rest[0]!r}; a command stands after "
+                f"--, as in: {NAME} devcluster -- {shlex.join(rest)}"
+            )
+            raise Failure([message])
+        if args[position:] == ["--"]:
+            raise Failure(["devcluster: no command stands after --"])
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Add the command to the line of usage."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND [ARGS]...]"]
+
+
+@click.command(
+    "devcluster", cls=_CommandLine, context_settings={"allow_extra_args": True}
+)
 @click.option(
     "--write-kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -100,8 +129,16 @@ def _needs_extra(error: ImportError) -> NoReturn:
     help="Let everybody do only what roles allow: the administrator everything, "
     "controllers what upstream's bootstrap roles give them.",
 )
-@click.option("-v", "--v", "verbosity", type=int, default=0, help="Log verbosity.")
+@click.option(
+    "-v",
+    "--v",
+    "verbosity",
+    type=int,
+    help="Log verbosity; 0 if not given, and with a COMMAND -1, which logs nothing.",
+)
+@click.pass_context
 def devcluster_command(  # noqa: PLR0913 - one for each option
+    ctx: click.Context,
     *,
     write_kubeconfig: Path | None,
     port: int,
@@ -112,9 +149,17 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
     without_controllers: bool,
     secure_port: int,
     rbac: bool,
-    verbosity: int,
+    verbosity: int | None,
 ) -> None:
-    """Run an API server, nodes and the controllers until interrupted."""
+    """Run an API server, nodes and the controllers until interrupted.
+
+    With a COMMAND they run as long as it does. It finds the cluster's kubeconfig
+    in KUBECONFIG, gets the signals that are sent here, and its exit code becomes
+    that of this program.
+    """
+    command: list[str] = ctx.meta[_COMMAND]
+    if verbosity is None:
+        verbosity = -1 if command else 0
     if without_controllers and secure_port:
         message = (
             "--secure-port: serves the controllers' health and metrics, and there are "
@@ -138,16 +183,18 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
         grace_scale=grace_scale,
         rbac=rbac,
     )
-    _run_cluster(
+    code = _run_cluster(
         run_devcluster(
             options,
-            embedded_config(secure_port),
-            make_logger(verbosity=verbosity),
+            embedded_config(secure_port, max(verbosity, 0)),
+            _logger(verbosity),
             kubeconfig=write_kubeconfig,
             manifests=manifests,
             with_controllers=not without_controllers,
+            command=command,
         )
     )
+    ctx.exit(code)
 
 
 @click.command("demo")
@@ -160,17 +207,23 @@ def demo_command(verbosity: int) -> None:
         )
     except ImportError as error:
         _needs_extra(error)
-    logger = make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
-    _run_cluster(run_demo(logger))
+    _run_cluster(run_demo(_logger(verbosity)))
 
 
-def _run_cluster(main: Coroutine[Any, Any, None]) -> None:
+def _logger(verbosity: int) -> Logger:
+    return make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
+
+
+def _run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
     from controller_manager.devcluster.demo import DemoError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 
     try:
-        run(main)
+        return run(main)
+    except CommandError as error:
+        raise CommandNotRun([str(error)]) from None
     except (DemoError, KubeconfigError, ManifestError) as error:
         raise Failure([str(error)]) from None
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import difflib
 import sys
+from collections.abc import Collection
 
 import click
 from click.shell_completion import get_completion_class
@@ -17,7 +18,7 @@ from controller_manager.cli.flags import (
     normalised,
     split,
 )
-from controller_manager.cli.help import NAME, help_text
+from controller_manager.cli.help import NAME, config_help_text, help_text
 from controller_manager.observability.logs import drop_unwritten_output, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
@@ -37,9 +38,7 @@ class DaemonGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the nearest subcommands when there is no such one."""
         if args[0] not in self.commands:
-            close = difflib.get_close_matches(args[0], self.commands, n=1)
-            known = ", ".join(sorted(self.commands))
-            hint = f"did you mean {close[0]}?" if close else f"there is: {known}"
+            hint = _nearest(args[0], self.commands)
             message = f'unknown command "{args[0]}" for "{NAME}"; {hint}'
             raise Failure([*ctx.meta[PROBLEMS], message])
         return super().resolve_command(ctx, args)
@@ -59,6 +58,16 @@ class ConfigCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Normalise what pflag takes and click does not; find unknown flags."""
         return super().parse_args(ctx, normalised(ctx, args))
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the flags as the main help does, with their types."""
+        formatter.write(config_help_text(ctx.command.get_short_help_str(200)))
+
+
+def _nearest(name: str, commands: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, commands, n=1)
+    known = ", ".join(sorted(commands))
+    return f"did you mean {close[0]}?" if close else f"there is: {known}"
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
@@ -129,6 +138,25 @@ def completion_command(shell: str) -> None:
     click.echo(completion(make_command(), {}, NAME, variable).source())
 
 
+@click.command("help")
+@click.argument("command", required=False)
+@click.pass_context
+def help_command(ctx: click.Context, command: str | None) -> None:
+    """Show the help of a command, or of all of them."""
+    parent = ctx.parent
+    assert parent is not None  # noqa: S101 - it is a subcommand
+    assert isinstance(parent.command, click.Group)  # noqa: S101 - the one below
+    if command is None:
+        click.echo(parent.get_help())
+        return
+    known = parent.command.commands
+    if command not in known:
+        hint = _nearest(command, known)
+        raise Failure([f'help: unknown command "{command}" for "{NAME}"; {hint}'])
+    with click.Context(known[command], info_name=command, parent=parent) as about:
+        click.echo(about.get_help())
+
+
 def make_command() -> click.Group:
     """Return the command with all its flags."""
     group = DaemonGroup(
@@ -150,21 +178,21 @@ def make_command() -> click.Group:
     group.add_command(completion_command)
     group.add_command(devcluster_command)
     group.add_command(demo_command)
+    group.add_command(help_command)
     return group
 
 
 def main() -> None:
     """Run the command; the console script's entry point."""
     try:
-        make_command().main(prog_name=NAME, standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        code = make_command().main(prog_name=NAME, standalone_mode=False)
     except click.Abort:
         sys.exit(1)
     except click.ClickException as error:
         if not isinstance(error, Failure):
             error = Failure([error.format_message()])
         error.show()
-        sys.exit(1)
+        sys.exit(error.exit_code)
     finally:
         drop_unwritten_output()
+    sys.exit(code)

@@ -8,12 +8,13 @@ import ssl
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
+from controller_manager.cli.kubeconfigs import other_files_named
 from controller_manager.cli.open_files import raise_open_files_limit
 from controller_manager.client.credentials import (
     Credentials,
@@ -35,6 +36,8 @@ from controller_manager.observability.metrics import LogCollectors
 from controller_manager.options.config import Config
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
+
+ResultT = TypeVar("ResultT")
 
 _RESERVE: Final = 4
 """Files kept back for the lease: for its watch and its requests, each twice."""
@@ -96,9 +99,10 @@ async def _connect(
         return transport
 
     root_ca = _root_ca(config.root_ca_file)
-    manager = load_credentials(
-        config.client.kubeconfig, config.client.master, clock, logger
-    )
+    with other_files_named(config.client.kubeconfig):
+        manager = load_credentials(
+            config.client.kubeconfig, config.client.master, clock, logger
+        )
     reviewers = {
         flag: _reviewer(flag, path, clock, logger)
         for flag, path in (
@@ -142,19 +146,20 @@ def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials
     if not path:
         return in_cluster(clock, logger=logger) if is_in_cluster() else None
     try:
-        return from_kubeconfig(path, "", clock, logger=logger)
+        with other_files_named(path):
+            return from_kubeconfig(path, "", clock, logger=logger)
     except ConfigError as error:
         msg = f"{flag}: {error}"
         raise ConfigError(msg) from error
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
+def run(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run `main` on uvloop; turn what a user can mend into one line."""
     import uvloop  # noqa: PLC0415 - nothing else needs it
 
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(main)
+            return runner.run(main)
     except KeyboardInterrupt:
         raise Failure(["interrupted"]) from None
     except BaseExceptionGroup as group:

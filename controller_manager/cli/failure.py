@@ -21,3 +21,9 @@ class Failure(click.ClickException):
         """Print the lines to standard error."""
         for problem in self.problems:
             click.echo(f"Error: {problem}", file=file or sys.stderr)
+
+
+class CommandNotRun(Failure):
+    """A command cannot be run; the exit code is the one that shells have for it."""
+
+    exit_code = 127

@@ -28,7 +28,7 @@ _VALUE_NAMES: Final = {
 
 def help_text(commands: Mapping[str, str]) -> str:
     """Return description, usage, subcommands (with their help) and flags."""
-    width = max(shutil.get_terminal_size((80, 24)).columns, 60)
+    width = _width()
     lines = [
         *textwrap.wrap(_ABOUT, width),
         "",
@@ -39,17 +39,41 @@ def help_text(commands: Mapping[str, str]) -> str:
         "Available Commands:",
         *(f"  {name:<12}{text}" for name, text in commands.items()),
     ]
+    lines += [
+        *_sections(width),
+        *_described("  -h, --help", f"help for {NAME}", width),
+        *_described("      --version", "Print version information and quit", width),
+        "",
+        f'Use "{NAME} help [command]" for more information about a command.',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def config_help_text(about: str) -> str:
+    """Return the help of the subcommand that takes the daemon's flags."""
+    width = _width()
+    lines = [
+        *textwrap.wrap(about, width),
+        "",
+        "Usage:",
+        f"  {NAME} config [flags]",
+        *_sections(width),
+        *_described("  -h, --help", "help for config", width),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _width() -> int:
+    return max(shutil.get_terminal_size((80, 24)).columns, 60)
+
+
+def _sections(width: int) -> list[str]:
+    """Return all flags by section, and the heading of those that follow."""
+    lines: list[str] = []
     for section in dict.fromkeys(flag.section for flag in FLAGS):
         flags = [flag for flag in FLAGS if flag.section == section]
         lines += ["", f"{section} flags:", "", *_section(flags, width)]
-    lines += [
-        "",
-        "Global flags:",
-        "",
-        *_described("  -h, --help", f"help for {NAME}", width),
-        *_described("      --version", "Print version information and quit", width),
-    ]
-    return "\n".join(lines) + "\n"
+    return [*lines, "", "Global flags:", ""]
 
 
 def _section(flags: Sequence[Flag], width: int) -> list[str]:

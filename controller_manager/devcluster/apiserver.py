@@ -36,6 +36,7 @@ from controller_manager.devcluster.negotiation import (
     Form,
     check_object,
     decode_continue,
+    decode_delete_options,
     decode_json,
     decode_object,
     encode_continue,
@@ -88,6 +89,9 @@ JSON = dict[str, Any]
 _JSON_HEADERS: Final = {"content-type": "application/json"}
 _TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
 _PROBES: Final = frozenset(("/healthz", "/livez", "/readyz"))
+_VERSION_PATHS: Final = frozenset(("/version", "/version/"))
+"""A real API server takes a slash at the end of these, and at the end of the paths
+of groups and resources. The paths of probes and of OpenAPI are exact."""
 _TRUE: Final = frozenset(("1", "true", "True"))
 _DEFAULT_WATCH: Final = 1800
 _VERSION_PATIENCE: Final = 3.0
@@ -183,7 +187,7 @@ class APIServer:
             user = self._user(request, certified)
             if request.path in _PROBES:
                 return Response(200, _TEXT_HEADERS, b"ok")
-            if request.path == "/version":
+            if request.path in _VERSION_PATHS:
                 return _json(200, discovery.VERSION)
             if user is ANONYMOUS:
                 raise forbid_anonymous(request.path)
@@ -237,7 +241,7 @@ class APIServer:
                 return _json(200, discovery.api_groups(self.catalogue))
             case ["apis", group]:
                 return _json_or_404(discovery.api_group(self.catalogue, group))
-            case ["openapi", *rest]:
+            case ["openapi", *rest] if not request.path.endswith("/"):
                 return self._openapi.answer(rest, header(request.headers, "accept"))
             case ["api", version, *rest]:
                 return await self._resource("", version, rest, request, user)
@@ -625,10 +629,9 @@ class APIServer:
     # Deleting
 
     def _deletion(self, target: Target, request: Request) -> Deletion:
-        body = decode_json(request.body) if request.body else {}
-        if not isinstance(body, dict):
-            raise bad_request("DeleteOptions must be an object")
-        return Deletion.parse(body, dict(target.query))
+        content_type = header(request.headers, "content-type")
+        options = decode_delete_options(request.body, content_type)
+        return Deletion.parse(options or {}, dict(target.query))
 
     def _delete(self, target: Target, request: Request) -> Response:
         kind = target.kind

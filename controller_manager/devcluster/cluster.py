@@ -75,6 +75,16 @@ def check_kubeconfig(path: Path) -> None:
         raise KubeconfigError(msg)
 
 
+def remove_kubeconfig(path: Path) -> None:
+    """Remove what an earlier cluster, which was killed, has left at `path`.
+
+    Whoever waits for the file then waits for the new one. Raises KubeconfigError
+    as :func:`check_kubeconfig` does, and OSError.
+    """
+    check_kubeconfig(path)
+    path.unlink(missing_ok=True)
+
+
 class DevCluster:
     """Runs while it is entered (``async with``)."""
 

@@ -1,12 +1,13 @@
 """What the subcommands ``devcluster`` and ``demo`` do."""
 
 import asyncio
+import os
 import random
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
@@ -14,10 +15,12 @@ from controller_manager.app import USER_AGENT, ControllerManager
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.identities import Connections
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.child import check_command, run_command
 from controller_manager.devcluster.cluster import (
     ClusterOptions,
     DevCluster,
     check_kubeconfig,
+    remove_kubeconfig,
 )
 from controller_manager.devcluster.demo import Demo
 from controller_manager.devcluster.manifests import (
@@ -27,27 +30,28 @@ from controller_manager.devcluster.manifests import (
 )
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
-from controller_manager.options.config import (
-    AuthenticationConfig,
-    ClientConfig,
-    Config,
-    GenericConfig,
-    LeaderElectionConfig,
-    RateLimit,
-    ServingConfig,
-)
-
-_UNLIMITED: Final = 0.0
+from controller_manager.options.config import Config
+from controller_manager.options.parsing import parse
+from controller_manager.registry import check_selection, known_names
 
 
-def embedded_config(secure_port: int) -> Config:
-    """Return the config of controllers beside an API server of their own."""
-    return Config(
-        client=ClientConfig(limit=RateLimit(qps=_UNLIMITED)),
-        generic=GenericConfig(leader_election=LeaderElectionConfig(leader_elect=False)),
-        serving=ServingConfig(secure_port, bind_address="127.0.0.1"),
-        authentication=AuthenticationConfig(skip_lookup=True),
-    )
+def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
+    """Return the config of controllers beside an API server of their own.
+
+    It is made of flags, so that /configz and /flagz show all of it. The port
+    is that of the controllers' endpoints, 0 for none.
+    """
+    flags = {
+        "authentication-skip-lookup": "true",
+        "bind-address": "127.0.0.1",
+        "kube-api-qps": "-1",  # no limit
+        "leader-elect": "false",
+        "secure-port": str(secure_port),
+        "use-service-account-credentials": "true",
+        "v": str(verbosity),
+    }
+    given = {name: (text,) for name, text in flags.items()}
+    return parse(given, check_selection, known_names())
 
 
 @asynccontextmanager
@@ -101,14 +105,19 @@ async def run_devcluster(
     kubeconfig: Path | None,
     manifests: Sequence[Path],
     with_controllers: bool,
-) -> None:
-    """Run a cluster, with what `manifests` hold in it, until interrupted.
+    command: Sequence[str] = (),
+) -> int:
+    """Run a cluster, with what `manifests` hold in it, and return an exit code.
 
-    Raises ManifestError and KubeconfigError, before anything runs, if a file
-    cannot be read or written.
+    It runs until interrupted; with a `command`, as long as that runs, which has
+    the cluster's kubeconfig in KUBECONFIG and prints alone. Raises CommandError,
+    ManifestError and KubeconfigError, before anything runs, if there is no such
+    program, or a file cannot be read or written.
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=bool(command))
     log_loop_errors(logger)
+    if command:
+        check_command(command)
     if kubeconfig is not None:
         check_kubeconfig(kubeconfig)
     objects = read_manifests(manifests)
@@ -116,21 +125,51 @@ async def run_devcluster(
         cluster = await stack.enter_async_context(
             DevCluster(options, SystemClock(), logger)
         )
+        if kubeconfig is not None:
+            # Not before we listen: a cluster that has our port may have written it.
+            remove_kubeconfig(kubeconfig)
         if with_controllers:
             await stack.enter_async_context(_controllers(cluster, config, logger))
         console.print(f"API server at {cluster.url}", highlight=False)
         await _fill(cluster, objects, console)
-        # From the moment that there is a file to take away again.
-        interrupted = _interruption()
-        if kubeconfig is not None:
-            cluster.write_kubeconfig(kubeconfig)
-            stack.callback(kubeconfig.unlink, missing_ok=True)
-            console.print(
-                f"kubectl --kubeconfig {kubeconfig} get deployments", highlight=False
-            )
-        console.print("Running; Ctrl-C stops it.", highlight=False)
-        await interrupted.wait()
-        console.print("Stopping.", highlight=False)
+        if command:
+            return await _run_command(cluster, command, kubeconfig, stack)
+        await _run_until_interrupted(cluster, kubeconfig, stack, console)
+    return 0
+
+
+async def _run_command(
+    cluster: DevCluster,
+    command: Sequence[str],
+    kubeconfig: Path | None,
+    stack: AsyncExitStack,
+) -> int:
+    if kubeconfig is None:
+        directory = stack.enter_context(TemporaryDirectory(prefix="devcluster-"))
+        kubeconfig = Path(directory) / "kubeconfig"
+    cluster.write_kubeconfig(kubeconfig)
+    stack.callback(kubeconfig.unlink, missing_ok=True)
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig.absolute())}
+    return await run_command(command, environment)
+
+
+async def _run_until_interrupted(
+    cluster: DevCluster,
+    kubeconfig: Path | None,
+    stack: AsyncExitStack,
+    console: Console,
+) -> None:
+    # From the moment that there is a file to take away again.
+    interrupted = _interruption()
+    if kubeconfig is not None:
+        cluster.write_kubeconfig(kubeconfig)
+        stack.callback(kubeconfig.unlink, missing_ok=True)
+        console.print(
+            f"kubectl --kubeconfig {kubeconfig} get deployments", highlight=False
+        )
+    console.print("Running; Ctrl-C stops it.", highlight=False)
+    await interrupted.wait()
+    console.print("Stopping.", highlight=False)
 
 
 async def _fill(
@@ -177,11 +216,9 @@ async def run_demo(logger: Logger) -> None:
     console.print(f"  {total:5.1f}s  altogether", highlight=False)
     console.print(
         "\nGo on with a cluster of your own:\n"
-        "  controller-manager devcluster --write-kubeconfig devcluster.yaml &\n"
-        "  until [ -f devcluster.yaml ]; do sleep 0.2; done\n"
-        "  kubectl --kubeconfig devcluster.yaml create deployment web "
-        "--image=nginx --replicas=3\n"
-        "  kubectl --kubeconfig devcluster.yaml get deployments --watch",
+        "  controller-manager devcluster -- bash\n"
+        "  kubectl create deployment web --image=nginx --replicas=3\n"
+        "  kubectl get deployments --watch",
         highlight=False,
         soft_wrap=True,
     )

@@ -271,6 +271,29 @@ def _event(obj: JSON) -> None:
     obj.setdefault("reportingInstance", "")
 
 
+_NODE_INFO: Final = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+
+
+def _node(obj: JSON) -> None:
+    """Fill in what no node goes without; generated clients insist on it."""
+    _empty_status(obj)
+    status = obj["status"]
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+    given = status.get("nodeInfo") or {}
+    status["nodeInfo"] = {**dict.fromkeys(_NODE_INFO, ""), **given}
+
+
 def _empty_status(obj: JSON) -> None:
     obj.setdefault("spec", {})
     obj.setdefault("status", {})
@@ -284,7 +307,7 @@ _DEFAULTS: Final[dict[str, Callable[[JSON], None]]] = {
     "Event": _event,
     "Job": _job,
     "Namespace": _namespace,
-    "Node": _empty_status,
+    "Node": _node,
     "Pod": _pod,
     "PodTemplate": _pod_template,
     "ReplicaSet": _replica_set,

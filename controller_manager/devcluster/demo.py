@@ -25,7 +25,7 @@ from controller_manager.client.client import (
     PropagationPolicy,
 )
 from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Transport
+from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import Clock
 from controller_manager.devcluster.manifests import (
     Manifest,
@@ -36,10 +36,13 @@ from controller_manager.devcluster.manifests import (
 JSON = dict[str, Any]
 
 NAMESPACE: Final = "shop"
+_PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _POLL: Final = 0.1
 _PATIENCE: Final = 40.0
 """Seconds that a step may take before the demo gives up."""
+_PAUSE: Final = 2.0
+"""Seconds for which a failure stays on the screen before it is mended."""
 
 
 class DemoError(Exception):
@@ -92,6 +95,7 @@ class Demo:
             "Update web again, to an image that cannot be pulled",
             lambda: self._set_image("web", "broken:1.30"),
             _is_stuck,
+            self._show_waiting,
         )
         await self._step("Roll web back", lambda: self._roll_back("web"), _all_complete)
         await self._step(
@@ -121,6 +125,7 @@ class Demo:
         title: str,
         action: Callable[[], Awaitable[None]],
         is_done: Callable[[list[Deployment]], bool],
+        then: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._console.print(f"\n[bold]{title}[/bold]")
         started = self._clock.monotonic()
@@ -132,6 +137,8 @@ class Demo:
                 )
         else:
             await self._follow(title, is_done, self._print_changes)
+        if then is not None:
+            await then()
         self._account.steps.append((title, self._clock.monotonic() - started))
 
     async def _follow(
@@ -148,6 +155,27 @@ class Demo:
                 return
             if self._clock.monotonic() > deadline:
                 msg = f"not finished within {_PATIENCE:g} s: {title}"
+                raise DemoError(msg)
+            await asyncio.sleep(_POLL)
+
+    async def _show_waiting(self) -> None:
+        """Wait until each new pod says why it does not start; show it for a moment.
+
+        Raises DemoError if one never says so.
+        """
+        deadline = self._clock.monotonic() + _PATIENCE
+        while True:
+            answer = await self._transport.request(Request("GET", _PODS_PATH))
+            pods = [each for each in _items(answer.body) if not _has_started(each)]
+            reasons = {each["metadata"]["name"]: _waiting_reason(each) for each in pods}
+            for name, reason in reasons.items():
+                if reason:
+                    self._print_if_new(f"{name}  {reason}", name)
+            if reasons and all(reasons.values()):
+                await asyncio.sleep(_PAUSE)
+                return
+            if self._clock.monotonic() > deadline:
+                msg = f"no reason within {_PATIENCE:g} s why pods do not start"
                 raise DemoError(msg)
             await asyncio.sleep(_POLL)
 
@@ -219,6 +247,23 @@ class Demo:
     async def _scale_two(self) -> None:
         await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "web", 10)
         await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "worker", 2)
+
+
+def _items(body: bytes) -> list[JSON]:
+    items: list[JSON] = msgspec.json.decode(body)["items"]
+    return items
+
+
+def _has_started(pod: JSON) -> bool:
+    return bool(pod["status"]["phase"] != "Pending")
+
+
+def _waiting_reason(pod: JSON) -> str:
+    """Return why a container does not run, nothing as long as nobody says it."""
+    for container in pod["status"].get("containerStatuses", ()):
+        if waiting := container["state"].get("waiting"):
+            return f"{waiting['reason']}: {waiting['message']}"
+    return ""
 
 
 def _namespace_line(namespace: Namespace) -> str:

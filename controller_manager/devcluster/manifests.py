@@ -49,12 +49,17 @@ def read_manifests(paths: Sequence[Traversable | Path]) -> list[Manifest]:
     Namespaces come first, whatever file they are in. Raises ManifestError.
     """
     catalogue = Catalogue()
-    manifests = [
-        _manifest(where, document, catalogue)
-        for path in paths
-        for file in _files(path)
-        for where, document in _documents(file)
-    ]
+    manifests: list[Manifest] = []
+    for path in paths:
+        found = [
+            _manifest(where, document, catalogue)
+            for file in _files(path)
+            for where, document in _documents(file)
+        ]
+        if not found:
+            msg = f"manifest {path.name}: has no object in it"
+            raise ManifestError(msg)
+        manifests += found
     return sorted(manifests, key=lambda each: each.kind.kind != "Namespace")
 
 
@@ -104,10 +109,7 @@ def _documents(file: Traversable | Path) -> Iterator[tuple[str, Any]]:
 
 
 def _manifest(where: str, document: Any, catalogue: Catalogue) -> Manifest:
-    if not isinstance(document, dict):
-        msg = f"manifest {where}: not an object"
-        raise ManifestError(msg)
-    version, name = str(document.get("apiVersion")), str(document.get("kind"))
+    version, name = _type_of(where, document)
     kind = catalogue.of(version, name)
     if kind is None or not kind.is_stored:
         msg = (
@@ -120,3 +122,23 @@ def _manifest(where: str, document: Any, catalogue: Catalogue) -> Manifest:
         msg = f"manifest {where}: {name} has no metadata.name"
         raise ManifestError(msg)
     return Manifest(where, kind, metadata.get("namespace") or "default", document)
+
+
+def _type_of(where: str, document: Any) -> tuple[str, str]:
+    """Return apiVersion and kind of an object; raises ManifestError without them."""
+    if not isinstance(document, dict):
+        found = "a list" if isinstance(document, list) else f"the value {document!r}"
+        msg = (
+            f"manifest {where}: must be an object with apiVersion and kind, it is "
+            f"{found}"
+        )
+        raise ManifestError(msg)
+    for field in ("apiVersion", "kind"):
+        given = document.get(field)
+        if given is None:
+            msg = f"manifest {where}: {field} is missing, every object must have one"
+            raise ManifestError(msg)
+        if not isinstance(given, str):
+            msg = f"manifest {where}: {field} must be a string, it is {given!r}"
+            raise ManifestError(msg)
+    return document["apiVersion"], document["kind"]

@@ -78,6 +78,23 @@ def decode_json(body: bytes) -> Any:
 
 def decode_object(body: bytes, content_type: str, kind: Kind) -> JSON:
     """Decode the object in a request; raises Refusal for anything else."""
+    return _decode(body, content_type, kind.kind)
+
+
+def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
+    """Decode the DeleteOptions in the body of a DELETE; `None` if it has no body.
+
+    Go's typed clients send protobuf, others JSON; the content type says which.
+    Raises Refusal for anything else (handlers/delete.go).
+    """
+    return _decode(body, content_type, "DeleteOptions") if body else None
+
+
+def _decode(body: bytes, content_type: str, wanted: str) -> JSON:
+    """Decode a body by its content type, JSON if there is none; raises Refusal.
+
+    `wanted` is the kind that messages name.
+    """
     media_type = content_type.partition(";")[0].strip()
     if media_type and media_type not in _BODY_TYPES:
         message = (
@@ -97,10 +114,10 @@ def decode_object(body: bytes, content_type: str, kind: Kind) -> JSON:
         try:
             value = msgspec.json.decode(body)
         except _UNREADABLE:
-            raise bad_request(_unrecognized(body, kind)) from None
+            raise bad_request(_unrecognized(body, wanted)) from None
     if not isinstance(value, dict):
         message = (
-            f"the object provided is unrecognized (must be of type {kind.kind}): "
+            f"the object provided is unrecognized (must be of type {wanted}): "
             "couldn't get version/kind; json parse error: json: cannot unmarshal "
             "into Go value of type struct"
         )
@@ -108,10 +125,10 @@ def decode_object(body: bytes, content_type: str, kind: Kind) -> JSON:
     return value
 
 
-def _unrecognized(body: bytes, kind: Kind) -> str:
+def _unrecognized(body: bytes, wanted: str) -> str:
     shown = body[:100].decode("utf-8", "replace")
     return (
-        f"the object provided is unrecognized (must be of type {kind.kind}): couldn't "
+        f"the object provided is unrecognized (must be of type {wanted}): couldn't "
         f"get version/kind; json parse error: {go_json_error(body)} ({shown})"
     )
 

@@ -1,6 +1,7 @@
 """The nodes: pods are scheduled, start, become ready, and end in time."""
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -75,7 +76,7 @@ class Nodes:
                         "lastTransitionTime": format_time(self._clock.now()),
                     }
                 ],
-                "nodeInfo": {"kubeletVersion": KUBERNETES_VERSION},
+                "nodeInfo": _node_info(f"node-{number}"),
             }
             self._objects.update(
                 nodes, "", f"node-{number}", {**node, "status": status}, "status"
@@ -229,6 +230,24 @@ class Nodes:
     def _end(self, namespace: str, name: str, uid: str) -> None:
         options = Deletion(grace_period=0, uid=uid)
         self._objects.delete(self._pods, namespace, name, options)
+
+
+def _node_info(name: str) -> JSON:
+    """Return what the kubelet of a node reports about its machine."""
+    machine = uuid.uuid5(uuid.NAMESPACE_DNS, name)
+    return {
+        "machineID": machine.hex,
+        "systemUUID": str(machine),
+        "bootID": str(uuid.uuid5(machine, "boot")),
+        "kernelVersion": "6.12.0",
+        "osImage": "Debian GNU/Linux 13 (trixie)",
+        "containerRuntimeVersion": "containerd://2.1.4",
+        "kubeletVersion": KUBERNETES_VERSION,
+        # Since 1.33 kubelets leave this field empty.
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }
 
 
 def _fits(pod: JSON, node: JSON) -> bool:

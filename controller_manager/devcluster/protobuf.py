@@ -376,10 +376,13 @@ _MESSAGES: Final[Mapping[str, Mapping[int, str]]] = {
     "Eviction": {1: "metadata:ObjectMeta", 2: "deleteOptions:DeleteOptions"},
     "DeleteOptions": {
         1: "gracePeriodSeconds:int",
+        2: "preconditions:Preconditions",
         3: "orphanDependents:bool",
         4: "propagationPolicy:str",
         5: "dryRun:[]str",
+        6: "ignoreStoreReadErrorWithClusterBreakingPotential:bool",
     },
+    "Preconditions": {1: "uid:str", 2: "resourceVersion:str"},
 }
 
 

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from tests.benchmarks.__main__ import main
@@ -11,6 +12,7 @@ from tests.benchmarks.contenders import OURS
 from tests.benchmarks.report import draw
 
 
+@pytest.mark.slow
 def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
     """Here the other one is this one again; writes are counted one by one."""
     path = tmp_path / "figures.json"
@@ -38,6 +40,7 @@ def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
     assert "ratio" in outcome.output
 
 
+@pytest.mark.slow
 def test_a_contender_that_cannot_run_is_one_clear_line() -> None:
     """It is named, with the last that it said."""
     command = f"{sys.executable} -c 'import sys; sys.exit(\"no luck\")' {{kubeconfig}}"

@@ -451,6 +451,52 @@ def test_help_comes_in_sections() -> None:
     assert "  -v, --v Level\n" in text
 
 
+def test_the_help_of_config_shows_types_as_the_main_help_does() -> None:
+    """The same flags, sections and types, and no flag of the daemon alone."""
+    main, config = run("--help").output, run("config", "--help").output
+    assert config.startswith("Print the effective configuration")
+    assert "\nUsage:\n  controller-manager config [flags]\n\n" in config
+    start, end = "\nDebugging flags:\n", "\nGlobal flags:\n"
+    flags = [text[text.index(start) : text.index(end)] for text in (main, config)]
+    assert flags[0] == flags[1]
+    for line in (
+        "      --kube-api-qps float\n",
+        "      --min-resync-period duration\n",
+        "      --secure-port int\n",
+        "      --kubeconfig string\n",
+    ):
+        assert line in config
+    assert "TEXT" not in config
+
+
+@pytest.mark.parametrize(
+    "command", ["completion", "config", "demo", "devcluster", "help"]
+)
+def test_help_about_a_command_is_its_help(command: str) -> None:
+    """As Cobra's help command."""
+    result = run("help", command)
+    assert (result.exit_code, result.output) == (0, run(command, "--help").output)
+
+
+def test_help_alone_is_the_main_help() -> None:
+    """Which says that there is such a command."""
+    result = run("help")
+    assert (result.exit_code, result.output) == (0, run("--help").output)
+    assert "\n  help        Show the help of a command, or of all of them.\n" in (
+        result.output
+    )
+
+
+def test_help_about_what_is_not_there_is_one_line() -> None:
+    """With the nearest command."""
+    assert problems("help", "devclutser") == [
+        (
+            'help: unknown command "devclutser" for "controller-manager"; did you '
+            "mean devcluster?"
+        )
+    ]
+
+
 def test_the_version_names_both() -> None:
     """Upstream's, first, as tools expect it."""
     result = run("--version")
@@ -487,6 +533,42 @@ def test_a_kubeconfig_that_is_missing_is_one_line() -> None:
     assert problems("--master=http://x", "--authorization-kubeconfig=/nowhere/k") == [
         "--authorization-kubeconfig: kubeconfig /nowhere/k: No such file or directory"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}",
+            "its kind is 'Deployment', not 'Config'",
+        ),
+        (
+            "{name: web, replicas: 3}",
+            "it has none of the fields clusters, contexts, users, current-context",
+        ),
+        ("just text", "its top level is no mapping"),
+        ("[a, list]", "its top level is no mapping"),
+    ],
+)
+def test_a_file_that_is_no_kubeconfig_is_one_line(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    """It says what the file is; for each flag that names one."""
+    file = tmp_path / "file.yaml"
+    file.write_text(text)
+    line = f"kubeconfig {file}: not a kubeconfig: {problem}"
+    assert problems(f"--kubeconfig={file}") == [line]
+    assert problems("--master=http://x", f"--authentication-kubeconfig={file}") == [
+        f"--authentication-kubeconfig: {line}"
+    ]
+
+
+def test_a_kubeconfig_without_a_context_stays_one(tmp_path: Path) -> None:
+    """The user is told what to set, not that it is something else."""
+    file = tmp_path / "file.yaml"
+    file.write_text("{apiVersion: v1, kind: Config, clusters: []}")
+    (line,) = problems(f"--kubeconfig={file}")
+    assert line.startswith(f"kubeconfig {file}: no current-context is set")
 
 
 def test_an_unreachable_server_is_one_line() -> None:
@@ -857,6 +939,46 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
             "none with --without-controllers; leave one of the two out"
         )
     ]
+
+
+@pytest.mark.parametrize("command", ["devcluster", "demo"])
+def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) -> None:
+    """Never the project of another that has this command's name on PyPI."""
+    code = (
+        "import sys; sys.modules['rich'] = None; sys.modules['rich.console'] = None; "
+        "from controller_manager.cli import main; main()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Error: the development cluster needs the package rich.console; install it in "
+        "a checkout of this project with: pip install '.[devcluster]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ["kubectl", "get", "pods"],
+            (
+                "devcluster: unexpected argument 'kubectl'; a command stands after "
+                "--, as in: controller-manager devcluster -- kubectl get pods"
+            ),
+        ),
+        (["--port=0", "--"], "devcluster: no command stands after --"),
+    ],
+)
+def test_a_command_of_the_cluster_stands_after_two_dashes(
+    arguments: list[str], problem: str
+) -> None:
+    """Or its flags would be taken for the cluster's."""
+    assert problems("devcluster", *arguments) == [problem]
 
 
 def test_version_is_a_boolean() -> None:

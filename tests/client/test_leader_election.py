@@ -428,6 +428,7 @@ async def test_wall_clocks_that_differ_do_no_harm(cluster: Cluster, hours: int) 
         assert 13 <= time() - stopped <= 15.1
 
 
+@pytest.mark.slow
 async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
     """Over twenty minutes in which each is cut off again and again, at random."""
     seed = 7

@@ -4,7 +4,8 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.resources import DEPLOYMENTS
+from controller_manager.api.meta import key_of
+from controller_manager.api.resources import (
+    DEPLOYMENTS,
+    JOBS,
+    LEASES,
+    SERVICE_ACCOUNTS,
+)
+from controller_manager.api.times import format_time
 from controller_manager.app import ControllerManager
 from controller_manager.cli.flags import make_config as parsed
 from controller_manager.client.identities import Connections
@@ -20,8 +28,20 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.negotiation import check_object
 from controller_manager.observability.logs import silent_logger
-from controller_manager.options.config import Config, LeaderElectionConfig
-from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
+from controller_manager.options.config import (
+    Config,
+    LeaderElectionConfig,
+    RateLimit,
+    ServingConfig,
+)
+from controller_manager.registry import _ABSENT
+from tests.clusters import (
+    Cluster,
+    RecordingTransport,
+    Write,
+    make_config,
+    run_manager,
+)
 from tests.controllers.builders import deployment_json
 from tests.controllers.test_on_a_cluster import User, settle
 
@@ -30,8 +50,22 @@ JSON = dict[str, Any]
 CONFIG = Path(__file__).parents[2] / "config"
 DATA = Path(__file__).parents[1] / "data"
 BASE = CONFIG / "base"
-OVERLAY = CONFIG / "overlays" / "beside-kube-controller-manager"
+BESIDE = CONFIG / "overlays" / "beside-kube-controller-manager"
+REPLACE = CONFIG / "overlays" / "replace-kube-controller-manager"
 MONITORING = CONFIG / "monitoring"
+
+ARGUMENTS = {
+    "base": BASE / "deployment.yaml",
+    "beside": BESIDE / "arguments.yaml",
+    "replace": REPLACE / "arguments.yaml",
+}
+"""Where it is said what the daemon is told."""
+
+LEASE_OF = {
+    "base": "controller-manager-system/controller-manager",
+    "beside": "controller-manager-system/controller-manager",
+    "replace": "kube-system/kube-controller-manager",
+}
 
 FOREIGN = ("kustomize.config.k8s.io/v1beta1", "monitoring.coreos.com/v1")
 """Kinds that no API server has by itself."""
@@ -59,7 +93,7 @@ def every_manifest() -> list[Path]:
 async def test_an_api_server_takes_every_object(path: Path, cluster: Cluster) -> None:
     """With no unknown field, and nothing that validation refuses."""
     for document in documents(path):
-        if document["apiVersion"] in FOREIGN or path.name == "own-lease.yaml":
+        if document["apiVersion"] in FOREIGN or path.name == "arguments.yaml":
             continue
         kind = cluster.server.catalogue.of(document["apiVersion"], document["kind"])
         assert kind is not None, document["kind"]
@@ -80,7 +114,9 @@ def _ensure_namespace(server: APIServer, name: str) -> None:
         server.objects.create(kind, "", {"metadata": {"name": name}})
 
 
-@pytest.mark.parametrize("directory", [BASE, OVERLAY, MONITORING], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "directory", [BASE, BESIDE, REPLACE, MONITORING], ids=lambda p: p.name
+)
 def test_a_kustomization_names_files_that_are_there(directory: Path) -> None:
     """And every file but patches of others is named."""
     found = kustomization(directory)
@@ -95,7 +131,9 @@ def test_a_kustomization_names_files_that_are_there(directory: Path) -> None:
     assert files - set(named) <= {"kube-controller-manager-patch.yaml"}
 
 
-@pytest.mark.parametrize("directory", [BASE, OVERLAY, MONITORING], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "directory", [BASE, BESIDE, REPLACE, MONITORING], ids=lambda p: p.name
+)
 def test_kustomize_builds_it(directory: Path) -> None:
     """With the kustomize that is in kubectl, where there is a recent one."""
     kubectl = shutil.which("kubectl")
@@ -117,11 +155,14 @@ def test_kustomize_builds_it(directory: Path) -> None:
     )
     assert built.returncode == 0, built.stderr
     kinds = [each["kind"] for each in yaml.safe_load_all(built.stdout)]
-    if directory is OVERLAY:
-        assert "--leader-elect-resource-name=controller-manager" in built.stdout
-        assert kinds.count("Deployment") == 1
-    if directory is BASE:
-        assert "image: controller-manager:0.2.0" in built.stdout
+    if directory is MONITORING:
+        return
+    assert kinds.count("Deployment") == 1
+    assert "image: controller-manager:0.2.0" in built.stdout
+    lease = "kube-controller-manager" if directory is REPLACE else "controller-manager"
+    assert f"--leader-elect-resource-name={lease}\n" in built.stdout
+    # Another namespace than the base's stays what it is.
+    assert ("namespace: kube-system" in built.stdout) is (directory is REPLACE)
 
 
 def _container(path: Path) -> JSON:
@@ -139,12 +180,8 @@ def _config(arguments: list[str]) -> Config:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        BASE / "deployment.yaml",
-        OVERLAY / "own-lease.yaml",
-        CONFIG / "static-pod" / "kube-controller-manager.yaml",
-    ],
-    ids=lambda path: path.stem,
+    [*ARGUMENTS.values(), CONFIG / "static-pod" / "kube-controller-manager.yaml"],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
 )
 def test_the_daemon_takes_the_arguments_without_a_warning(path: Path) -> None:
     """What it is told, and that it leads before it acts."""
@@ -156,19 +193,115 @@ def test_the_daemon_takes_the_arguments_without_a_warning(path: Path) -> None:
     assert config.generic.use_service_account_credentials
 
 
-def test_the_overlay_says_all_that_the_base_says() -> None:
+def _arguments(where: str) -> set[str]:
+    return set(_container(ARGUMENTS[where])["args"])
+
+
+def test_the_overlays_say_all_that_the_base_says() -> None:
     """A patch replaces the list of arguments as a whole.
 
     Beside another manager only those controllers run that the other leaves alone.
     """
-    base = set(_container(BASE / "deployment.yaml")["args"])
-    overlay = set(_container(OVERLAY / "own-lease.yaml")["args"])
-    assert overlay - base == {
-        "--controllers=deployment-controller,replicaset-controller",
-        "--leader-elect-resource-name=controller-manager",
-        "--leader-elect-resource-namespace=controller-manager-system",
+    base = _arguments("base")
+    harmless = "--controllers=serviceaccount-controller,ttl-after-finished-controller"
+    assert (base - _arguments("beside"), _arguments("beside") - base) == (
+        {harmless},
+        {"--controllers=deployment-controller,replicaset-controller"},
+    )
+    assert (base - _arguments("replace"), _arguments("replace") - base) == (
+        {
+            harmless,
+            "--leader-elect-resource-name=controller-manager",
+            "--leader-elect-resource-namespace=controller-manager-system",
+        },
+        {
+            "--controllers=*",
+            "--leader-elect-resource-name=kube-controller-manager",
+            "--leader-elect-resource-namespace=kube-system",
+        },
+    )
+
+
+def test_who_replaces_kube_controller_manager_is_told_what_stops() -> None:
+    """All of its controllers that are not in this build, no more and no fewer."""
+    text = (REPLACE / "kustomization.yaml").read_text()
+    listed = re.findall(r"^#   (\S+)$", text, re.MULTILINE)
+    assert listed == sorted(_ABSENT)
+
+
+def _in_memory(where: str) -> Config:
+    """Return the config that the arguments make, without limits and endpoints."""
+    config = _config(_container(ARGUMENTS[where])["args"])
+    unlimited = replace(config.client, limit=RateLimit(qps=0))
+    return replace(config, serving=ServingConfig(port=0), client=unlimited)
+
+
+def _of_controllers(recording: RecordingTransport) -> list[Write]:
+    """Return all writes but those to the lease."""
+    return [each for each in recording.writes if "/leases" not in each.path]
+
+
+def _by_resource(writes: Sequence[Write]) -> set[tuple[str, str]]:
+    """Return methods and resources of writes."""
+    found = set()
+    for each in writes:
+        parts = each.path.split("/")
+        found.add((each.method, parts[-1] if each.method == "POST" else parts[-2]))
+    return found
+
+
+@pytest.mark.looptime
+async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
+    cluster: Cluster,
+) -> None:
+    """Both act at once, and nothing is done twice or done again."""
+    cluster.add_namespace("controller-manager-system")
+    user = User(cluster)
+    ended = {"type": "Complete", "status": "True"}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "default"},
+        "spec": {
+            "ttlSecondsAfterFinished": 30,
+            "template": {
+                "spec": {
+                    "containers": [{"name": "c", "image": "app:v1"}],
+                    "restartPolicy": "Never",
+                }
+            },
+        },
     }
-    assert base - overlay == {"--controllers=*"}
+    everything = make_config(controllers=("*",), leader_election=LeaderElectionConfig())
+    async with (
+        cluster.nodes(),
+        cluster.manager(_in_memory("base")) as ours,
+        cluster.manager(everything) as theirs,
+    ):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        for number in range(20):
+            cluster.add_namespace(f"n{number}")
+        kind = cluster.server.catalogue.find("batch", "v1", "jobs")
+        assert kind is not None
+        created = cluster.server.objects.create(kind, "default", job).obj
+        now = format_time(cluster.clock.now())
+        status = {"conditions": [{**ended, "lastTransitionTime": now}]}
+        cluster.server.objects.update(
+            kind, "default", "j", {**created, "status": status}, "status"
+        )
+        await settle(600)
+        done = [_of_controllers(each) for each in (ours, theirs)]
+        await settle(3600)
+        accounts = (await user.client.list_page(SERVICE_ACCOUNTS)).items
+        assert (await user.client.list_page(JOBS)).items == []
+        assert len(await user.pods()) == 2
+        assert [_of_controllers(each) for each in (ours, theirs)] == done
+    harmless = {("POST", "serviceaccounts"), ("DELETE", "jobs")}
+    assert set() < _by_resource(done[0]) <= harmless
+    refused = [each for each in done[0] if each.status not in (200, 201, 404, 409)]
+    assert refused == []
+    assert {each.metadata.name for each in accounts} == {"default"}
+    assert len({each.metadata.namespace for each in accounts}) == len(accounts) == 23
 
 
 def test_the_pods_are_as_restricted_as_their_namespace_asks() -> None:
@@ -190,22 +323,15 @@ def test_the_pods_are_as_restricted_as_their_namespace_asks() -> None:
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(
-    "election",
-    [
-        LeaderElectionConfig(),
-        LeaderElectionConfig(
-            resource_name="controller-manager",
-            resource_namespace="controller-manager-system",
-        ),
-    ],
-    ids=["base", "overlay"],
-)
-async def test_the_roles_are_enough_and_no_more(election: LeaderElectionConfig) -> None:
+@pytest.mark.parametrize("where", ARGUMENTS)
+async def test_the_roles_are_enough_and_no_more(where: str) -> None:
     """A manager with this service account runs; it may not read secrets."""
     cluster = Cluster(rbac=True)
-    for name in ("namespace", "service-account", "rbac"):
-        for document in documents(BASE / f"{name}.yaml"):
+    files = [BASE / f"{name}.yaml" for name in ("namespace", "service-account", "rbac")]
+    if where == "replace":
+        files.append(REPLACE / "lease-role.yaml")
+    for file in files:
+        for document in documents(file):
             kind = cluster.server.catalogue.of(document["apiVersion"], document["kind"])
             assert kind is not None
             namespace = document["metadata"].get("namespace", "")
@@ -230,12 +356,14 @@ async def test_the_roles_are_enough_and_no_more(election: LeaderElectionConfig) 
             Connections(manager, controllers),
             cluster.clock,
             cluster.rng,
-            make_config(leader_election=election),
+            _in_memory(where),
         ),
     ):
         await user.create(DEPLOYMENTS, deployment_json(replicas=2))
         await settle(30)
-        assert len(await user.pods()) == 2
+        assert len(await user.pods()) == (0 if where == "base" else 2)
+        leases = (await user.client.list_page(LEASES)).items
+    assert [key_of(each) for each in leases] == [LEASE_OF[where]]
     written = manager.writes + controllers.writes
     assert [each for each in written if each.status == 403] == []
 
@@ -316,12 +444,12 @@ def test_what_is_scraped_is_what_is_served() -> None:
 def test_the_patch_leaves_exactly_these_controllers_alone() -> None:
     """Those that the overlay runs."""
     (operation,) = yaml.safe_load(
-        (OVERLAY / "kube-controller-manager-patch.yaml").read_text()
+        (BESIDE / "kube-controller-manager-patch.yaml").read_text()
     )
     off = operation["value"].removeprefix("--controllers=").split(",")
     (on,) = [
         each.removeprefix("--controllers=").split(",")
-        for each in _container(OVERLAY / "own-lease.yaml")["args"]
+        for each in _arguments("beside")
         if each.startswith("--controllers=")
     ]
     assert [each.removeprefix("-") for each in off] == on

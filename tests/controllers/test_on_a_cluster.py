@@ -594,6 +594,7 @@ async def test_a_manager_that_restarts_goes_on_where_the_other_stopped(
     assert (subject.status.updated_replicas, subject.status.replicas) == (6, 6)
 
 
+@pytest.mark.slow
 async def test_a_quiet_cluster_is_left_quiet(cluster: Cluster, user: User) -> None:
     """Stably matching: not one write in a day."""
     async with cluster.nodes(), cluster.manager() as recording:

@@ -22,6 +22,7 @@ KUBECTL = shutil.which("kubectl")
 
 pytestmark = [
     pytest.mark.kubectl,
+    pytest.mark.slow,
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
 
@@ -348,3 +349,28 @@ def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
         row = watch.stdout.readline()
         watch.terminate()
     assert row.split()[:2] == ["web", "1/2"]
+
+
+def test_what_the_readme_says_to_try_works_as_written(tmp_path: Path) -> None:
+    """Line by line, in a cluster that ends with it."""
+    if _version() < (1, 27):
+        pytest.skip("an older kubectl needs --validate=false")
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    section = readme.partition("Save these lines as `play.sh`:")[2]
+    lines = section.partition("```sh\n")[2].partition("```")[0]
+    (tmp_path / "play.sh").write_text(lines)
+    played = subprocess.run(
+        [
+            *(sys.executable, "-m", "controller_manager", "devcluster", "--port=0"),
+            *("--pod-start-delay=100ms", "--", "sh", "-e", "play.sh"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    assert (played.returncode, played.stderr) == (0, "")
+    assert "deployment.apps/web rolled back" in played.stdout
+    assert played.stdout.endswith('deployment.apps "web" deleted\n')

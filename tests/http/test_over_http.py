@@ -150,6 +150,7 @@ def test_a_server_that_does_not_answer_is_given_up() -> None:
         on_uvloop(lambda: test(port))
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_gets_no_more_requests_of_a_client_than_it_may_send() -> (
     None
 ):
@@ -190,6 +191,7 @@ def test_a_server_that_hangs_gets_no_more_requests_of_a_client_than_it_may_send(
     on_uvloop(test)
 
 
+@pytest.mark.slow
 def test_a_watch_survives_the_restart_of_its_server() -> None:
     """The informer lists anew and is equal again."""
 
@@ -493,6 +495,7 @@ def token_of(kubeconfig: Path) -> dict[str, str]:
     return {"Authorization": f"Bearer {users[0]['user']['token']}"}
 
 
+@pytest.mark.slow
 def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
     devcluster: Path,
 ) -> None:
@@ -547,6 +550,7 @@ def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_line(devcluster: Path) -> None:
     """Exit code 1."""
     server = load_credentials(str(devcluster), "", SystemClock()).server
@@ -603,6 +607,7 @@ def kubeadm_files(directory: Path, kubeconfig: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> None:
     """With kubeadm's user and roles; only the port is another."""
     port = free_port()
@@ -650,6 +655,7 @@ LEASE = (
 )
 
 
+@pytest.mark.slow
 def test_a_stolen_lease_ends_the_daemon_with_1(
     devcluster: Path, tmp_path: Path
 ) -> None:
@@ -679,6 +685,7 @@ def test_a_stolen_lease_ends_the_daemon_with_1(
     assert not any("Traceback" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_trusted_is_one_line(
     devcluster: Path, tmp_path: Path
 ) -> None:
@@ -696,6 +703,7 @@ def test_a_server_that_is_not_trusted_is_one_line(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.slow
 def test_a_standby_takes_over(
     devcluster: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -748,6 +756,7 @@ def test_a_standby_takes_over(
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_manifest_that_cannot_be_applied_is_one_line(
     tmp_path: Path, text: str, problem: str
 ) -> None:
@@ -760,6 +769,7 @@ def test_a_manifest_that_cannot_be_applied_is_one_line(
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_a_cluster_can_start_with_objects_in_it(tmp_path: Path) -> None:
     """Namespaces first, as the samples need it."""
     kubeconfig = tmp_path / "kubeconfig"
@@ -779,6 +789,7 @@ def test_a_cluster_can_start_with_objects_in_it(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_demo_ends_well_and_tells_what_happened() -> None:
     """In well under a minute."""
     process = start("demo")
@@ -788,11 +799,12 @@ def test_the_demo_ends_well_and_tells_what_happened() -> None:
         "deployment/web created",
         "Roll web back",
         "What happened",
-        "controller-manager devcluster --write-kubeconfig devcluster.yaml &",
+        "controller-manager devcluster -- bash",
     ):
         assert line in output
 
 
+@pytest.mark.slow
 def test_pages_come_over_http(devcluster: Path) -> None:
     """Continue tokens survive the URL."""
 

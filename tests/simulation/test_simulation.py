@@ -22,6 +22,9 @@ FOUND = {
 }
 """Seeds that failed with a fault of the product that was found so, and mended."""
 
+LONG = frozenset(("a-week-of-churn",))
+"""Scenarios that take half a minute; the others take a second at most."""
+
 BROKEN = {
     "create-and-become-available": tuple(sieve.PATTERNS),
     "recreate-waits-for-old-pods": ("crash after",),
@@ -33,6 +36,7 @@ between creating a replica set and saying so."""
 
 
 @pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
+@pytest.mark.slow
 def test_nothing_is_lost_whatever_goes_wrong(seed: int) -> None:
     """Each seed is a cluster, its users, and some two hundred faults."""
     outcome = play(seed)
@@ -40,11 +44,13 @@ def test_nothing_is_lost_whatever_goes_wrong(seed: int) -> None:
     assert len(outcome.faults) > 20
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace() -> None:
     """Bit for bit, or no failure could be looked into."""
     assert play(3) == play(3)
 
 
+@pytest.mark.slow
 def test_a_plan_of_no_faults_has_none() -> None:
     """And its end is the undisturbed one."""
     outcome = play(3, frozenset())
@@ -77,13 +83,20 @@ def test_a_fault_does_not_depend_on_those_before_it() -> None:
     assert plans[0] == plans[1] != []
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
+        for name in NAMED
+    ],
+)
 def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
     """Each as reported, with what upstream does in its docstring."""
     assert play_named(name, churn=60) == []
 
 
 @pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.slow
 def test_no_write_can_be_broken_so_that_it_matters(name: str) -> None:
     """A crash before and after it, an old cache, a gap in what is seen."""
     reference = sieve.play_scenario(name)
@@ -98,6 +111,7 @@ def test_no_write_can_be_broken_so_that_it_matters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUGS)
+@pytest.mark.slow
 def test_a_deliberate_bug_is_caught(name: str) -> None:
     """Or nobody could rely on what the simulator does not find.
 
@@ -109,6 +123,7 @@ def test_a_deliberate_bug_is_caught(name: str) -> None:
         assert any(play(seed).violations for seed in (bug.seed, *range(1, 201)))
 
 
+@pytest.mark.slow
 def test_a_failing_plan_is_made_shorter() -> None:
     """To the few faults that matter."""
     bug = BUGS["take a lost answer for a failure"]
@@ -125,6 +140,7 @@ def test_a_failing_plan_is_made_shorter() -> None:
     assert len(shorter.faults) < len(failing.faults) / 4
 
 
+@pytest.mark.slow
 def test_the_command_shows_what_fails_and_how_to_see_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,47 @@
+"""What the endpoints of ``devcluster --secure-port`` say of the controllers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from controller_manager.devcluster.commands import embedded_config
+from tests.http.test_over_http import free_port, get, start, token_of, wait_for
+
+pytestmark = pytest.mark.slow
+
+
+def test_configz_and_flagz_show_the_effective_configuration(tmp_path: Path) -> None:
+    """All of it: what the cluster sets, and every default."""
+    port, file = free_port(), tmp_path / "kubeconfig"
+    process = start(
+        "devcluster", "--port=0", f"--secure-port={port}", "--v=1",
+        f"--write-kubeconfig={file}", log=tmp_path / "log",
+    )  # fmt: skip
+    try:
+        wait_for(file.exists, process)
+        bearer = token_of(file)
+        status, body = get(port, "/configz", bearer)
+        flagz = get(port, "/flagz", bearer)
+    finally:
+        process.terminate()
+        assert process.wait(15) == 0
+    config = embedded_config(port, 1)
+    assert (status, config.warnings) == (200, ())
+    assert json.loads(body) == {
+        "kubecontrollermanager.config.k8s.io": dict(config.document)
+    }
+    generic = config.document["Generic"]
+    assert generic["LeaderElection"]["leaderElect"] is False
+    assert generic["ClientConnection"]["qps"] == -1
+    assert generic["Controllers"] == ["*"]
+    assert flagz[0] == 200
+    shown = dict(line.split("=", 1) for line in flagz[1].splitlines() if "=" in line)
+    assert {
+        name: shown[name]
+        for name in ("secure-port", "bind-address", "use-service-account-credentials")
+    } == {
+        "secure-port": str(port),
+        "bind-address": "127.0.0.1",
+        "use-service-account-credentials": "true",
+    }
