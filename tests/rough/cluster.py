@@ -73,6 +73,13 @@ class RoughFace(HTTPFace):
                 return answer
         return await super()._handle(request)
 
+    def cut_connections(self) -> None:
+        """Close all connections, those of watches too, and go on listening."""
+        server = self._runner.server
+        assert server is not None
+        for connection in server.connections:
+            connection.force_close()
+
 
 class RoughCluster:
     """A cluster that is running; made by `rough_cluster`."""
@@ -97,6 +104,10 @@ class RoughCluster:
     def token(self) -> str:
         """The administrator's bearer token."""
         return str(self.kubeconfig["users"][0]["user"]["token"])
+
+    def cut_connections(self) -> None:
+        """Close the daemon's connections, as a load balancer does that restarts."""
+        self._face.cut_connections()
 
     # What the test does, past HTTPS and faults.
 
