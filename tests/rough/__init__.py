@@ -1,0 +1,6 @@
+"""Rough situations, brought about from outside, around the daemon as a process.
+
+The daemon runs as users run it: `python -m controller_manager`, on uvloop, under
+leader election with its default times, over HTTPS. The development cluster's API
+server runs in the test's process, where it can be made slow or can refuse.
+"""

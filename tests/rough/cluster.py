@@ -1,0 +1,190 @@
+"""The development cluster, over HTTPS, with faults and a record of requests."""
+
+import asyncio
+import itertools
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.clock import SystemClock
+from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.cluster import ADMIN, ClusterOptions, DevCluster
+from controller_manager.devcluster.http_face import HTTPFace
+
+JSON = dict[str, Any]
+
+Fault = Callable[[web.Request], Awaitable[web.Response | None]]
+"""Delays a request, answers it, or lets it pass (`None`)."""
+
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+@dataclass(slots=True)
+class Seen:
+    """A request that came over HTTPS, so from the daemon.
+
+    `path` is as it was sent, still escaped. `status` is 0 until there is an
+    answer, and stays 0 if the client does not wait for it. A watch has ended when
+    either side has closed it.
+    """
+
+    at: float
+    method: str
+    path: str
+    query: str
+    status: int = 0
+    ended_at: float = 0.0
+
+    @property
+    def is_watch(self) -> bool:
+        """Whether it asked for changes."""
+        return "watch=true" in self.query
+
+
+class RoughFace(HTTPFace):
+    """Records every request, and has each fault look at it first."""
+
+    def __init__(self, server: APIServer, tls: ssl.SSLContext) -> None:
+        super().__init__(server, 0, tls)
+        self.seen: list[Seen] = []
+        self.faults: list[Fault] = []
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        loop = asyncio.get_running_loop()
+        path, _, query = request.raw_path.partition("?")
+        seen = Seen(loop.time(), request.method, path, query)
+        self.seen.append(seen)
+        try:
+            answer = await self._faulty(request)
+            seen.status = answer.status
+            return answer
+        finally:
+            seen.ended_at = loop.time()
+
+    async def _faulty(self, request: web.Request) -> web.StreamResponse:
+        for fault in self.faults:
+            if (answer := await fault(request)) is not None:
+                return answer
+        return await super()._handle(request)
+
+    def cut_connections(self) -> None:
+        """Close all connections, those of watches too, and go on listening."""
+        server = self._runner.server
+        assert server is not None
+        for connection in server.connections:
+            connection.force_close()
+
+
+class RoughCluster:
+    """A cluster that is running; made by `rough_cluster`."""
+
+    def __init__(self, cluster: DevCluster, face: RoughFace) -> None:
+        self._face = face
+        self.server = cluster.server
+        self.url = cluster.url
+        self.kubeconfig = cluster.kubeconfig()
+
+    @property
+    def seen(self) -> list[Seen]:
+        """All that the daemon asked for, in the order in which it came."""
+        return self._face.seen
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The faults at work; change the list to change them."""
+        return self._face.faults
+
+    @property
+    def token(self) -> str:
+        """The administrator's bearer token."""
+        return str(self.kubeconfig["users"][0]["user"]["token"])
+
+    def cut_connections(self) -> None:
+        """Close the daemon's connections, as a load balancer does that restarts."""
+        self._face.cut_connections()
+
+    # What the test does, past HTTPS and faults.
+
+    async def create(self, path: str, obj: JSON) -> JSON:
+        """Create an object as the administrator."""
+        return await self._call("POST", path, obj)
+
+    async def delete(self, path: str) -> None:
+        """Delete an object as the administrator."""
+        await self._call("DELETE", path, None)
+
+    async def _call(self, method: str, path: str, obj: JSON | None) -> JSON:
+        body = msgspec.json.encode(obj) if obj is not None else None
+        headers = {"content-type": "application/json"}
+        request = Request(method, path, headers=headers, body=body)
+        answer = await self.server.handle_as(ADMIN, request)
+        assert isinstance(answer, Response)
+        assert answer.status < 300, answer.body
+        created: JSON = msgspec.json.decode(answer.body)
+        return created
+
+    def stored(self, resource: str, namespace: str = "") -> list[JSON]:
+        """Return the objects of a resource (``plural.group``), in a namespace."""
+        return [
+            each.obj
+            for each in self.server.storage.collection(resource)
+            if each.obj["metadata"].get("namespace", "") == namespace
+        ]
+
+    def has(self, resource: str, namespace: str, name: str) -> bool:
+        """Tell whether an object is stored."""
+        key = (namespace, name)
+        return self.server.storage.collection(resource).get(key) is not None
+
+    # The lease.
+
+    def renewals(self) -> list[float]:
+        """Return when the lease was taken and renewed, by the loop's clock."""
+        return [
+            each.at
+            for each in self.seen
+            if each.method in ("POST", "PUT", "PATCH")
+            and each.path.startswith(_LEASES)
+            and each.status in (200, 201)
+        ]
+
+    def longest_without_renewal(self) -> float:
+        """Return the longest time in seconds without one since the first."""
+        times = [*self.renewals(), asyncio.get_running_loop().time()]
+        return max(after - before for before, after in itertools.pairwise(times))
+
+
+@asynccontextmanager
+async def rough_cluster(
+    *namespaces: str, start_delay: float = 0.05
+) -> AsyncGenerator[RoughCluster, None]:
+    """Run a cluster with three nodes and some namespaces while entered."""
+    options = ClusterOptions(pod_start_delay=start_delay, grace_scale=0)
+    cluster = DevCluster(options, SystemClock())
+    face = RoughFace(cluster.server, cluster._tls())
+    cluster._face = face
+    async with cluster:
+        rough = RoughCluster(cluster, face)
+        for name in namespaces:
+            await rough.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        yield rough
+
+
+def refusal(status: int, reason: str, message: str) -> web.Response:
+    """Return what an API server answers when it refuses."""
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": status,
+    }
+    return web.json_response(body, status=status)

@@ -1,0 +1,157 @@
+"""The daemon as a process."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from tests.rough.cluster import RoughCluster
+from tests.rough.situation import until
+
+_ROOT = Path(__file__).parents[2]
+_START = 30.0
+_STOP = 3.0
+_SHOWN = 30
+
+
+class Daemon:
+    """A daemon that was started; made by `run_daemon`."""
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", port: int, log: Path, token: str
+    ) -> None:
+        self._process = process
+        self._log = log
+        self._token = token
+        self.port = port
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def log(self) -> str:
+        """Return what it has written."""
+        return self._log.read_text()
+
+    async def until_logged(self, text: str, limit: float = _START) -> None:
+        """Wait until it has written something."""
+
+        def logged() -> bool:
+            assert self.is_running, "the daemon has ended"
+            return text in self.log()
+
+        await until(logged, limit, f"a log line with {text}")
+
+    async def until_it_leads(self) -> None:
+        """Wait until it holds the lease and starts controllers."""
+        await self.until_logged("Starting controller")
+
+    async def get(
+        self, path: str, *, as_admin: bool = False, limit: float = 5.0
+    ) -> tuple[int, str]:
+        """Ask over a connection of its own; (0, reason) if there is no answer."""
+        headers = {"Authorization": f"Bearer {self._token}"} if as_admin else {}
+        url = f"https://127.0.0.1:{self.port}{path}"
+        connector = aiohttp.TCPConnector(ssl=False, force_close=True)
+        try:
+            async with (
+                asyncio.timeout(limit),
+                aiohttp.ClientSession(connector=connector) as session,
+                session.get(url, headers=headers) as answer,
+            ):
+                return answer.status, await answer.text()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            return 0, type(error).__name__
+
+
+@asynccontextmanager
+async def run_daemon(
+    kubeconfig: dict[str, Any],
+    directory: Path,
+    *flags: str,
+    files: tuple[int, int] | None = None,
+) -> AsyncGenerator[Daemon, None]:
+    """Run the daemon while entered; what it wrote is shown if the test fails.
+
+    `files` are its soft and its hard limit of open files.
+    """
+    path, log = directory / "kubeconfig", directory / "daemon.log"
+    path.write_text(yaml.safe_dump(kubeconfig))
+    port = _free_port()
+    process = _start(_command(path, port, flags, files), log)
+    token = str(kubeconfig["users"][0]["user"]["token"])
+    try:
+        yield Daemon(process, port, log, token)
+    finally:
+        await _stop(process)
+        lines = log.read_text().splitlines()
+        shown = [*lines[:_SHOWN], "...", *lines[-_SHOWN:]]
+        sys.stdout.write("\n".join(lines if len(lines) < len(shown) else shown))
+
+
+def manager_of(
+    cluster: RoughCluster,
+    directory: Path,
+    *flags: str,
+    files: tuple[int, int] | None = None,
+) -> AbstractAsyncContextManager[Daemon]:
+    """Run the daemon beside a cluster while entered (see `run_daemon`)."""
+    return run_daemon(cluster.kubeconfig, directory, *flags, files=files)
+
+
+def _command(
+    kubeconfig: Path, port: int, flags: tuple[str, ...], files: tuple[int, int] | None
+) -> list[str]:
+    program = [
+        sys.executable,
+        "-m",
+        "controller_manager",
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        *flags,
+    ]
+    if files is None:
+        return program
+    soft, hard = files
+    # Python's own way, a function between fork and exec, is not safe with threads.
+    limited = f'ulimit -Sn {soft} && ulimit -Hn {hard} && exec "$0" "$@"'
+    return ["sh", "-c", limited, *program]
+
+
+def _start(command: list[str], log: Path) -> "subprocess.Popen[bytes]":
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+
+
+async def _stop(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        # In a thread: the daemon may need the cluster in this loop to end well.
+        await asyncio.to_thread(process.wait, _STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])

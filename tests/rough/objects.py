@@ -1,0 +1,84 @@
+"""Objects that the situations are about, and where they are created."""
+
+import uuid
+from typing import Any
+
+from tests.rough.cluster import RoughCluster
+
+JSON = dict[str, Any]
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def replica_sets(namespace: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/replicasets"
+
+
+def deployments(namespace: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/deployments"
+
+
+def _template(name: str) -> JSON:
+    return {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "app", "image": "app:v1"}]},
+    }
+
+
+def workload(name: str, replicas: int) -> JSON:
+    """Return a deployment or a replica set, without its kind."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": _template(name),
+        },
+    }
+
+
+def replication_controller(name: str, replicas: int) -> JSON:
+    """Return a replication controller, without its kind."""
+    spec = {"selector": {"app": name}, "template": _template(name)}
+    return {"metadata": {"name": name}, "spec": {"replicas": replicas, **spec}}
+
+
+def _finished_job(name: str) -> JSON:
+    """Return a job that may be deleted as soon as it has ended."""
+    template = _template(name)
+    template["spec"]["restartPolicy"] = "Never"
+    spec = {"ttlSecondsAfterFinished": 0, "template": template}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def owned(name: str, kind: str, owner: str) -> JSON:
+    """Return an object whose owner of that name does not exist."""
+    reference = {
+        "apiVersion": "v1",
+        "kind": kind,
+        "name": owner,
+        "uid": str(uuid.uuid4()),
+    }
+    return {"metadata": {"name": name, "ownerReferences": [reference]}}
+
+
+async def end_a_job(cluster: RoughCluster, name: str) -> None:
+    """Have a job in `default` that ttl-after-finished-controller is to delete."""
+    await cluster.create("/apis/batch/v1/namespaces/default/jobs", _finished_job(name))
+    kind = cluster.server.catalogue.find("batch", "v1", "jobs")
+    assert kind is not None
+    stored = cluster.server.objects.find(kind, "default", name).obj
+    then = "2026-01-01T00:00:00Z"
+    conditions = [
+        {"type": each, "status": "True", "lastTransitionTime": then}
+        for each in ("SuccessCriteriaMet", "Complete")
+    ]
+    status = {
+        "startTime": then,
+        "completionTime": then,
+        "succeeded": 1,
+        "conditions": conditions,
+    }
+    cluster.server.objects.update(
+        kind, "default", name, {**stored, "status": status}, "status"
+    )

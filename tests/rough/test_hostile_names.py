@@ -1,0 +1,84 @@
+"""Owner references with names that are paths."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.rough.cluster import RoughCluster, rough_cluster
+from tests.rough.daemon import manager_of
+from tests.rough.objects import CONFIG_MAPS, owned
+from tests.rough.situation import on_uvloop, seconds_until
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = (
+    "kube-system/services/https:admin-ui:443/proxy/api/restart",
+    "..",
+    ".",
+    "../../../../healthz",
+    "a%2fb",
+    "a/b",
+)
+KINDS = ("Namespace", "ConfigMap")
+"""One that is of no namespace, and one that is of one."""
+
+PATIENCE = 10.0
+
+
+async def plant(cluster: RoughCluster) -> None:
+    """Create a dependent of every hostile owner."""
+    for kind in KINDS:
+        for number, name in enumerate(HOSTILE):
+            planted = owned(f"hostile-{kind.lower()}-{number}", kind, name)
+            await cluster.create(CONFIG_MAPS, planted)
+
+
+def strange(path: str) -> bool:
+    """Tell whether a path that was asked for has anything of a hostile name.
+
+    A name is one segment of a path; so no segment is a dot or two, none has an
+    escaped character, and none is what stood behind a slash in a name. Names
+    begin with the fifth segment.
+    """
+    parts = {".", "..", "services", "proxy", "a", "b"}
+    return "%" in path or not parts.isdisjoint(path.split("/")[4:])
+
+
+def asked_for(cluster: RoughCluster) -> list[str]:
+    """Return the strange paths that the daemon asked for."""
+    return sorted({each.path for each in cluster.seen if strange(each.path)})
+
+
+async def seconds_of_garbage(cluster: RoughCluster, name: str, owner: str) -> float:
+    """Return how long an object without an owner waits for being collected."""
+    await cluster.create(CONFIG_MAPS, owned(name, owner, "vanished"))
+    return await seconds_until(
+        lambda: not cluster.has("configmaps", "default", name), PATIENCE
+    )
+
+
+def test_a_name_in_an_owner_reference_leads_to_no_other_path(
+    tmp_path: Path, figures: dict[str, object]
+) -> None:
+    """And what comes after such a name is collected."""
+
+    async def situation() -> None:
+        async with (
+            rough_cluster() as cluster,
+            manager_of(cluster, tmp_path) as manager,
+        ):
+            await plant(cluster)
+            await manager.until_it_leads()
+            waits = [
+                await seconds_of_garbage(cluster, f"garbage-{turn}", "ConfigMap")
+                for turn in range(5)
+            ]
+            # The collector asks for a namespace that does not exist, too.
+            waits.append(await seconds_of_garbage(cluster, "last", "Namespace"))
+            figures["strange paths"] = paths = asked_for(cluster)
+            figures["slowest collection"] = max(waits)
+            assert paths == []
+            assert max(waits) < PATIENCE
+            assert manager.is_running
+
+    on_uvloop(situation)

@@ -1,0 +1,131 @@
+"""More custom resources than there may be open files."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.rough.cluster import JSON, RoughCluster, rough_cluster
+from tests.rough.daemon import manager_of
+from tests.rough.objects import owned
+from tests.rough.situation import on_uvloop, seconds_until, until_time
+
+pytestmark = pytest.mark.slow
+
+RESOURCES = 220
+GROUP = "rough.example.com"
+SOFT = 200
+HARD = 4096
+COLLECTED = 45.0
+"""Seconds within which a dependent must go; the first sync may take thirty."""
+
+RENEW_DEADLINE = 10.0
+FLAGS = ("--kube-api-qps=500", "--kube-api-burst=500")
+
+
+def definition(number: int) -> JSON:
+    """Return the definition of one custom resource."""
+    plural = f"things{number}"
+    return {
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "plural": plural,
+                "singular": f"thing{number}",
+                "kind": f"Thing{number}",
+                "listKind": f"Thing{number}List",
+            },
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }
+
+
+async def define(cluster: RoughCluster) -> None:
+    """Define all resources, and have an object whose owner has vanished."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for number in range(RESOURCES):
+        await cluster.create(path, definition(number))
+    await cluster.create(
+        f"/apis/{GROUP}/v1/namespaces/default/things7",
+        {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "Thing7",
+            **owned("orphan", "ConfigMap", "vanished"),
+        },
+    )
+
+
+def test_the_soft_limit_of_open_files_is_raised(
+    tmp_path: Path, figures: dict[str, object]
+) -> None:
+    """Every custom resource is watched, and the lease is kept."""
+
+    async def situation() -> None:
+        async with rough_cluster() as cluster:
+            await define(cluster)
+            async with manager_of(
+                cluster, tmp_path, *FLAGS, files=(SOFT, HARD)
+            ) as manager:
+                await manager.until_it_leads()
+                figures["collected after"] = collected = await seconds_until(
+                    lambda: not cluster.has(f"things7.{GROUP}", "default", "orphan"),
+                    COLLECTED,
+                )
+                watched = {
+                    each.path
+                    for each in cluster.seen
+                    if each.path.startswith(f"/apis/{GROUP}/v1/things")
+                }
+                figures["resources asked for"] = len(watched)
+                figures["times out of files"] = manager.log().count("Too many open")
+                figures["longest without a renewal"] = cluster.longest_without_renewal()
+                figures["daemon is running"] = manager.is_running
+                assert manager.is_running
+                assert cluster.longest_without_renewal() < RENEW_DEADLINE
+                assert len(watched) == RESOURCES
+                assert collected < COLLECTED
+
+    on_uvloop(situation)
+
+
+def test_a_hard_limit_that_is_too_low_costs_completeness_and_not_the_lease(
+    tmp_path: Path, figures: dict[str, object]
+) -> None:
+    """And the log says what is too low."""
+
+    async def situation() -> None:
+        async with rough_cluster() as cluster:
+            await define(cluster)
+            async with manager_of(
+                cluster, tmp_path, *FLAGS, files=(SOFT, SOFT)
+            ) as manager:
+                await manager.until_it_leads()
+                began = asyncio.get_running_loop().time()
+                # Two deadlines: a renewal that fails is noticed after one.
+                await until_time(began + 2.5 * RENEW_DEADLINE)
+                said = [
+                    line for line in manager.log().splitlines() if is_of_limit(line)
+                ]
+                figures["said of the limit"] = said[:1]
+                figures["times out of files"] = manager.log().count("Too many open")
+                figures["longest without a renewal"] = cluster.longest_without_renewal()
+                figures["daemon is running"] = manager.is_running
+                assert manager.is_running
+                assert cluster.longest_without_renewal() < RENEW_DEADLINE
+                assert said
+
+    on_uvloop(situation)
+
+
+def is_of_limit(line: str) -> bool:
+    """Tell whether a line of the log speaks of the limit of open files."""
+    return "limit" in line.lower() and "open files" in line.lower()

@@ -1,0 +1,92 @@
+"""One resource that may not be listed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.rough.cluster import Fault, RoughCluster, refusal, rough_cluster
+from tests.rough.daemon import Daemon, manager_of
+from tests.rough.objects import deployments, end_a_job, workload
+from tests.rough.situation import on_uvloop, seconds_until
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 15.0
+RESTART = 60.0
+"""Seconds that a refused list may take to be tried again."""
+
+
+def refused(plural: str, group: str = "") -> Fault:
+    """Return a role that lacks list and watch of one resource."""
+
+    async def fault(request: web.Request) -> web.Response | None:
+        if request.method != "GET" or not request.path.endswith(f"/{plural}"):
+            return None
+        message = (
+            f'{f"{plural}.{group}".rstrip(".")} is forbidden: User "manager" cannot '
+            f'list resource "{plural}" in API group "{group}" at the cluster scope'
+        )
+        return refusal(403, "Forbidden", message)
+
+    return fault
+
+
+def job_is_deleted(cluster: RoughCluster) -> bool:
+    return not cluster.has("jobs.batch", "default", "done")
+
+
+def authority_is_published(cluster: RoughCluster) -> bool:
+    return cluster.has("configmaps", "default", "kube-root-ca.crt")
+
+
+async def readiness(manager: Daemon, plural: str) -> str:
+    """Return what /readyz says of a resource to somebody who may know."""
+    _, text = await manager.get("/readyz?verbose", as_admin=True)
+    lines = [line for line in text.splitlines() if plural in line]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("plural", "group", "done"),
+    [
+        ("jobs", "batch", job_is_deleted),
+        ("configmaps", "", authority_is_published),
+    ],
+)
+def test_one_resource_that_cannot_be_listed_stops_no_other_controller(
+    tmp_path: Path,
+    figures: dict[str, object],
+    plural: str,
+    group: str,
+    done: Callable[[RoughCluster], bool],
+) -> None:
+    """Only the controller that needs it waits, and starts once it may list."""
+
+    async def situation() -> None:
+        async with rough_cluster() as cluster:
+            cluster.faults.append(refused(plural, group))
+            await end_a_job(cluster, "done")
+            async with manager_of(cluster, tmp_path) as manager:
+                await cluster.create(deployments("default"), workload("web", 3))
+                figures["rolled out after"] = rolled_out = await seconds_until(
+                    lambda: len(cluster.stored("pods", "default")) == 3, PATIENCE
+                )
+                figures["lease was taken"] = leads = bool(cluster.renewals())
+                live, _ = await manager.get("/livez")
+                figures["/livez"] = live
+                figures["/readyz"] = said = await readiness(manager, plural)
+                waited = not done(cluster)
+                cluster.faults.clear()
+                figures["started after being allowed"] = started = await seconds_until(
+                    lambda: done(cluster), RESTART
+                )
+            assert rolled_out < PATIENCE
+            assert leads
+            assert live == 200
+            assert "forbidden" in said
+            assert waited
+            assert started < RESTART
+
+    on_uvloop(situation)
