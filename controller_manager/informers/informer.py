@@ -1,6 +1,7 @@
 """One watch, one cache, many handlers."""
 
 import asyncio
+import itertools
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -49,6 +50,59 @@ class Handler(Generic[ObjectT]):
     on_delete: Callable[[ObjectT], None] = _ignore
 
 
+class Registration(Generic[ObjectT]):
+    """A handler of an informer, and what it has yet to be told.
+
+    Upstream: client-go's ResourceEventHandlerRegistration, with HasSynced.
+    """
+
+    def __init__(
+        self, handler: Handler[ObjectT], store: Store[ObjectT], synced: asyncio.Event
+    ) -> None:
+        """Have all that is in the store to be told; made by the informer."""
+        self.handler = handler
+        # Taken from the end, so that the oldest object comes first.
+        self._pending = dict.fromkeys(reversed(store.keys()))
+        self._informer_synced = synced
+        self._told = asyncio.Event()
+        self._note()
+
+    def _note(self) -> None:
+        if not self._pending:
+            self._told.set()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the handler has been told of the first complete list."""
+        return self._informer_synced.is_set() and self._told.is_set()
+
+    async def wait_for_sync(self) -> None:
+        """Wait until `is_synced`."""
+        await self._informer_synced.wait()
+        await self._told.wait()
+
+    def pop(self) -> str | None:
+        """Return the key of an object that is to be told now; `None` for none."""
+        if not self._pending:
+            return None
+        key, _ = self._pending.popitem()
+        self._note()
+        return key
+
+    def take(self, key: str) -> bool:
+        """Tell whether the object of `key` was yet to be told; it is no longer."""
+        if key not in self._pending:
+            return False
+        del self._pending[key]
+        self._note()
+        return True
+
+    def clear(self) -> None:
+        """Have nothing more to be told."""
+        self._pending.clear()
+        self._note()
+
+
 class SharedInformer(Generic[ObjectT]):
     """Keeps a store equal to the server's objects and tells handlers.
 
@@ -76,7 +130,8 @@ class SharedInformer(Generic[ObjectT]):
         self._received_at = 0.0
         self.resource = resource
         self.store: Store[ObjectT] = Store()
-        self._handlers: list[Handler[ObjectT]] = []
+        self._registrations: list[Registration[ObjectT]] = []
+        self._group: asyncio.TaskGroup | None = None
         self._resync_period = resync_period
         self._logger = logger
         self._synced = asyncio.Event()
@@ -125,20 +180,48 @@ class SharedInformer(Generic[ObjectT]):
         """Wait until `is_synced`."""
         await self._synced.wait()
 
-    def add_handler(self, handler: Handler[ObjectT]) -> None:
-        """Tell `handler` of all objects, now and from now on."""
-        self._handlers.append(handler)
-        for obj in self.store:
-            self._call(handler.on_add, obj)
+    def add_handler(self, handler: Handler[ObjectT]) -> Registration[ObjectT]:
+        """Tell `handler` of all objects, now and from now on.
 
-    def remove_handler(self, handler: Handler[ObjectT]) -> None:
-        """Tell `handler` no more."""
-        self._handlers.remove(handler)
+        Of many objects that are there already it is told little by little, so that
+        others get their turns; the registration says when it has been told of all.
+        """
+        registration = Registration(handler, self.store, self._synced)
+        self._registrations.append(registration)
+        if self._group is not None and len(self.store) > _TURN:
+            name = f"replay-{self.resource.group_resource}"
+            self._group.create_task(self._replay(registration), name=name)
+        else:
+            while self._replay_one(registration):
+                continue
+        return registration
+
+    def remove_handler(self, registration: Registration[ObjectT]) -> None:
+        """Tell the handler of a registration no more."""
+        self._registrations.remove(registration)
+        registration.clear()
+
+    async def _replay(self, registration: Registration[ObjectT]) -> None:
+        for number in itertools.count(1):
+            if not self._replay_one(registration):
+                return
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
+
+    def _replay_one(self, registration: Registration[ObjectT]) -> bool:
+        """Tell of one more object; tell if there was one."""
+        key = registration.pop()
+        if key is None:
+            return False
+        if (obj := self.store.get(key)) is not None:
+            self._call(registration.handler.on_add, obj)
+        return True
 
     async def run(self) -> None:
         """Watch and resync until cancelled."""
         name = self.resource.group_resource
         async with asyncio.TaskGroup() as group:
+            self._group = group
             group.create_task(self._reflector.run(), name=f"reflector-{name}")
             if self._resync_period > 0:
                 group.create_task(self._resync(), name=f"resync-{name}")
@@ -150,7 +233,7 @@ class SharedInformer(Generic[ObjectT]):
                 "Resync", resource=self.resource.group_resource, objects=len(self.store)
             )
             for number, obj in enumerate(self.store):
-                self._tell_update(obj, obj)
+                self._tell_update(key_of(obj), obj, obj)
                 if number % _TURN == _TURN - 1:
                     await asyncio.sleep(0)
 
@@ -164,7 +247,7 @@ class SharedInformer(Generic[ObjectT]):
         """
         for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
             if key not in objects and (gone := self.store.remove(key)) is not None:
-                self._tell_delete(gone)
+                self._tell_delete(key, gone)
         for number, (key, obj) in enumerate(objects.items()):
             self._upsert(key, obj)
             if number % _TURN == _TURN - 1:
@@ -184,8 +267,9 @@ class SharedInformer(Generic[ObjectT]):
 
     def deleted(self, obj: ObjectT) -> None:
         """Drop an object that is gone (called by the reflector)."""
-        if self.store.remove(key_of(obj)) is not None:
-            self._tell_delete(obj)
+        key = key_of(obj)
+        if self.store.remove(key) is not None:
+            self._tell_delete(key, obj)
 
     def advanced(self, resource_version: str) -> None:
         """Note how complete the store is (called by the reflector)."""
@@ -208,20 +292,18 @@ class SharedInformer(Generic[ObjectT]):
         old = self.store.get(key)
         if old is None:
             self.store.put(obj, key)
-            for handler in self._handlers:
-                self._call(handler.on_add, obj)
+            self._tell_add(obj)
         elif old.metadata.uid != obj.metadata.uid:
             # Deleted and created again while nobody watched: two objects.
             self.store.remove(key)
-            self._tell_delete(old)
+            self._tell_delete(key, old)
             self.store.put(obj, key)
-            for handler in self._handlers:
-                self._call(handler.on_add, obj)
+            self._tell_add(obj)
         elif old != obj:
             # Also of the same version: after its upgrade an API server shows
             # fields that it did not know when this object was stored.
             self.store.put(obj, key)
-            self._tell_update(old, obj)
+            self._tell_update(key, old, obj)
 
     def reread(self, obj: ObjectT) -> bool:
         """Take an object that was just read; tell whether the cache is as new as it.
@@ -239,13 +321,21 @@ class SharedInformer(Generic[ObjectT]):
         self.store.put(obj, key)
         return True
 
-    def _tell_update(self, old: ObjectT, new: ObjectT) -> None:
-        for handler in self._handlers:
-            self._call(handler.on_update, old, new)
+    def _tell_add(self, obj: ObjectT) -> None:
+        for each in self._registrations:
+            self._call(each.handler.on_add, obj)
 
-    def _tell_delete(self, obj: ObjectT) -> None:
-        for handler in self._handlers:
-            self._call(handler.on_delete, obj)
+    def _tell_update(self, key: str, old: ObjectT, new: ObjectT) -> None:
+        for each in self._registrations:
+            if each.take(key):
+                self._call(each.handler.on_add, new)
+            else:
+                self._call(each.handler.on_update, old, new)
+
+    def _tell_delete(self, key: str, obj: ObjectT) -> None:
+        for each in self._registrations:
+            if not each.take(key):
+                self._call(each.handler.on_delete, obj)
 
     def _call(self, function: Callable[..., None], *objects: ObjectT) -> None:
         try:

@@ -1,6 +1,7 @@
 """A shared informer stays equal to the server, whatever the watch does."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -186,6 +187,34 @@ async def test_handlers_hear_of_everything_once(
         ("delete", "b"),
     ]
     assert late.calls == [("add", "a")]
+
+
+async def test_a_late_handler_is_told_of_many_objects_little_by_little(
+    cluster: Cluster,
+) -> None:
+    """Others get their turns; what changes meanwhile is told once, as it is then."""
+    for number in range(1000):
+        await add_pod(cluster, f"pod-{number:04}")
+    late = Seen()
+    async with informer(cluster) as subject:
+        await subject.wait_for_sync()
+        registration = subject.add_handler(late.handler())
+        told = []
+        while not registration.is_synced:
+            await asyncio.sleep(0)
+            told.append(len(late.calls))
+            if len(told) == 3:
+                subject.deleted(pod("pod-0999", namespace="default"))
+                subject.changed(pod("pod-0998", 9999, namespace="default"))
+        steps = [after - before for before, after in itertools.pairwise(told)]
+        assert max(steps) <= 101
+        await registration.wait_for_sync()
+        assert late.calls[0] == ("add", "pod-0000")
+        assert sorted(late.calls) == [("add", f"pod-{n:04}") for n in range(999)]
+        subject.remove_handler(registration)
+        await add_pod(cluster, "unheard")
+        await settle()
+        assert len(late.calls) == 999
 
 
 async def test_one_watch_serves_all_handlers(cluster: Cluster) -> None:

@@ -9,7 +9,11 @@ from controller_manager.api.resources import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.controllers.garbagecollector.graph import Graph
 from controller_manager.informers.factory import ControllerInformers
-from controller_manager.informers.informer import Handler, SharedInformer
+from controller_manager.informers.informer import (
+    Handler,
+    Registration,
+    SharedInformer,
+)
 from controller_manager.observability.logs import Logger
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -24,7 +28,7 @@ _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 class _Monitor:
     resource: Resource[PartialObject]
     informer: SharedInformer[Any]
-    handler: Handler[Any]
+    registration: Registration[Any]
 
 
 class Monitors:
@@ -59,15 +63,15 @@ class Monitors:
         return [
             each.resource.group_resource
             for each in self._monitors.values()
-            if not each.informer.is_synced
+            if not each.registration.is_synced
         ]
 
     async def wait_for_sync(self) -> None:
         """Wait until all objects of every resource that is watched were seen."""
         while unsynced := [
-            each.informer
+            each.registration
             for each in self._monitors.values()
-            if not each.informer.is_synced
+            if not each.registration.is_synced
         ]:
             await unsynced[0].wait_for_sync()
 
@@ -119,7 +123,7 @@ class Monitors:
         """Forget what another version of a resource has not shown."""
         for name, resource in list(self._retired.items()):
             monitor = self._monitors.get(name)
-            if monitor is None or monitor.informer.is_synced:
+            if monitor is None or monitor.registration.is_synced:
                 del self._retired[name]
                 self._graph.forget(resource)
 
@@ -132,8 +136,8 @@ class Monitors:
             on_update=lambda old, new: graph.seen(resource, old, new),
             on_delete=graph.gone,
         )
-        self._monitors[name] = _Monitor(resource, informer, handler)
-        informer.add_handler(handler)
+        registration = informer.add_handler(handler)
+        self._monitors[name] = _Monitor(resource, informer, registration)
         if name == _DEFINITIONS:
             informer.add_handler(
                 Handler(
@@ -152,7 +156,7 @@ class Monitors:
     ) -> None:
         """Watch a version no longer; what it has shown may be known by another."""
         del self._monitors[name]
-        monitor.informer.remove_handler(monitor.handler)
+        monitor.informer.remove_handler(monitor.registration)
         self._informers.give_up(monitor.resource)
         if successor is None:
             self._graph.forget(monitor.resource)
