@@ -17,6 +17,9 @@ from controller_manager.workqueue.ratelimiters import (
 )
 from controller_manager.workqueue.retries import Retries
 
+_RETRY_SHARE: Final = 4
+"""Of so many keys that are taken one may be a retry while other keys wait."""
+
 _TICK: Final = 1e-5
 """Seconds that a clock may be behind a deadline that a timer has reached."""
 
@@ -85,8 +88,9 @@ class WorkQueue:
 
     Of several delayed adds of a key, the earliest deadline wins. An immediate
     add does not cancel a delayed one. A key that failed waits for its own backoff,
-    then until the rate of retries lets it through (see `retries`); a success makes
-    a retry that still waits superfluous.
+    then until the rate of retries lets it through (see `retries`), and lets keys go
+    first that wait for another reason; a success makes a retry that still waits
+    superfluous.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class WorkQueue:
         self._processing: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
+        self._passed_by = 0
         self._shutting_down = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -137,22 +142,23 @@ class WorkQueue:
 
     def add(self, key: str) -> None:
         """Have `key` processed; does nothing if it waits already."""
+        if self._add(key):
+            self._wake_one()
+
+    def _add(self, key: str, *, first: bool = False) -> bool:
+        """Add a key; tell whether there is one more to take."""
         if not self._is_open or self._shutting_down or key in self._dirty:
-            return
+            return False
         self._dirty.add(key)
         self._added_at.setdefault(key, self._clock.monotonic())
         self._idle.clear()
-        if key not in self._processing:
-            self._append(key)
+        can_be_taken = key not in self._processing
+        if can_be_taken and first:
+            self._queue.appendleft(key)
+        elif can_be_taken:
+            self._queue.append(key)
         self._metrics.added(len(self._queue))
-
-    def _append(self, key: str) -> None:
-        self._queue.append(key)
-        while self._getters:
-            getter = self._getters.popleft()
-            if not getter.done():
-                getter.set_result(None)
-                break
+        return can_be_taken
 
     async def get(self) -> str:
         """Return the next key, waiting for one; `done` must be called for it.
@@ -169,7 +175,7 @@ class WorkQueue:
 
         Raises ShutDown once the queue is shut down and empty.
         """
-        while not self._queue:
+        while not self._queue and not self._retries.is_ready:
             if self._shutting_down:
                 raise ShutDown
             getter = asyncio.get_running_loop().create_future()
@@ -184,6 +190,7 @@ class WorkQueue:
 
     def take(self) -> str | None:
         """Return the next key, for which `done` must be called; `None` for none."""
+        self._admit_retry()
         if not self._queue:
             return None
         key = self._queue.popleft()
@@ -193,18 +200,35 @@ class WorkQueue:
         self._metrics.got(now - self._added_at.pop(key, now), len(self._queue))
         return key
 
+    def _admit_retry(self) -> None:
+        """Let a retry in if no other key waits, and now and then if some do."""
+        if self._queue:
+            self._passed_by += 1
+            if self._passed_by < _RETRY_SHARE:
+                return
+        self._passed_by = 0
+        key = self._retries.next()
+        if key is None:
+            return
+        self._add(key, first=True)
+        if self._retries.is_ready:
+            self._wake_one()
+        self._arm()
+
     def _wake_one(self) -> None:
-        if self._queue and self._getters:
+        while self._getters:
             getter = self._getters.popleft()
             if not getter.done():
                 getter.set_result(None)
+                break
 
     def done(self, key: str) -> None:
         """Say that the processing of `key` is over, whatever its outcome."""
         started = self._processing.pop(key)
         self._metrics.done(self._clock.monotonic() - started)
         if key in self._dirty:
-            self._append(key)
+            self._queue.append(key)
+            self._wake_one()
         elif not self._dirty and not self._processing:
             self._idle.set()
 
@@ -240,7 +264,8 @@ class WorkQueue:
         now = self._clock.monotonic()
         deadlines = (self._delayed.first(), self._backing_off.first())
         waits = [each - now for each in deadlines if each is not None]
-        if (next_retry := self._retries.next_in()) is not None:
+        next_retry = self._retries.next_in()
+        if next_retry:  # one that is ready waits for a worker, not for time
             waits.append(next_retry)
         if self._timer is not None:
             self._timer.cancel()
@@ -255,8 +280,8 @@ class WorkQueue:
             self.add(key)
         for key in self._backing_off.pop_until(now):
             self._retries.add(key, self._backoff.failures(key))
-        while (retried := self._retries.next()) is not None:
-            self.add(retried)
+        if self._retries.is_ready:
+            self._wake_one()
         self._arm()
 
     def failures(self, key: str) -> int:

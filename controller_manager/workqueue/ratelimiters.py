@@ -84,17 +84,22 @@ class TokenBucket:
 
     def try_take(self) -> bool:
         """Take a token if there is a whole one; tell whether there was."""
-        self._refill()
-        # What rounding leaves missing of a token is no reason to wait for it.
-        if self._tokens < 1 - _ROUNDING:
+        if not self.has_token():
             return False
         self._tokens -= 1
         return True
 
-    def next_in(self) -> float:
-        """Return the seconds until there is a whole token."""
+    def has_token(self) -> bool:
+        """Tell whether there is a whole token."""
         self._refill()
-        return max(0.0, (1 - self._tokens) / self._qps)
+        # What rounding leaves missing of a token is no reason to wait for it.
+        return self._tokens >= 1 - _ROUNDING
+
+    def next_in(self) -> float:
+        """Return the seconds until there is a whole token, 0 if there is one."""
+        if self.has_token():
+            return 0.0
+        return (1 - self._tokens) / self._qps
 
     def _refill(self) -> None:
         now = self._clock.monotonic()

@@ -64,6 +64,11 @@ class Retries:
         """Return the seconds until `next` will have a key, `None` if none is due."""
         return self._bucket.next_in() if self._due else None
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether `next` has a key now."""
+        return bool(self._due) and self._bucket.has_token()
+
     def _least_failed(self) -> str:
         while True:
             failures, _, key = heapq.heappop(self._by_failures)

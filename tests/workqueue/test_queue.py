@@ -294,6 +294,49 @@ async def test_no_key_waits_for_ever_while_others_fail_for_the_first_time(
     assert tried["old"] >= 3
 
 
+async def test_keys_that_fail_let_others_go_first(queue: WorkQueue) -> None:
+    """A backlog of retries is no backlog for a key that has just changed."""
+    for number in range(100):
+        queue.add_rate_limited(f"failing {number}")
+    await asyncio.sleep(1)
+    for number in range(6):
+        queue.add(f"changed {number}")
+    taken = [queue.take() for _ in range(8)]
+    assert [each for each in taken if each and "changed" in each] == [
+        f"changed {number}" for number in range(6)
+    ]
+    assert sum("failing" in (each or "") for each in taken) == 2
+
+
+async def test_retries_that_are_ready_keep_all_consumers_busy(
+    queue: WorkQueue,
+) -> None:
+    """Not only the one that the timer woke."""
+    busy = 0
+    most = 0
+
+    async def consume() -> None:
+        nonlocal busy, most
+        while True:
+            key = await queue.get()
+            busy += 1
+            most = max(most, busy)
+            await asyncio.sleep(10)
+            busy -= 1
+            queue.done(key)
+
+    consumers = [asyncio.create_task(consume()) for _ in range(5)]
+    await asyncio.sleep(0)
+    for number in range(20):
+        queue.add_rate_limited(str(number))
+    await asyncio.sleep(5)
+    assert most == 5
+    for each in consumers:
+        each.cancel()
+    await asyncio.gather(*consumers, return_exceptions=True)
+    queue.shut_down()
+
+
 async def test_a_key_that_succeeds_is_not_tried_again(queue: WorkQueue) -> None:
     """It may have been looked at for another reason, before its retry was due."""
     queue.add_rate_limited("a")
