@@ -48,6 +48,7 @@ DEFINITIONS: Resource[Any] = Resource(
     dict,
     namespaced=False,
 )
+SECRETS: Resource[Any] = Resource("", "v1", "secrets", "Secret", dict)
 ROLES: Resource[Any] = Resource(
     "rbac.authorization.k8s.io",
     "v1",
@@ -366,6 +367,8 @@ class Interfering:
     before: Any = None
     empty: bool = False
     requests: list[Request] = field(default_factory=list)
+    silent: str = ""
+    speaks: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def host(self) -> str:
@@ -386,6 +389,8 @@ class Interfering:
         return answer
 
     async def stream(self, request: Request) -> Stream:
+        if self.silent and request.path.endswith(self.silent):
+            await self.speaks.wait()
         if self.broken and request.path.endswith(self.broken):
             answer = replace(request, path="/nowhere")
             return await self.inner.stream(answer)  # type: ignore[no-any-return]
@@ -407,6 +412,24 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
         assert await user.names() == ["lost"]
         await asyncio.sleep(15)
         assert await user.names() == []
+
+
+async def test_orphans_of_a_kind_that_was_not_read_yet_are_untied(
+    user: User,
+) -> None:
+    """Nobody can have seen them, so the API server is asked (seed 22)."""
+    owner = await user.create("owner")
+    await user.create("kept", owner, resource=SECRETS)
+    transport = Interfering(user.cluster.transport, silent="/secrets")
+    async with collecting(user.cluster, transport):
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(60)
+        assert await user.names() == []
+        transport.speaks.set()
+        await asyncio.sleep(600)
+        kept = await user.metadata("kept", SECRETS)
+        assert kept is not None
+        assert "ownerReferences" not in kept
 
 
 async def test_workers_start_when_the_graph_is_whole(

@@ -1,10 +1,12 @@
 """Deliberate bugs: what the simulator must notice, or nobody could rely on it."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest import mock
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -15,8 +17,8 @@ from controller_manager.api.meta import (
     is_deleting,
 )
 from controller_manager.client.client import Client, WatchOptions
-from controller_manager.client.errors import TransportError
-from controller_manager.client.leader_election import LeaderElector
+from controller_manager.client.errors import RequestTimeout, TransportError
+from controller_manager.client.leader_election import FencedTransport, LeaderElector
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.claims import Claimer
 from controller_manager.control.consistency import WrittenVersions
@@ -33,6 +35,8 @@ from controller_manager.controllers.garbagecollector.graph import (
 )
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
+from controller_manager.manager.controllers import ControllerGroup
+from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import WorkQueue
 
 
@@ -41,11 +45,13 @@ class Bug:
     """Something of the product, and what to put in its place."""
 
     seed: int
-    """One that caught it when this was written."""
+    """One that caught it when this was written, 0 if a scenario is to catch it."""
 
     owner: Any
     name: str
     replacement: Any
+    scenario: str = ""
+    """What brings it about, by its name in `scenarios`."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -125,6 +131,44 @@ def _do_not_look_at_dependents(self: Graph, node: Node) -> None:
     self._drop_from_owners(node, node.owners)
 
 
+async def _end_with_the_lease_as_it_was(
+    self: FencedTransport, request: Request
+) -> Response:
+    """Give a write what was left of the lease when it began."""
+    if request.method == "GET":
+        return await self._inner.request(request)
+    try:
+        async with asyncio.timeout(min(self._seconds_left(), request.timeout)):
+            return await self._inner.request(request)
+    except TimeoutError:
+        raise RequestTimeout(request.path) from None
+
+
+async def _wait_for_every_cache(self: ControllerGroup, _: float) -> None:
+    for member in self:
+        await member.informers.wait_for_sync()
+
+
+def _never_let_others_in(_: Turns) -> bool:
+    return True
+
+
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+    WeakKeyDictionary()
+)
+
+
+async def _share_32_turns(self: Client, request: Request) -> Response:
+    """Let no more than 32 requests of all controllers together be under way."""
+    loop = asyncio.get_running_loop()
+    async with _SHARED.setdefault(loop, asyncio.Semaphore(32)):
+        return await _call(self, request)
+
+
+def _pause_after_each_cut(_: Reflector[Any]) -> bool:
+    return False
+
+
 BUGS: Final[Mapping[str, Bug]] = {
     "ignore expectations": Bug(37, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(1, WrittenVersions, "behind", _act_on_a_stale_cache),
@@ -146,5 +190,29 @@ BUGS: Final[Mapping[str, Bug]] = {
     "untie only what is known": Bug(25, Graph, "kinds_owned_by", lambda *_: []),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a key": Bug(1, Inheritance, "forget", lambda *_: None),
+    "forget to drop a uid": Bug(1, GarbageCollector, "_forget", lambda *_: None),
+    "end writes with the lease that they began with": Bug(
+        0,
+        FencedTransport,
+        "request",
+        _end_with_the_lease_as_it_was,
+        "webhook-outlasts-the-lease",
+    ),
+    "wait for every cache": Bug(
+        0, ControllerGroup, "some_can_work", _wait_for_every_cache, "list-is-refused"
+    ),
+    "drain a queue in one turn": Bug(
+        0, Turns, "_has_time", _never_let_others_in, "hundreds-are-settled-at-the-start"
+    ),
+    "share turns among controllers": Bug(
+        0, Client, "_call", _share_32_turns, "slow-creates-of-one-controller"
+    ),
+    "pause after each cut of a watch": Bug(
+        0,
+        Reflector,
+        "_was_open_for_a_while",
+        _pause_after_each_cut,
+        "proxy-cuts-idle-streams",
+    ),
 }
-"""Each must be caught within two hundred seeds."""
+"""Each must be caught by its scenario, or within two hundred seeds."""

@@ -15,6 +15,8 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.deployment import controller as deployments
 from controller_manager.controllers.deployment.revisions import Rollout
 from controller_manager.controllers.deployment.scaling import Plan
+from controller_manager.runtime.worker import Workers
+from tests.simulation.loop import PROCESS, VirtualLoop
 from tests.simulation.managers import Manager
 from tests.simulation.world import World
 
@@ -23,6 +25,10 @@ JSON = dict[str, Any]
 MEMORY: Final = 700.0
 """Seconds for which a manager may still act on what was wanted: a watch may lag
 for five minutes, or fall silent, which is noticed after three more."""
+
+MOST_SYNCS: Final = 150
+"""Keys that may be looked at in one turn: a hundred are 10 ms here, and a few more
+may begin before anybody notices."""
 
 _ADOPTION: Final = 90.0
 """Seconds that may pass between reading an owner and adopting for it, since a
@@ -59,6 +65,8 @@ class Checks:
     last_write: float = 0.0
     trace: list[str] = field(default_factory=list)
     _replica_sets: dict[str, Wanted] = field(default_factory=dict)
+    _syncs_of_turn: tuple[int, int, int] = (0, 0, 0)
+    """A process, a turn of the loop, and how many keys it looked at in it."""
 
     def of(self, manager: Manager) -> "Observer":
         """Return the observer of one manager."""
@@ -78,6 +86,28 @@ class Checks:
     def most_pods(self, replica_set: JSON) -> int:
         now = asyncio.get_running_loop().time()
         return self._replica_sets[replica_set["metadata"]["uid"]].most(now)
+
+    @contextmanager
+    def watching_turns(self) -> Iterator[None]:
+        """Check, while entered, how much is done before others get their turn."""
+        process = Workers._process
+
+        async def noted(workers: Workers, key: str) -> None:
+            self._note_sync()
+            await process(workers, key)
+
+        with mock.patch.object(Workers, "_process", noted):
+            yield
+
+    def _note_sync(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        number, turn, syncs = self._syncs_of_turn
+        now = PROCESS.get(), loop.turn
+        syncs = syncs + 1 if now == (number, turn) else 1
+        self._syncs_of_turn = (*now, syncs)
+        if syncs == MOST_SYNCS:
+            self.violate(f"{syncs} keys were looked at in one turn of the event loop")
 
     @contextmanager
     def watching_plans(self) -> Iterator[None]:

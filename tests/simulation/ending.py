@@ -1,6 +1,7 @@
 """What must come out once nothing goes wrong any more."""
 
 import asyncio
+import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -96,10 +97,18 @@ def wrong_caches(world: World) -> Iterator[str]:
 
 def leftovers(world: World) -> Iterator[str]:
     """Yield what a manager still remembers of objects that are gone."""
-    there = {
-        path_of(obj)
-        for plural in ("deployments", "replicasets", "pods")
-        for obj in world.stored(plural)
+    stored = [
+        each.obj
+        for kind in world.server.catalogue.all()
+        if kind.is_stored
+        for each in world.server.storage.collection(kind.resource)
+    ]
+    there = {path_of(obj) for obj in stored}
+    there |= {obj["metadata"]["uid"] for obj in stored}
+    there |= {
+        owner["uid"]
+        for obj in stored
+        for owner in obj["metadata"].get("ownerReferences", [])
     }
     for manager in world.managers:
         if manager.manager is not None:
@@ -109,19 +118,32 @@ def leftovers(world: World) -> Iterator[str]:
 
 
 def remembered(daemon: ControllerManager) -> dict[str, set[str]]:
-    """Return each collection of keys that a manager's controllers have.
+    """Return each collection of keys and uids that a manager's controllers have.
 
-    Caches are left out: they are compared with the server. So is the event
-    recorder's memory, which has a bound of its own.
+    Caches are left out: they are compared with the server. So is what has a bound
+    of its own, such as the event recorder's memory.
     """
     found: dict[str, set[str]] = {}
-    for name, each in ((each.name, each.controller) for each in daemon.controllers):
-        controller = pools_of(each)[0]._reconcile.__self__  # type: ignore[attr-defined]
-        for where, collection in _collections(name, controller, _CACHES, set()):
-            keys = {each for each in collection if isinstance(each, str)}
-            if found_keys := {each for each in keys if "/" in each}:
-                found[where] = found_keys
+    for member in daemon.controllers:
+        seen: set[int] = set()
+        for pool in pools_of(member.controller):
+            controller = pool._reconcile.__self__  # type: ignore[attr-defined]
+            found |= _keys_of(member.name, controller, seen)
     return found
+
+
+def _keys_of(name: str, controller: object, seen: set[int]) -> dict[str, set[str]]:
+    """Return the keys and uids in each collection that a controller has."""
+    kept = {
+        where: {
+            each
+            for each in collection
+            if isinstance(each, str) and ("/" in each or _UID.fullmatch(each))
+        }
+        for where, collection in _collections(name, controller, _CACHES, seen)
+        if not where.endswith(_HAVE_A_BOUND)
+    }
+    return {where: keys for where, keys in kept.items() if keys}
 
 
 def pools_of(controller: Controller) -> Sequence[Workers]:
@@ -178,6 +200,10 @@ def sizes_of(daemon: ControllerManager) -> dict[str, int]:
         for where, collection in _collections("manager", daemon, (), set())
     }
 
+
+_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HAVE_A_BOUND: Final = ("absent.identities", "graph.gone")
+"""What remembers the last five hundred of a sort, and nothing besides."""
 
 _CACHES: Final = ("informers", "client", "observability")
 _COLLECTIONS: Final = (dict, set, list, frozenset, deque)

@@ -58,6 +58,10 @@ WORLD_FAULTS: Final[Mapping[str, float]] = {
     "revision edited": 0.01,
     "annotation added": 0.03,
     "status overwritten": 0.02,
+    "slow creates": 0.01,
+    "list refused": 0.01,
+    "idle streams cut": 0.01,
+    "half-open watches": 0.01,
 }
 """Chances of each five seconds."""
 

@@ -44,6 +44,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         # Timers that floating-point errors set apart fire together.
         self._clock_resolution: float = 1e-6
         self._stopped: dict[int, list[asyncio.Handle]] = {}
+        self.turn = 0
+        """Counts the turns: how often all that is ready was run."""
         _Task._numbers = itertools.count()
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
@@ -70,6 +72,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._now = max(self._now, scheduled[0].when())
             self._take_due(scheduled, ready)
             self._hold_back(ready)
+        self.turn += 1
         super()._run_once()  # type: ignore[misc]
 
     def _drop_cancelled(self, scheduled: list[asyncio.TimerHandle]) -> None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from controller_manager.app import ControllerManager
 from controller_manager.client.identities import Connections
@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 
 _MOST_SKEW = 60.0
 """Seconds by which a manager's wall clock may be wrong."""
+
+
+_LOOK: Final = 0.0001
+"""Seconds of work that pass, here, each time that a worker begins with a key."""
+
+
+class WorkClock:
+    """The machine's time, as far as work makes it pass: the same in each run."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def __call__(self) -> float:
+        self._seconds += _LOOK
+        return self._seconds
 
 
 @dataclass
@@ -70,6 +85,7 @@ class Manager:
             clock=LoopClock(EPOCH + timedelta(seconds=seconds)),
             rng=random.Random(f"{self.world.seed}/{self.number}/{self.starts}"),
             logger=silent_logger(),
+            work_clock=WorkClock(),
         )
         context = contextvars.copy_context()
         context.run(PROCESS.set, self.number + 1)

@@ -45,6 +45,14 @@ _TOO_NEW: Final = json.dumps(
 ).encode()
 
 
+_IDLE: Final = 12.0
+"""Seconds without a byte after which a proxy cuts a stream."""
+
+_FORBIDDEN: Final = Response(
+    403, {}, b'{"kind":"Status","reason":"Forbidden","code":403,"message":"no"}'
+)
+
+
 def forget_history(server: APIServer) -> None:
     """Have every watch begin anew: the server no longer knows what has happened."""
     for kind in server.catalogue.all():
@@ -65,6 +73,14 @@ class OldReplica:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class SlowCreates:
+    """A webhook that takes `seconds` for each create, until the time `until`."""
+
+    seconds: float
+    until: float
+
+
 @dataclass
 class Line:
     """One manager's connection; everything about it can be changed at any time."""
@@ -78,6 +94,15 @@ class Line:
 
     lagging: dict[str, float] = field(default_factory=dict)
     """Until when watches of a resource, by its plural, bring nothing."""
+
+    slow_creates: dict[str, "SlowCreates"] = field(default_factory=dict)
+    """Resources, by their plural, of which each create takes a while."""
+
+    refused: dict[str, float] = field(default_factory=dict)
+    """Until when a resource, by its plural, may not be listed or watched."""
+
+    cuts_idle_until: float = 0.0
+    """Until when a proxy on the way cuts streams that bring nothing for a while."""
 
     old: OldReplica | None = None
     streams: dict["LiveStream", None] = field(default_factory=dict)
@@ -93,6 +118,15 @@ class Line:
         """Break all watches."""
         for stream in list(self.streams):
             stream.cut()
+
+    def fall_silent(self) -> None:
+        """Have all watches stay open and bring nothing: their peer is gone."""
+        for stream in list(self.streams):
+            stream.fall_silent()
+
+    def idle_limit(self) -> float | None:
+        """Return for how long a stream may bring nothing before it is cut."""
+        return _IDLE if self.now() < self.cuts_idle_until else None
 
     def check(self, request: Request) -> None:
         """Raise if nothing can be sent now."""
@@ -112,6 +146,11 @@ class Line:
 
     async def request(self, request: Request) -> Response:
         """Have the server answer, or the replica that it is behind."""
+        if self._is_refused(request):
+            return _FORBIDDEN
+        slow = self.slow_creates.get(plural_of(request.path))
+        if slow and request.method == "POST" and self.now() < slow.until:
+            await asyncio.sleep(slow.seconds)
         old = self._old_replica(request)
         wanted = dict(request.query).get("resourceVersion", "")
         if old is not None and wanted:
@@ -123,6 +162,8 @@ class Line:
 
     async def stream(self, request: Request) -> Stream:
         """Open a watch; that of an old replica begins with what it knows."""
+        if self._is_refused(request):
+            return _Refused(_FORBIDDEN)
         old = self._old_replica(request)
         if old is None:
             return await self.inner.stream(request)
@@ -143,6 +184,10 @@ class Line:
             after.pop(name, None)
         rest = await self.inner.stream(replace(request, query=tuple(after.items())))
         return _Delayed(rest, old.until, _initial_events(answer, old.version))
+
+    def _is_refused(self, request: Request) -> bool:
+        until = self.refused.get(plural_of(request.path), 0.0)
+        return self.now() < until and _reads_collection(request)
 
     def lag_of(self, request: Request) -> float:
         """Return until when a watch must bring nothing."""
@@ -237,6 +282,22 @@ class _Delayed:
         await self.inner.close()
 
 
+async def until_idle(
+    chunks: AsyncGenerator[bytes, None], line: Line
+) -> AsyncGenerator[bytes, None]:
+    """Yield what comes; raise TransportError when a proxy cuts an idle stream."""
+    while True:
+        try:
+            async with asyncio.timeout(line.idle_limit()):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            msg = "watch: cut by a proxy"
+            raise TransportError(msg) from None
+        yield chunk
+
+
 async def sleep_until(time: float) -> None:
     """Sleep until the loop's clock has come to `time`."""
     await asyncio.sleep(max(0.0, time - asyncio.get_running_loop().time()))
@@ -249,8 +310,13 @@ class LiveStream:
     """
 
     def __init__(
-        self, inner: Stream, line: Line, spoilt: AsyncGenerator[bytes, None]
+        self,
+        inner: Stream,
+        line: Line,
+        spoilt: AsyncGenerator[bytes, None],
+        patience: float,
     ) -> None:
+        self._patience = patience
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
@@ -264,6 +330,17 @@ class LiveStream:
         if self._pump is not None:
             self._pump.cancel()
         self._arrived.put_nowait(TransportError("watch: connection reset"))
+
+    def fall_silent(self) -> None:
+        """Bring nothing any more, until who reads gives up."""
+        if self._pump is not None:
+            self._pump.cancel()
+        asyncio.get_running_loop().call_later(
+            self._patience,
+            self._arrived.put_nowait,
+            RequestTimeout("watch: silent for too long"),
+            context=_WORLD.copy(),
+        )
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         self._line.streams[self] = None

@@ -84,7 +84,7 @@ async def simulated(world: World) -> AsyncGenerator[Checks, None]:
     checks = Checks(world)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, what: _note_failure(world, what))
-    with checks.watching_plans():
+    with checks.watching_plans(), checks.watching_turns():
         world.start(checks.of)
         try:
             yield checks

@@ -2,106 +2,26 @@
 
 Every function is one; its docstring says where it was reported, what upstream
 does, and what must be seen here. It is handed a stage with one manager on it,
-on which nothing goes wrong that it does not do itself.
+on which nothing goes wrong that it does not do itself. Those of `rough` are what
+clusters bring about.
 """
 
 import asyncio
-import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 from unittest import mock
 
 from controller_manager.informers.store import Store
 from tests.controllers.builders import deployment_json
-from tests.simulation.checks import Checks, lives
+from tests.simulation import rough
 from tests.simulation.ending import sizes_of
-from tests.simulation.faults import Faults
-from tests.simulation.managers import Manager
 from tests.simulation.network import OldReplica
-from tests.simulation.runner import run, simulated
-from tests.simulation.world import NAMESPACE, World
+from tests.simulation.runner import run
+from tests.simulation.stage import Scenario, Stage, play_on_stage
+from tests.simulation.world import NAMESPACE
 
 JSON = dict[str, Any]
-
-
-@dataclass
-class Stage:
-    """A cluster, one manager, and short ways to look and to act."""
-
-    world: World
-    checks: Checks
-    churn: int = 10_000
-    """How many deployments come and go in a week."""
-
-    @property
-    def manager(self) -> Manager:
-        return self.world.managers[0]
-
-    @property
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def create(self, name: str = "web", replicas: int = 3, **spec: Any) -> None:
-        kind = self.world.kind("deployments")
-        obj = deployment_json(name, replicas, **spec)
-        self.world.server.objects.create(kind, NAMESPACE, obj)
-
-    def get(self, name: str = "web") -> JSON:
-        found = self.world.find("deployments", NAMESPACE, name)
-        assert found is not None
-        return found
-
-    def edit(self, name: str = "web", **spec: Any) -> None:
-        self.world.change(
-            "deployments", self.get(name), lambda obj: obj["spec"].update(spec)
-        )
-
-    def set_image(self, image: str, name: str = "web") -> None:
-        template = self.get(name)["spec"]["template"]
-        container = {**template["spec"]["containers"][0], "image": image}
-        spec = {**template["spec"], "containers": [container]}
-        self.edit(name, template={**template, "spec": spec})
-
-    def live_pods(self) -> list[str]:
-        """Return the names of all pods that count for some replica set."""
-        return [
-            pod["metadata"]["name"]
-            for replica_set in self.world.stored("replicasets")
-            for pod in self.world.stored("pods")
-            if lives(pod, replica_set["metadata"]["uid"])
-        ]
-
-    def status(self, field: str, name: str = "web") -> int:
-        value: int = self.get(name).get("status", {}).get(field, 0)
-        return value
-
-    def condition(self, kind: str, name: str = "web") -> tuple[str, str]:
-        """Return status and reason of a condition."""
-        for each in self.get(name).get("status", {}).get("conditions", []):
-            if each["type"] == kind:
-                return each["status"], each["reason"]
-        return "", ""
-
-    def is_complete(self, name: str = "web") -> bool:
-        obj = self.get(name)
-        status: dict[str, int] = obj.get("status", {})
-        wanted: int = obj["spec"]["replicas"]
-        return (
-            status.get("observedGeneration") == int(obj["metadata"]["generation"])
-            and status.get("replicas", 0) == wanted
-            and status.get("updatedReplicas", 0) == wanted
-            and status.get("availableReplicas", 0) == wanted
-        )
-
-    async def until(self, condition: Callable[[], bool], within: float) -> float:
-        """Wait for a condition; return the seconds that it took."""
-        started = self.now
-        while not condition():
-            assert self.now - started < within, f"not so after {within:g} s"
-            await asyncio.sleep(0.25)
-        return self.now - started
 
 
 async def surplus_pods_after_expectations_expire(stage: Stage) -> None:
@@ -401,8 +321,6 @@ _BOUNDED: Final = (
 )
 """What remembers as much as it may, 4,096 of each sort: that is no growth."""
 
-Scenario = Callable[[Stage], Awaitable[None]]
-
 NAMED: Final[Mapping[str, Scenario]] = {
     each.__name__.replace("_", "-"): each
     for each in (
@@ -418,23 +336,17 @@ NAMED: Final[Mapping[str, Scenario]] = {
         clock_of_a_standby_is_behind,
         thousands_in_one_namespace,
         a_week_of_churn,
+        *rough.SCENARIOS,
     )
 }
 
 
+_PAIRS: Final = (clock_of_a_standby_is_behind, *rough.PAIRS)
+"""Scenarios that need a leader and a standby."""
+
+
 def play_named(name: str, churn: int = 10_000) -> list[str]:
     """Return what goes wrong in a scenario."""
-    return run(_play(NAMED[name], churn))
-
-
-async def _play(scenario: Scenario, churn: int) -> list[str]:
-    pair = scenario is clock_of_a_standby_is_behind
-    world = World(0, Faults(0, frozenset()), managers_wanted=2 if pair else 1)
-    async with simulated(world) as checks:
-        stage = Stage(world, checks, churn)
-        try:
-            await scenario(stage)
-        except AssertionError as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            checks.violate(f"{where.name}: not so: {error or where.line}")
-    return checks.violations
+    scenario = NAMED[name]
+    managers = 2 if scenario in _PAIRS else 1
+    return run(play_on_stage(scenario, churn, managers))

@@ -26,6 +26,7 @@ from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import TOKEN, WORKLOADS, Cluster, make_config
 from tests.conformance.player import Player
 from tests.simulation.checks import differences, lives, target_of
+from tests.simulation.managers import WorkClock
 from tests.simulation.network import (
     WATCHED,
     Line,
@@ -117,7 +118,7 @@ class _Process:
     async def stream(self, request: Request) -> Stream:
         self.line.check(request)
         inner = await outside(self.line.stream(request))
-        return LiveStream(inner, self.line, self._fed(inner, request))
+        return LiveStream(inner, self.line, self._fed(inner, request), request.timeout)
 
     async def _fed(self, inner: Stream, request: Request) -> Any:
         async for chunk in inner.chunks():
@@ -221,6 +222,7 @@ class _Sieve:
                 clock=self.cluster.clock,
                 rng=random.Random(next(self._starts)),
                 logger=silent_logger(),
+                work_clock=WorkClock(),
             )
             process.task = asyncio.create_task(manager.run(asyncio.Event()))
             try:

@@ -7,7 +7,12 @@ from typing import Any, Final
 from controller_manager.devcluster.statuses import Refusal
 from tests.simulation.faults import WORLD_FAULTS, Fault
 from tests.simulation.managers import Manager
-from tests.simulation.network import WATCHED, OldReplica, forget_history
+from tests.simulation.network import (
+    WATCHED,
+    OldReplica,
+    SlowCreates,
+    forget_history,
+)
 from tests.simulation.world import DOOMED, NAMESPACE, World
 
 JSON = dict[str, Any]
@@ -113,6 +118,30 @@ def _delete_namespace(world: World, _: Manager, __: Fault) -> None:
         world.delete("namespaces", found)
 
 
+def _slow_down_creates(_: World, manager: Manager, fault: Fault) -> None:
+    """Have a webhook take up to half a minute, longer than the lease has left."""
+    rng = fault.rng
+    until = manager.line.now() + rng.uniform(30, 300)
+    plural = rng.choice(("pods", "replicasets"))
+    manager.line.slow_creates[plural] = SlowCreates(rng.uniform(5, 30), until)
+
+
+def _refuse_list(_: World, manager: Manager, fault: Fault) -> None:
+    rng = fault.rng
+    until = manager.line.now() + rng.uniform(20, 400)
+    manager.line.refused[rng.choice(WATCHED)] = until
+    manager.line.cut()
+
+
+def _cut_idle_streams(_: World, manager: Manager, fault: Fault) -> None:
+    manager.line.cuts_idle_until = manager.line.now() + fault.rng.uniform(60, 600)
+    manager.line.cut()
+
+
+def _leave_half_open(_: World, manager: Manager, __: Fault) -> None:
+    manager.line.fall_silent()
+
+
 _MACHINES: Final[dict[str, Callable[[World, Manager, Fault], None]]] = {
     "crash": _crash,
     "pause": _pause,
@@ -122,6 +151,10 @@ _MACHINES: Final[dict[str, Callable[[World, Manager, Fault], None]]] = {
     "apiserver restart": _restart_server,
     "quota": _set_quota,
     "namespace deleted": _delete_namespace,
+    "slow creates": _slow_down_creates,
+    "list refused": _refuse_list,
+    "idle streams cut": _cut_idle_streams,
+    "half-open watches": _leave_half_open,
 }
 
 # Objects

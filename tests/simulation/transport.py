@@ -9,7 +9,14 @@ from typing import Any, Final, Protocol
 from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.transport import Request, Response, Stream
 from tests.simulation.faults import REQUEST_FAULTS, WATCH_FAULTS, Fault, Faults
-from tests.simulation.network import Line, LiveStream, outside, plural_of, sleep_until
+from tests.simulation.network import (
+    Line,
+    LiveStream,
+    outside,
+    plural_of,
+    sleep_until,
+    until_idle,
+)
 
 _ANSWERS: Final[Mapping[str, Response]] = {
     "conflict": Response(409, {}, b'{"reason":"Conflict","code":409}'),
@@ -142,7 +149,8 @@ class FaultyTransport:
     async def stream(self, request: Request) -> Stream:
         self._check_alive()
         inner = await outside(self._stream(request))
-        return LiveStream(inner, self.line, self._spoilt(inner, request))
+        spoilt = self._spoilt(inner, request)
+        return LiveStream(inner, self.line, spoilt, request.timeout)
 
     async def _stream(self, request: Request) -> Stream:
         what = f"WATCH {request.path}"
@@ -161,7 +169,10 @@ class FaultyTransport:
         what = f"watch {request.path}"
         before = b""
         bookmarks = True
-        async with aclosing(inner.chunks()) as chunks:
+        async with (
+            aclosing(inner.chunks()) as coming,
+            aclosing(until_idle(coming, self.line)) as chunks,
+        ):
             async for chunk in chunks:
                 if self.line.cuts_off(request):
                     raise _ResetError(what)

@@ -341,7 +341,12 @@ class GarbageCollector:
             return DONE
         identity = node.identity
         dependents = {each.identity for each in node.dependents}
-        for kind in self.graph.kinds_owned_by(identity):
+        # Of what was not read yet anything may depend on it.
+        kinds = (
+            *self.graph.kinds_owned_by(identity),
+            *self._monitors.unsynced_kinds(),
+        )
+        for kind in dict.fromkeys(kinds):
             dependents.update(await self._unseen(kind, identity))
         results = await asyncio.gather(
             *(

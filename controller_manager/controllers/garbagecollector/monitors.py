@@ -7,7 +7,7 @@ from typing import Any, Final
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resources import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
-from controller_manager.controllers.garbagecollector.graph import Graph
+from controller_manager.controllers.garbagecollector.graph import Graph, GroupKind
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import (
     Handler,
@@ -62,6 +62,14 @@ class Monitors:
         """Return the resources of which not all objects have been seen yet."""
         return [
             each.resource.group_resource
+            for each in self._monitors.values()
+            if not each.registration.is_synced
+        ]
+
+    def unsynced_kinds(self) -> list[GroupKind]:
+        """Return the kinds of which not all objects have been seen yet."""
+        return [
+            (each.resource.group, each.resource.kind)
             for each in self._monitors.values()
             if not each.registration.is_synced
         ]

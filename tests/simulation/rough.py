@@ -1,0 +1,121 @@
+"""What clusters bring about: slow webhooks, refused lists, proxies, many objects.
+
+They are no faults of upstream's; each was seen with the daemon as a process
+(`tests/rough`). They are handed a stage as those of `scenarios` are.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from tests.simulation.network import SlowCreates
+from tests.simulation.stage import Scenario, Stage
+from tests.simulation.world import NAMESPACE
+
+JSON = dict[str, Any]
+
+_LONG: Final = 25.0
+"""Seconds of a create, longer than the lease lasts without a renewal."""
+
+
+async def webhook_outlasts_the_lease(stage: Stage) -> None:
+    """No issue: a webhook takes 25 s for each pod, while the lease is renewed.
+
+    A write that gets no more time than the lease had left when it began is never
+    carried out.
+    """
+    await asyncio.sleep(10)
+    for manager in stage.world.managers:
+        manager.line.slow_creates["pods"] = SlowCreates(_LONG, stage.now + 3600)
+    stage.create(replicas=3)
+    await stage.until(lambda: len(stage.live_pods()) == 3, within=3 * _LONG)
+
+
+async def list_is_refused(stage: Stage) -> None:
+    """No issue: nobody may list config maps for an hour; one controller needs them.
+
+    The others start, and that one starts when it may read them.
+    """
+    until = stage.now + 3600
+    stage.manager.line.refused["configmaps"] = until
+    stage.manager.crash()
+    await asyncio.sleep(30)
+    stage.create(replicas=3)
+    await stage.until(stage.is_complete, within=30)
+    stage.world.create_namespace("late")
+    await asyncio.sleep(until - stage.now - 1)
+    assert stage.world.find("configmaps", "late", "kube-root-ca.crt") is None
+    await asyncio.sleep(70)
+    assert stage.world.find("configmaps", "late", "kube-root-ca.crt") is not None
+
+
+async def hundreds_are_settled_at_the_start(stage: Stage) -> None:
+    """No issue: a manager starts where hundreds of deployments need nothing.
+
+    Each sync of theirs awaits nothing; others must get their turns between them.
+    """
+    for number in range(300):
+        stage.create(f"web-{number}", replicas=0)
+    await asyncio.sleep(60)
+    stage.manager.crash()
+    await asyncio.sleep(60)
+
+
+async def slow_creates_of_one_controller(stage: Stage) -> None:
+    """No issue: creates of pods take ten seconds each, and forty are under way.
+
+    Another controller's write must not wait for any of them.
+    """
+    await asyncio.sleep(10)
+    stage.manager.line.slow_creates["pods"] = SlowCreates(10.0, stage.now + 600)
+    for number in range(5):
+        stage.create(f"slow-{number}", replicas=30)
+    await asyncio.sleep(45)  # by now batches of sixteen are under way for each
+    for number in range(5):
+        stage.create(f"other-{number}", replicas=0)
+        await stage.until(lambda: _has_replica_set(stage, f"other-{number}"), within=1)  # noqa: B023
+        await asyncio.sleep(2)
+
+
+def _has_replica_set(stage: Stage, deployment: str) -> bool:
+    return any(
+        each["metadata"]["name"].startswith(f"{deployment}-")
+        for each in stage.world.stored("replicasets", NAMESPACE)
+    )
+
+
+async def proxy_cuts_idle_streams(stage: Stage) -> None:
+    """No issue: whatever brings nothing for twelve seconds is cut, for an hour.
+
+    Changes are acted on at once all the same, whenever they come.
+    """
+    stage.manager.line.cuts_idle_until = stage.now + 3600
+    stage.manager.line.cut()
+    await asyncio.sleep(30)
+    for number in range(60):
+        await asyncio.sleep(20 + 0.7 * number)
+        name = f"web-{number}"
+        stage.create(name, replicas=0)
+        await stage.until(lambda: _has_replica_set(stage, name), within=0.6)  # noqa: B023
+
+
+async def watches_stay_half_open(stage: Stage) -> None:
+    """No issue: the peer of all watches is gone, and nothing says so.
+
+    After three minutes without a bookmark they are opened anew.
+    """
+    await asyncio.sleep(10)
+    stage.manager.line.fall_silent()
+    stage.create(replicas=3)
+    await stage.until(stage.is_complete, within=200)
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    webhook_outlasts_the_lease,
+    list_is_refused,
+    hundreds_are_settled_at_the_start,
+    slow_creates_of_one_controller,
+    proxy_cuts_idle_streams,
+    watches_stay_half_open,
+)
+PAIRS: Final[tuple[Scenario, ...]] = (webhook_outlasts_the_lease,)
+"""Those that need leader election."""
