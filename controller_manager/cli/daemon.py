@@ -14,7 +14,6 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
-from controller_manager.cli.kubeconfigs import other_files_named
 from controller_manager.cli.open_files import raise_open_files_limit
 from controller_manager.client.credentials import (
     Credentials,
@@ -99,10 +98,9 @@ async def _connect(
         return transport
 
     root_ca = _root_ca(config.root_ca_file)
-    with other_files_named(config.client.kubeconfig):
-        manager = load_credentials(
-            config.client.kubeconfig, config.client.master, clock, logger
-        )
+    manager = load_credentials(
+        config.client.kubeconfig, config.client.master, clock, logger
+    )
     reviewers = {
         flag: _reviewer(flag, path, clock, logger)
         for flag, path in (
@@ -146,8 +144,7 @@ def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials
     if not path:
         return in_cluster(clock, logger=logger) if is_in_cluster() else None
     try:
-        with other_files_named(path):
-            return from_kubeconfig(path, "", clock, logger=logger)
+        return from_kubeconfig(path, "", clock, logger=logger)
     except ConfigError as error:
         msg = f"{flag}: {error}"
         raise ConfigError(msg) from error

@@ -18,7 +18,9 @@ from controller_manager.yaml_files import UnreadableFile, read_document
 
 SectionT = TypeVar("SectionT")
 
+_KIND: Final = "Config"
 _SECTIONS: Final = ("clusters", "contexts", "users")
+_FIELDS: Final = (*_SECTIONS, "current-context")
 _PATHS: Final = (
     "certificate-authority",
     "client-certificate",
@@ -236,7 +238,20 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         msg = f"kubeconfig {path}: not a kubeconfig: its top level is no mapping"
         raise ConfigError(msg)
+    if why := _why_no_kubeconfig(document):
+        msg = f"kubeconfig {path}: not a kubeconfig: {why}"
+        raise ConfigError(msg)
     return cast("dict[str, Any]", document)
+
+
+def _why_no_kubeconfig(document: Mapping[str, Any]) -> str:
+    """Return what shows that a mapping is something else, empty if nothing does."""
+    kind = document.get("kind") or ""
+    if kind not in ("", _KIND):
+        return f"its kind is {kind!r}, not {_KIND!r}"
+    if not kind and not any(field in document for field in _FIELDS):
+        return f"it has none of the fields {', '.join(_FIELDS)}"
+    return ""
 
 
 def _names(config: Mapping[str, Any]) -> str:
