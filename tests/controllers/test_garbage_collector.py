@@ -702,6 +702,27 @@ async def test_a_kind_that_cannot_be_listed_holds_up_orphaning_for_a_while(
         assert await user.names() == ["dependent", "stray"]
 
 
+async def test_orphans_that_could_not_be_listed_are_untied_when_they_are_seen(
+    user: User,
+) -> None:
+    """Their owner did not wait for them; they are no garbage all the same (seed 70)."""
+    owner = await user.create("owner")
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("kept", owner, resource=SECRETS)
+    await user.create("lost", lost, owner, resource=SECRETS)
+    transport = Interfering(user.cluster.transport, broken="/secrets")
+    async with collecting(user.cluster, transport):
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(200)
+        assert await user.names() == []
+        transport.broken = ""
+        await asyncio.sleep(600)
+        assert await user.names(SECRETS) == ["kept"]
+        kept = await user.metadata("kept", SECRETS)
+        assert kept is not None
+        assert "ownerReferences" not in kept
+
+
 async def test_an_owner_of_the_cluster_that_is_gone_is_asked_about_once(
     user: User,
 ) -> None:

@@ -202,7 +202,7 @@ def sizes_of(daemon: ControllerManager) -> dict[str, int]:
 
 
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_HAVE_A_BOUND: Final = ("absent.identities", "graph.gone")
+_HAVE_A_BOUND: Final = ("absent.items", "gone.items", "orphaned.items")
 """What remembers the last five hundred of a sort, and nothing besides."""
 
 _CACHES: Final = ("informers", "client", "observability")

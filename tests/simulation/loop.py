@@ -56,6 +56,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Run nothing of that process from now on."""
         self._stopped.setdefault(number, [])
 
+    def is_stopped(self, number: int) -> bool:
+        """Tell whether nothing of that process is run now."""
+        return number in self._stopped
+
     def continue_process(self, number: int) -> None:
         """Run what has come up for it meanwhile, and all that follows."""
         ready: Any = self._ready  # type: ignore[attr-defined]

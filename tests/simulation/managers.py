@@ -111,6 +111,13 @@ class Manager:
         elector = self.manager.elector if self.manager is not None else None
         return elector is not None and elector.seconds_left() > 0
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether its process is stopped."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        return loop.is_stopped(self.number + 1)
+
     def crash(self) -> None:
         """End it wherever it is: nothing that it still does has any effect."""
         self.go_on()

@@ -16,7 +16,6 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.controllers.garbagecollector.absent import AbsentOwners
 from controller_manager.controllers.garbagecollector.actions import Objects, UnknownKind
 from controller_manager.controllers.garbagecollector.dump import Drawing, draw
 from controller_manager.controllers.garbagecollector.graph import (
@@ -31,6 +30,7 @@ from controller_manager.controllers.garbagecollector.graph import (
     waits_for,
 )
 from controller_manager.controllers.garbagecollector.monitors import Monitors
+from controller_manager.controllers.garbagecollector.recent import Recent
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, Together
 from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
@@ -113,7 +113,11 @@ class GarbageCollector:
             context.informers, self.graph, context.logger, self._served_changes
         )
         self._objects = Objects(context.client, lambda: self._monitors.served)
-        self._absent = AbsentOwners()
+        self._absent: Recent[Identity] = Recent()
+        """Whom the API server does not have, so that it is asked once. Only its own
+        answers count: upstream adds what a watch saw go, and a watch can be wrong."""
+        self._orphaned: Recent[str] = Recent()
+        """uids of owners that were let go before all their dependents were found."""
         self._unknown: dict[str, None] = {}
         """uids of what is, or refers to, something of a kind that is not served."""
         self._unlisted_since: dict[str, dict[GroupKind, float]] = {}
@@ -320,6 +324,13 @@ class GarbageCollector:
                 self._logger.v(2).info("Taking owners off", object=str(identity))
                 await self._objects.drop_owners(identity, latest, lost)
             return
+        if spared := [each for each in lost if each in self._orphaned]:
+            self._logger.v(2).info(
+                "Taking an orphan's owners off", object=str(identity)
+            )
+            await self._objects.drop_owners(identity, latest, spared)
+            self.deletions.add(node.uid)  # those that are left count on
+            return
         if owners.waiting and node.dependents:
             if any(each.is_deleting_dependents for each in node.dependents):
                 # A circle, perhaps: each would wait for the other.
@@ -365,8 +376,8 @@ class GarbageCollector:
     async def _unseen(self, kind: GroupKind, owner: Identity) -> list[Identity]:
         """Return dependents that the graph may not know of: a watch may lag.
 
-        What is not untied now is collected later. But a kind that cannot be
-        listed holds nobody up for more than half a minute.
+        A kind that cannot be listed holds nobody up for more than half a minute.
+        What is not untied by then is untied when it is seen.
         """
         try:
             found = await self._objects.dependents(kind, owner)
@@ -381,6 +392,7 @@ class GarbageCollector:
                 kind="/".join(kind),
                 err=str(error),
             )
+            self._orphaned.add(owner.uid)
             return []
         self._unlisted_since.get(owner.uid, {}).pop(kind, None)
         return found

@@ -9,12 +9,10 @@ from typing import Final, NamedTuple
 
 from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
 from controller_manager.api.resources import AnyResource
+from controller_manager.controllers.garbagecollector.recent import Recent
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
-
-_MOST_GONE: Final = 500
-"""Owners that were seen to go and are remembered: as many as upstream does."""
 
 _NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
 
@@ -161,7 +159,7 @@ class Graph:
         self._misplaced = misplaced
         self._nodes: dict[str, Node] = {}
         self._kinds: dict[GroupKind, dict[GroupKind, None]] = {}
-        self._gone: dict[str, None] = {}
+        self._gone: Recent[str] = Recent()
 
     def __len__(self) -> int:
         """Return how many nodes there are, virtual ones included."""
@@ -214,9 +212,7 @@ class Graph:
         if node is None:
             return
         if node.dependents:
-            self._gone[node.uid] = None
-            if len(self._gone) > _MOST_GONE:
-                del self._gone[next(iter(self._gone))]
+            self._gone.add(node.uid)
         self._remove(node)
 
     def forget(self, resource: AnyResource) -> None:
