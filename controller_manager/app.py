@@ -118,7 +118,7 @@ class ControllerManager:
         self._factory = InformerFactory(
             self._identities.manager(),
             min_resync_period=config.generic.min_resync_period,
-            stream_lists=config.features.watch_list_client,
+            gates=config.features,
             rng=rng,
             logger=logger.bind(component="informers"),
             metrics=self._collectors.informers,

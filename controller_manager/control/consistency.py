@@ -4,6 +4,7 @@ A controller notes the resource version of everything it writes for a key, and
 does not act for that key again before its caches have come that far. Upstream
 1.36 does so for replica sets (StaleControllerConsistencyReplicaSet); here it
 holds for every controller, and spares the conflicts of acting on a stale copy.
+The gate switches it off for replica sets, as it does upstream.
 """
 
 from typing import Any, Final

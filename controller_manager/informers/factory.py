@@ -7,10 +7,11 @@ from typing import Any, TypeVar, cast
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resources import PODS, AnyResource, Resource
 from controller_manager.client.client import Client
-from controller_manager.informers.informer import SharedInformer
+from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
 from controller_manager.informers.sharing import MetadataSharing, PodSharing
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.options.config import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -23,7 +24,7 @@ class InformerFactory:
         client: Client,
         *,
         min_resync_period: float,
-        stream_lists: bool = True,
+        gates: FeatureGates = DEFAULT_GATES,
         rng: random.Random,
         logger: Logger,
         metrics: InformerCollectors,
@@ -31,12 +32,11 @@ class InformerFactory:
     ) -> None:
         """Take the client; each informer resyncs after 1 to 2 minimum periods.
 
-        `stream_lists` asks watches for the initial list (gate WatchListClient).
         With `most_watches`, monitors beyond that number wait until another is
         given up: each takes a connection, and some must be left for writes.
         """
         self._most_watches = most_watches
-        self._stream_lists = stream_lists
+        self._gates = gates
         self._client = client
         self._metrics = metrics
         self._min_resync_period = min_resync_period
@@ -96,7 +96,7 @@ class InformerFactory:
         return SharedInformer(
             self._client,
             resource,
-            stream_lists=self._stream_lists,
+            gates=self._gates,
             resync_period=resync_period,
             rng=self._rng,
             logger=self._logger,

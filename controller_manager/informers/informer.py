@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -19,9 +19,13 @@ from controller_manager.informers.reflector import Reflector
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerMetrics
+from controller_manager.options.config import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
+
+DEFAULT_GATES: Final = FeatureGates()
+"""What informers are made with unless gates are given."""
 
 _PATIENCE: Final = 300.0
 """Seconds without a successful read after which an informer has a problem."""
@@ -115,7 +119,7 @@ class SharedInformer(Generic[ObjectT]):
         client: Client,
         resource: Resource[ObjectT],
         *,
-        stream_lists: bool = True,
+        gates: FeatureGates = DEFAULT_GATES,
         resync_period: float,
         rng: random.Random,
         logger: Logger,
@@ -124,8 +128,11 @@ class SharedInformer(Generic[ObjectT]):
     ) -> None:
         """Take what to watch; `resync_period` is in seconds, 0 for none.
 
-        `compact` may make each object smaller before it is stored.
+        `compact` may make each object smaller before it is stored. Two gates
+        concern informers: with WatchListClient the watch is asked for the initial
+        list; with AtomicFIFO a complete list replaces the store in one moment.
         """
+        self._replace_at_once = gates.atomic_fifo
         self._metrics = metrics
         self._received_at = 0.0
         self.resource = resource
@@ -142,7 +149,7 @@ class SharedInformer(Generic[ObjectT]):
             client,
             resource,
             self,
-            stream_lists=stream_lists,
+            stream_lists=gates.watch_list_client,
             rng=rng,
             logger=logger,
             metrics=metrics,
@@ -233,7 +240,7 @@ class SharedInformer(Generic[ObjectT]):
                 "Resync", resource=self.resource.group_resource, objects=len(self.store)
             )
             for number, obj in enumerate(self.store):
-                self._tell_update(key_of(obj), obj, obj)
+                self._tell_update(self._registrations, key_of(obj), obj, obj)
                 if number % _TURN == _TURN - 1:
                     await asyncio.sleep(0)
 
@@ -242,16 +249,14 @@ class SharedInformer(Generic[ObjectT]):
     ) -> None:
         """Make the store equal to a complete list (called by the reflector).
 
-        Others get their turns meanwhile. What they see is true of each object,
-        and said to be complete only in the end.
+        Others get their turns meanwhile. The store is said to be complete only
+        when handlers have been told of everything.
         """
-        for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
-            if key not in objects and (gone := self.store.remove(key)) is not None:
-                self._tell_delete(key, gone)
-        for number, (key, obj) in enumerate(objects.items()):
-            self._upsert(key, obj)
-            if number % _TURN == _TURN - 1:
-                await asyncio.sleep(0)
+        # Nobody acts on the first list before it is complete.
+        if self._replace_at_once and self.is_synced:
+            await self._replace_in_one_turn(objects)
+        else:
+            await self._replace_one_by_one(objects)
         if not self.has_reached(resource_version):
             self._resource_version = resource_version
         elif resource_version != self._resource_version:
@@ -261,6 +266,93 @@ class SharedInformer(Generic[ObjectT]):
         self._metrics.processed(len(objects), 0.0, len(self.store))
         self._synced.set()
 
+    async def _replace_one_by_one(self, objects: Mapping[str, ObjectT]) -> None:
+        """Change one object after the other: others see some old, some new."""
+        for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
+            if key not in objects and (gone := self.store.remove(key)) is not None:
+                self._tell_delete(self._registrations, key, gone)
+        for number, (key, obj) in enumerate(objects.items()):
+            self._upsert(key, obj)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+
+    async def _replace_in_one_turn(self, objects: Mapping[str, ObjectT]) -> None:
+        """Change all objects between two turns: others see all old or all new."""
+        different = await self._differing(objects)
+        if len(different) > _TURN:
+            await self._exchange(objects, different)
+            return
+        for key in different:
+            if (obj := objects.get(key)) is not None:
+                self._upsert(key, obj)
+            elif (gone := self.store.remove(key)) is not None:
+                self._tell_delete(self._registrations, key, gone)
+
+    async def _differing(self, objects: Mapping[str, ObjectT]) -> list[str]:
+        """Return the keys where the store differs, of what is gone first."""
+        different: list[str] = []
+        for number, key in enumerate(self.store.keys()):
+            if key not in objects:
+                different.append(key)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        for number, (key, obj) in enumerate(objects.items()):
+            if self.store.get(key) != obj:
+                different.append(key)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        return different
+
+    async def _exchange(
+        self, objects: Mapping[str, ObjectT], different: Sequence[str]
+    ) -> None:
+        """Fill a second store, put it in place of the first, then tell handlers.
+
+        It takes more than a turn to fill it, and more than a turn to tell them.
+        """
+        fresh = await self._filled(objects, set(different))
+        told = list(self._registrations)
+        before = self.store.exchange(fresh)
+        for number, key in enumerate(different):
+            # Taken out, so that not all of it is freed in one turn in the end.
+            old = before.pop(key, None)
+            self._tell_difference(told, key, old, objects.get(key))
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+                # A handler that came meanwhile hears of the new store as it is.
+                told = [each for each in told if each in self._registrations]
+
+    async def _filled(
+        self, objects: Mapping[str, ObjectT], different: Collection[str]
+    ) -> Store[ObjectT]:
+        """Return a store of these objects; of what is the same, of our own.
+
+        So only what is different takes new memory.
+        """
+        fresh = self.store.without_objects()
+        for number, (key, obj) in enumerate(objects.items()):
+            own = None if key in different else self.store.get(key)
+            fresh.put(obj if own is None else own, key)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        return fresh
+
+    def _tell_difference(
+        self,
+        told: Sequence[Registration[ObjectT]],
+        key: str,
+        old: ObjectT | None,
+        new: ObjectT | None,
+    ) -> None:
+        """Tell of what a list has changed; another uid is another object."""
+        if old is not None and new is not None and old.metadata.uid == new.metadata.uid:
+            self._tell_update(told, key, old, new)
+            return
+        if old is not None:
+            self._tell_delete(told, key, old)
+        if new is not None:
+            self._tell_add(told, new)
+
     def changed(self, obj: ObjectT) -> None:
         """Store an object that is new or changed (called by the reflector)."""
         self._upsert(key_of(obj), obj)
@@ -269,7 +361,7 @@ class SharedInformer(Generic[ObjectT]):
         """Drop an object that is gone (called by the reflector)."""
         key = key_of(obj)
         if self.store.remove(key) is not None:
-            self._tell_delete(key, obj)
+            self._tell_delete(self._registrations, key, obj)
 
     def advanced(self, resource_version: str) -> None:
         """Note how complete the store is (called by the reflector)."""
@@ -292,18 +384,18 @@ class SharedInformer(Generic[ObjectT]):
         old = self.store.get(key)
         if old is None:
             self.store.put(obj, key)
-            self._tell_add(obj)
+            self._tell_add(self._registrations, obj)
         elif old.metadata.uid != obj.metadata.uid:
             # Deleted and created again while nobody watched: two objects.
             self.store.remove(key)
-            self._tell_delete(key, old)
+            self._tell_delete(self._registrations, key, old)
             self.store.put(obj, key)
-            self._tell_add(obj)
+            self._tell_add(self._registrations, obj)
         elif old != obj:
             # Also of the same version: after its upgrade an API server shows
             # fields that it did not know when this object was stored.
             self.store.put(obj, key)
-            self._tell_update(key, old, obj)
+            self._tell_update(self._registrations, key, old, obj)
 
     def reread(self, obj: ObjectT) -> bool:
         """Take an object that was just read; tell whether the cache is as new as it.
@@ -321,19 +413,27 @@ class SharedInformer(Generic[ObjectT]):
         self.store.put(obj, key)
         return True
 
-    def _tell_add(self, obj: ObjectT) -> None:
-        for each in self._registrations:
+    def _tell_add(self, told: Sequence[Registration[ObjectT]], obj: ObjectT) -> None:
+        for each in told:
             self._call(each.handler.on_add, obj)
 
-    def _tell_update(self, key: str, old: ObjectT, new: ObjectT) -> None:
-        for each in self._registrations:
+    def _tell_update(
+        self,
+        told: Sequence[Registration[ObjectT]],
+        key: str,
+        old: ObjectT,
+        new: ObjectT,
+    ) -> None:
+        for each in told:
             if each.take(key):
                 self._call(each.handler.on_add, new)
             else:
                 self._call(each.handler.on_update, old, new)
 
-    def _tell_delete(self, key: str, obj: ObjectT) -> None:
-        for each in self._registrations:
+    def _tell_delete(
+        self, told: Sequence[Registration[ObjectT]], key: str, obj: ObjectT
+    ) -> None:
+        for each in told:
             if not each.take(key):
                 self._call(each.handler.on_delete, obj)
 

@@ -125,6 +125,34 @@ class Store(Generic[ObjectT]):
                 index.insert(key, obj)
         return old
 
+    def without_objects(self) -> "Store[ObjectT]":
+        """Return an empty store with the same indexes."""
+        empty: Store[ObjectT] = Store()
+        for name, index in self._indexes.items():
+            empty.add_index(name, index.function, index.is_alike)
+        return empty
+
+    def exchange(self, other: "Store[ObjectT]") -> dict[str, ObjectT]:
+        """Hold what `other` holds, all of it at once; return what was held.
+
+        `other` is one that `without_objects` returned; it is empty afterwards. An
+        index that was added since then is filled now.
+        """
+        before, (self._objects, indexes) = self._objects, other.release()
+        for name, index in self._indexes.items():
+            filled = indexes.get(name)
+            index.keys = {} if filled is None else filled.keys
+            if filled is None:
+                for key, obj in self._objects.items():
+                    index.insert(key, obj)
+        return before
+
+    def release(self) -> tuple[dict[str, ObjectT], dict[str, _Index[ObjectT]]]:
+        """Return the objects and the indexes; the store has none of them any more."""
+        released = self._objects, self._indexes
+        self._objects, self._indexes = {}, {}
+        return released
+
     def remove(self, key: str) -> ObjectT | None:
         """Drop the object of that key; return it."""
         old = self._objects.pop(key, None)

@@ -170,10 +170,21 @@ class PodGCConfig:
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """The feature gates that have an effect in this build."""
+    """The feature gates that have an effect in this build; see `options.gates`.
 
-    watch_list_client: bool = True
+    `atomic_fifo`: a list replaces a cache in one moment. `pod_deletion_cost`: the
+    annotation counts when pods are chosen for deletion.
+    `stale_controller_consistency_replica_set`: a replica set is not synced before
+    the caches show what the last sync wrote. `watch_list_client`: initial lists
+    come by the watch. `deployment_replica_set_terminating_replicas`: statuses
+    count terminating pods.
+    """
+
+    atomic_fifo: bool = True
     deployment_replica_set_terminating_replicas: bool = True
+    pod_deletion_cost: bool = True
+    stale_controller_consistency_replica_set: bool = True
+    watch_list_client: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from controller_manager.options.gates import describe
+
 FlagType = Literal[
     "bool",
     "int",
@@ -266,8 +268,7 @@ _GENERIC: Final = _section(
         "gates",
         None,
         "A set of key=value pairs that switch features on or off. Options are:\n"
-        "DeploymentReplicaSetTerminatingReplicas=true|false (BETA - default=true)\n"
-        "WatchListClient=true|false (BETA - default=true)",
+        f"{describe()}",
         "FeatureGates",
         value_name="key=true|false,...",
     ),

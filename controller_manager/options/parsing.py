@@ -33,6 +33,7 @@ from controller_manager.options.document import (
     read_file,
 )
 from controller_manager.options.flags import FLAGS, FLAGS_BY_NAME
+from controller_manager.options.gates import settle
 from controller_manager.options.rules import RULES
 from controller_manager.options.values import (
     parse_duration,
@@ -40,12 +41,6 @@ from controller_manager.options.values import (
     parse_number,
 )
 
-_GATES: Final = {
-    "WatchListClient": "watch_list_client",
-    "DeploymentReplicaSetTerminatingReplicas": (
-        "deployment_replica_set_terminating_replicas"
-    ),
-}
 _JITTER: Final = 1.2
 
 
@@ -517,15 +512,14 @@ def _authorization(options: Options) -> AuthorizationConfig:
 
 
 def _features(options: Options) -> FeatureGates:
-    gates: dict[str, bool] = {}
-    for name, enabled in options["feature-gates"].items():
-        if name in _GATES:
-            gates[_GATES[name]] = enabled
-        else:
-            options.warnings.append(
-                f"{options.origin('feature-gates')}: {name} has no effect in this build"
-            )
-    return FeatureGates(**gates)
+    settled = settle(options["feature-gates"])
+    for problem in settled.problems:
+        options.problem("feature-gates", problem)
+    options.warnings += [
+        f"{options.origin('feature-gates')}: {name} has no effect in this build"
+        for name in settled.ignored
+    ]
+    return FeatureGates(**settled.enabled)
 
 
 def suggest(name: str, known: Iterable[str], prefix: str = "--") -> str:

@@ -28,6 +28,7 @@ from controller_manager.informers.store import (
 )
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.options.config import FeatureGates
 from tests.clusters import TOKEN, Cluster, informer_metrics
 
 pytestmark = pytest.mark.looptime
@@ -129,9 +130,14 @@ async def informer(
     cluster: Cluster, transport: Faulty | None = None, **options: Any
 ) -> AsyncGenerator[SharedInformer[Pod], None]:
     client = Client(transport or cluster.transport, cluster.clock)
+    gates = FeatureGates(
+        atomic_fifo=options.pop("atomic_fifo", True),
+        watch_list_client=options.pop("stream_lists", True),
+    )
     subject = SharedInformer(
         client,
         PODS,
+        gates=gates,
         resync_period=options.pop("resync_period", 0),
         rng=cluster.rng,
         logger=silent_logger(),

@@ -87,13 +87,17 @@ class Kind(Generic[OwnerT]):
     """What is special about one kind of owners.
 
     `noun` is what messages call one of them. With `counts_terminating` their
-    status says how many pods are on their way out.
+    status says how many pods are on their way out. With `heeds_costs` the
+    annotation pod-deletion-cost counts. With `reads_own_writes` an owner is not
+    synced before the caches show what its last sync has written.
     """
 
     resource: Resource[OwnerT]
     queue: str
     noun: str
     counts_terminating: bool
+    heeds_costs: bool
+    reads_own_writes: bool
 
 
 class ReplicasController(Generic[OwnerT]):
@@ -213,10 +217,8 @@ class ReplicasController(Generic[OwnerT]):
         metadata = owner.metadata
         if self._gone.get(metadata.uid) == metadata.resource_version:
             return DONE
-        if (stale := self._written.behind(key)) is not None:
-            self._metrics.skipped(stale.resource.group, stale.resource.plural)
-            return put_off_for(stale)
-        self._expectations.cache_caught_up(key)
+        if (put_off := self._wait_for_caches(key)) is not None:
+            return put_off
         selector = self._usable_selector(owner)
         if selector is None:
             return DONE
@@ -250,6 +252,22 @@ class ReplicasController(Generic[OwnerT]):
         min_ready_seconds = owner.spec.min_ready_seconds
         available_in = next_availability_check(active, min_ready_seconds, now)
         return Done(self._next_look(key, available_in))
+
+    def _wait_for_caches(self, key: str) -> PutOff | None:
+        """Return the outcome of waiting, `None` if the caches are new enough.
+
+        Where own writes are not read (StaleControllerConsistencyReplicaSet=false),
+        only what was looked up on the server must be shown. That says nothing of
+        the pods created since, so they are expected until they are seen.
+        """
+        stale = self._written.behind(key)
+        if stale is None:
+            if self._kind.reads_own_writes:
+                self._expectations.cache_caught_up(key)
+            return None
+        if self._kind.reads_own_writes:
+            self._metrics.skipped(stale.resource.group, stale.resource.plural)
+        return put_off_for(stale)
 
     def _next_look(self, key: str, available_in: float | None) -> float | None:
         """Return the seconds after which to look again, whatever happens.
@@ -309,7 +327,8 @@ class ReplicasController(Generic[OwnerT]):
         async for page in self._client.list_all(PODS, namespace, options):
             for pod in page.items:
                 if selector.matches(labels_of(pod)):
-                    self._wrote_pod(key, pod)
+                    version = pod.metadata.resource_version
+                    self._written.wrote(key, self._pods, version)
         self._expectations.forget(key)
         self._inheritance.looked_at(key)
         self._logger.v(2).info("The cache was in doubt, looked at the server")
@@ -332,7 +351,8 @@ class ReplicasController(Generic[OwnerT]):
         return await claimer.claim(owner, selector, active)
 
     def _wrote_pod(self, key: str, pod: Pod) -> None:
-        self._written.wrote(key, self._pods, pod.metadata.resource_version)
+        if self._kind.reads_own_writes:
+            self._written.wrote(key, self._pods, pod.metadata.resource_version)
 
     async def _manage(
         self, key: str, owner: OwnerT, active: Sequence[Pod]
@@ -376,7 +396,9 @@ class ReplicasController(Generic[OwnerT]):
     ) -> Exception | None:
         now = self._clock.now()
         related = self._related_pods(owner)
-        chosen = choose_pods_to_delete(active, related, count, now)
+        chosen = choose_pods_to_delete(
+            active, related, count, now, heed_costs=self._kind.heeds_costs
+        )
         for ratio in age_ratios(active, chosen, now):
             self._metrics.age_ratio.observe(ratio)
         self._logger.v(2).info("Too many replicas", deleting=count)
@@ -444,7 +466,8 @@ class ReplicasController(Generic[OwnerT]):
         except Conflict:
             await self._note_lag(key, owner)
             raise
-        self._written.wrote(key, self._owners, stored.metadata.resource_version)
+        if self._kind.reads_own_writes:
+            self._written.wrote(key, self._owners, stored.metadata.resource_version)
 
     def _note_gone(self, key: str, owner: OwnerT) -> None:
         """Do nothing more for an owner that is gone, though the cache has it still.

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,27 +16,39 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def choose_pods_to_delete(
-    pods: Sequence[Pod], related: Iterable[Pod], count: int, now: datetime
+    pods: Sequence[Pod],
+    related: Iterable[Pod],
+    count: int,
+    now: datetime,
+    *,
+    heed_costs: bool = True,
 ) -> list[Pod]:
     """Return the `count` pods of a replica set that are missed the least.
 
     `related` are the pods of all replica sets of the same owner; a pod that
     shares its node with many of them goes before one that has its node to
-    itself.
+    itself. Without `heed_costs` every pod costs the same (the feature gate
+    PodDeletionCost).
     """
     if count >= len(pods):
         return list(pods)
     on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
+    cost = deletion_cost if heed_costs else _no_cost
 
     def compare(one: Pod, other: Pod) -> int:
-        return _compare(one, other, on_node, now)
+        ranks = _static_rank(one, on_node, cost), _static_rank(other, on_node, cost)
+        return _compare(one, other, ranks, now)
 
     return sorted(pods, key=functools.cmp_to_key(compare))[:count]
 
 
-def _compare(one: Pod, other: Pod, on_node: Mapping[str, int], now: datetime) -> int:
+def _compare(
+    one: Pod,
+    other: Pod,
+    static: tuple[tuple[int, ...], tuple[int, ...]],
+    now: datetime,
+) -> int:
     """Return below 0 if `one` is to go first; the criteria by weight."""
-    static = _static_rank(one, on_node), _static_rank(other, on_node)
     if static[0] != static[1]:
         return -1 if static[0] < static[1] else 1
     if is_ready(one) and is_ready(other):
@@ -52,13 +64,15 @@ def _compare(one: Pod, other: Pod, on_node: Mapping[str, int], now: datetime) ->
     return 0
 
 
-def _static_rank(pod: Pod, on_node: Mapping[str, int]) -> tuple[int, ...]:
+def _static_rank(
+    pod: Pod, on_node: Mapping[str, int], cost: Callable[[Pod], int]
+) -> tuple[int, ...]:
     """Unassigned, then not yet running, unready, cheap, crowded ones first."""
     return (
         bool(pod.spec.node_name),
         _PHASES.get(pod.status.phase, 0),
         is_ready(pod),
-        deletion_cost(pod),
+        cost(pod),
         -on_node[pod.spec.node_name],
     )
 
@@ -75,6 +89,10 @@ def deletion_cost(pod: Pod) -> int:
         return 0
     cost = int(text)
     return cost if -(2**31) <= cost < 2**31 else 0
+
+
+def _no_cost(_: Pod) -> int:
+    return 0
 
 
 def _ready_since(pod: Pod) -> datetime:

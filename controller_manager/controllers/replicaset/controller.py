@@ -14,6 +14,8 @@ def init_replicaset_controller(context: ControllerContext) -> Controller:
         queue="replicaset",
         noun="replica set",
         counts_terminating=gates.deployment_replica_set_terminating_replicas,
+        heeds_costs=gates.pod_deletion_cost,
+        reads_own_writes=gates.stale_controller_consistency_replica_set,
     )
     controller = ReplicasController(context, kind)
     count = context.config.replicaset.concurrent_syncs

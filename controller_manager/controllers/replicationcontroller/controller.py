@@ -13,6 +13,9 @@ def init_replicationcontroller_controller(context: ControllerContext) -> Control
         queue="replicationmanager",
         noun="replication controller",
         counts_terminating=False,
+        heeds_costs=context.config.features.pod_deletion_cost,
+        # Upstream's gate for this is one of replica sets only.
+        reads_own_writes=True,
     )
     controller = ReplicasController(context, kind)
     count = context.config.replicationcontroller.concurrent_syncs

@@ -1,0 +1,174 @@
+"""A complete list replaces a cache, at once or object by object (AtomicFIFO)."""
+
+import asyncio
+from collections.abc import Awaitable
+
+import msgspec
+import pytest
+
+from controller_manager.api.core import Pod
+from controller_manager.api.meta import KubeObject, key_of
+from controller_manager.informers.informer import Handler
+from controller_manager.informers.store import (
+    CONTROLLER_UID_INDEX,
+    controller_uid_index,
+)
+from tests.clusters import Cluster
+from tests.controllers.builders import pod
+from tests.informers.test_informer import Seen, informer
+
+pytestmark = pytest.mark.looptime
+
+
+def listed(*pods: Pod) -> dict[str, Pod]:
+    return {key_of(each): each for each in pods}
+
+
+def many(prefix: str, number: int = 350) -> dict[str, Pod]:
+    return listed(*(pod(f"{prefix}-{index:03}") for index in range(number)))
+
+
+async def turns_during(work: Awaitable[None]) -> list[None]:
+    """Return something for each turn that others get while `work` is done."""
+    turns: list[None] = []
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        turns.append(None)
+        await asyncio.sleep(0)
+    await task
+    return turns
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+async def test_what_others_see_of_a_store_that_is_replaced(
+    cluster: Cluster, atomic: bool
+) -> None:
+    """All old or all new objects at once; else also some of each."""
+    old, new = many("a"), many("b")
+    async with informer(cluster, atomic_fifo=atomic) as subject:
+        await subject.wait_for_sync()
+        await subject.replaced(old, "1000")
+        seen: set[frozenset[str]] = set()
+        versions: set[tuple[str, bool]] = set()
+        work = asyncio.create_task(subject.replaced(new, "2000"))
+        while not work.done():
+            seen.add(frozenset(subject.store.keys()))
+            versions.add((subject.resource_version, work.done()))
+            await asyncio.sleep(0)
+        assert frozenset(subject.store.keys()) == frozenset(new)
+    assert (seen <= {frozenset(old), frozenset(new)}) is atomic
+    assert versions == {("1000", False)}
+
+
+@pytest.mark.parametrize("others", [0, 150], ids=["few", "many"])
+@pytest.mark.parametrize("atomic", [True, False])
+async def test_handlers_hear_the_same_of_a_list_in_either_position(
+    cluster: Cluster, atomic: bool, others: int
+) -> None:
+    """What is gone, then what is new or changed, each once; of the rest nothing."""
+    same, changed = pod("same"), pod("changed")
+    before = listed(pod("gone"), same, changed, pod("again", uid="1"))
+    later = msgspec.structs.replace(
+        changed, spec=msgspec.structs.replace(changed.spec, node_name="m")
+    )
+    after = listed(pod("new"), pod("same"), later, pod("again", uid="2"))
+    after |= many("z", others)
+    seen = Seen()
+    async with informer(cluster, atomic_fifo=atomic) as subject:
+        await subject.wait_for_sync()
+        await subject.replaced(before, "1000")
+        subject.add_handler(seen.handler())
+        seen.calls.clear()
+        await subject.replaced(after, "2000")
+        assert {key_of(each): each for each in subject.store} == after
+        # What has not changed is not held twice.
+        assert subject.store.get(key_of(same)) is same
+        assert subject.resource_version == "2000"
+    assert seen.calls == [
+        ("delete", "gone"),
+        ("add", "new"),
+        ("update", "changed"),
+        ("delete", "again"),
+        ("add", "again"),
+        *(("add", f"z-{number:03}") for number in range(others)),
+    ]
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+async def test_telling_of_a_long_list_leaves_others_their_turns(
+    cluster: Cluster, atomic: bool
+) -> None:
+    """Also of one that has nothing in common with the one before."""
+    async with informer(cluster, atomic_fifo=atomic) as subject:
+        await subject.wait_for_sync()
+        await subject.replaced(many("a", 1000), "1000")
+        turns = await turns_during(subject.replaced(many("b", 1000), "2000"))
+    assert len(turns) >= 9
+
+
+@pytest.mark.parametrize("turn", range(24))
+async def test_a_handler_that_comes_meanwhile_is_told_of_everything_once(
+    cluster: Cluster, turn: int
+) -> None:
+    """Of nothing that was gone before it came into its own store."""
+    old, new = many("a"), many("b")
+    seen = Seen()
+    async with informer(cluster) as subject:
+        await subject.wait_for_sync()
+        await subject.replaced(old, "1000")
+        work = asyncio.create_task(subject.replaced(new, "2000"))
+        for _ in range(turn):
+            await asyncio.sleep(0)
+        had_old = subject.store.get(next(iter(old))) is not None
+        registration = subject.add_handler(seen.handler())
+        await work
+        await registration.wait_for_sync()
+    told = set(seen.calls)
+    assert len(told) == len(seen.calls)
+    assert {name for what, name in told if what == "add"} >= {
+        each.metadata.name for each in new.values()
+    }
+    assert had_old or told == {("add", each.metadata.name) for each in new.values()}
+
+
+async def test_a_handler_that_goes_meanwhile_is_told_no_more(cluster: Cluster) -> None:
+    """Not even of what is in the list that was being handed out."""
+    told: list[Pod] = []
+    begun = asyncio.Event()
+
+    def hear(pod: Pod) -> None:
+        told.append(pod)
+        begun.set()
+
+    async with informer(cluster) as subject:
+        await subject.wait_for_sync()
+        registration = subject.add_handler(Handler(on_add=hear))
+        work = asyncio.create_task(subject.replaced(many("a"), "1000"))
+        await begun.wait()
+        subject.remove_handler(registration)
+        before = len(told)
+        await work
+    assert (len(told), before < 350) == (before, True)
+
+
+async def test_an_index_that_comes_meanwhile_is_filled(cluster: Cluster) -> None:
+    """From the new objects, as it would be from the old."""
+
+    def by_prefix(obj: KubeObject) -> list[str]:
+        return [obj.metadata.name[0]]
+
+    async with informer(cluster) as subject:
+        await subject.wait_for_sync()
+        subject.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
+        await subject.replaced(many("a"), "1000")
+        work = asyncio.create_task(subject.replaced(many("b"), "2000"))
+        # The first turns find what is different, the next ones fill a new store.
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert subject.store.get(key_of(pod("a-000"))) is not None
+        subject.store.add_index("prefix", by_prefix)
+        assert len(subject.store.by_index("prefix", "a")) == 350
+        await work
+        assert subject.store.by_index("prefix", "a") == []
+        assert len(subject.store.by_index("prefix", "b")) == 350
+        assert subject.store.by_index(CONTROLLER_UID_INDEX, "nobody") == []

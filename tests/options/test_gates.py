@@ -1,0 +1,113 @@
+"""Feature gates are taken and refused as upstream does."""
+
+import pytest
+
+from controller_manager.options.config import FeatureGates
+from controller_manager.options.gates import GATES, LOCKED, settle
+from tests.cli.test_cli import config_of, problems, run
+
+
+def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
+    """Return what a value of --feature-gates comes to, and its warnings."""
+    config = config_of({"feature-gates": [text]})
+    return config.features, config.warnings
+
+
+def test_every_gate_has_its_place_and_its_default() -> None:
+    """The table and the config agree."""
+    assert FeatureGates(**settle({}).enabled) == FeatureGates()
+    assert [gate.name for gate in GATES] == sorted(gate.name for gate in GATES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PodDeletionCost=false", FeatureGates(pod_deletion_cost=False)),
+        ("kube:PodDeletionCost=false", FeatureGates(pod_deletion_cost=False)),
+        ("PodDeletionCost=true", FeatureGates()),
+        ("WatchListClient=false", FeatureGates(watch_list_client=False)),
+        (
+            "DeploymentReplicaSetTerminatingReplicas=false",
+            FeatureGates(deployment_replica_set_terminating_replicas=False),
+        ),
+        (
+            "StaleControllerConsistencyReplicaSet=false",
+            FeatureGates(stale_controller_consistency_replica_set=False),
+        ),
+        (
+            "AtomicFIFO=false,StaleControllerConsistencyReplicaSet=false",
+            FeatureGates(
+                atomic_fifo=False, stale_controller_consistency_replica_set=False
+            ),
+        ),
+        (
+            "AllBeta=false",
+            FeatureGates(
+                atomic_fifo=False,
+                deployment_replica_set_terminating_replicas=False,
+                pod_deletion_cost=False,
+                stale_controller_consistency_replica_set=False,
+                watch_list_client=False,
+            ),
+        ),
+        (
+            "WatchListClient=true,AllBeta=false,PodDeletionCost=true",
+            FeatureGates(
+                atomic_fifo=False,
+                deployment_replica_set_terminating_replicas=False,
+                stale_controller_consistency_replica_set=False,
+            ),
+        ),
+        ("AllBeta=true", FeatureGates()),
+    ],
+)
+def test_a_gate_has_the_position_that_it_is_given(
+    text: str, expected: FeatureGates
+) -> None:
+    """AllBeta moves the ones that are not given themselves, in any order."""
+    assert features(text) == (expected, ())
+
+
+def test_gates_of_other_components_are_one_warning_each() -> None:
+    """No gate of these controllers is an alpha one, so AllAlpha is among them."""
+    assert features("SidecarContainers=true,AllAlpha=true") == (
+        FeatureGates(),
+        (
+            "--feature-gates: SidecarContainers has no effect in this build",
+            "--feature-gates: AllAlpha has no effect in this build",
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_a_locked_gate_has_one_position(name: str) -> None:
+    """The other one is refused, as component-base does."""
+    assert features(f"{name}=true") == (FeatureGates(), ())
+    (problem,) = problems(f"--feature-gates={name}=false")
+    assert problem == (
+        f"--feature-gates: cannot set {name} to false: Kubernetes 1.36 has locked it "
+        "to true; leave it out"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AtomicFIFO=false", "AllBeta=false,StaleControllerConsistencyReplicaSet=true"],
+)
+def test_a_gate_needs_those_that_it_depends_on(text: str) -> None:
+    """Without AtomicFIFO upstream does not know how new a cache is."""
+    (problem,) = problems(f"--feature-gates={text}")
+    assert problem == (
+        "--feature-gates: StaleControllerConsistencyReplicaSet is enabled, but "
+        "depends on AtomicFIFO, which is disabled; set "
+        "StaleControllerConsistencyReplicaSet=false as well"
+    )
+
+
+def test_the_help_names_every_gate() -> None:
+    """With its stage and default; of a locked one there is nothing to choose."""
+    shown = " ".join(run("--help").output.split())
+    assert "AllBeta=true|false (BETA - default=false)" in shown
+    for gate in GATES:
+        assert f"{gate.name}=true|false (BETA - default=true)" in shown
+    assert not [name for name in LOCKED if name in shown]
