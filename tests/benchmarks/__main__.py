@@ -48,6 +48,13 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
     "number of its own unless this is given.",
 )
 @click.option(
+    "--replica-sets",
+    type=click.IntRange(1),
+    default=4000,
+    show_default=True,
+    help="Replica sets that `settled` begins with.",
+)
+@click.option(
     "--versus",
     help="The command of another manager, to be measured on the same work; "
     "{kubeconfig} and {port} stand for what it is to use.",
@@ -70,13 +77,14 @@ def main(
     deployments: int,
     replicas: int,
     idle_pods: int | None,
+    replica_sets: int,
     versus: str | None,
     json_path: Path | None,
     plot: Path | None,
 ) -> None:
     """Measure what the manager costs; `sizes` measures cost against size."""
     console = Console()
-    options = Options(deployments, replicas, idle_pods, kubeconfig)
+    options = Options(deployments, replicas, idle_pods, replica_sets, kubeconfig)
     contenders = [Contender("controller-manager", OURS)]
     if versus is not None:
         if "{kubeconfig}" not in versus:

@@ -47,9 +47,12 @@ class BenchCluster:
 
 @asynccontextmanager
 async def cluster_for(
-    kubeconfig: Path | None, idle_pods: int
+    kubeconfig: Path | None, idle_pods: int, replica_sets: int = 0
 ) -> AsyncGenerator[BenchCluster, None]:
-    """Yield the cluster of `kubeconfig`, or one of our own, with idle pods in it."""
+    """Yield the cluster of `kubeconfig`, or one of our own, with idle pods in it.
+
+    Ours begins with settled replica sets as well, where they are wanted.
+    """
     if kubeconfig is not None:
         async with driver_for(kubeconfig) as driver:
             await driver.fill(idle_pods)
@@ -71,6 +74,7 @@ async def cluster_for(
             sys.executable,
             *words,
             f"--idle-pods={idle_pods}",
+            f"--replica-sets={replica_sets}",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

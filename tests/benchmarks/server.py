@@ -1,8 +1,8 @@
 """``python -m tests.benchmarks.server``: a development cluster to measure against.
 
-It begins with as many idle pods as asked for, counts the requests of everybody
-but the benchmarks' own driver, and does what it is told on standard input, a
-line of JSON each, answered by one.
+It begins with as many idle pods and settled replica sets as asked for, counts the
+requests of everybody but the benchmarks' own driver, and does what it is told on
+standard input, a line of JSON each, answered by one.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from tests.rough.settled_cluster import fill as fill_with_settled
 
 JSON = dict[str, Any]
 
@@ -196,13 +197,17 @@ def idle_pod(number: int) -> JSON:
     }
 
 
-async def _serve(kubeconfig: Path, idle_pods: int, start_delay: float) -> None:
+async def _serve(
+    kubeconfig: Path, idle_pods: int, replica_sets: int, start_delay: float
+) -> None:
     options = ClusterOptions(
         port=0, nodes=3, pod_start_delay=start_delay, grace_scale=0.0
     )
     async with DevCluster(options, SystemClock()) as cluster:
         server = BenchServer(cluster)
         server.fill(idle_pods)
+        if replica_sets:
+            fill_with_settled(cluster, replica_sets)
         cluster.write_kubeconfig(kubeconfig)
         await server.run()
 
@@ -210,10 +215,13 @@ async def _serve(kubeconfig: Path, idle_pods: int, start_delay: float) -> None:
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
 @click.option("--idle-pods", default=0)
+@click.option("--replica-sets", default=0)
 @click.option("--start-delay", default=0.0)
-def main(kubeconfig: Path, idle_pods: int, start_delay: float) -> None:
+def main(
+    kubeconfig: Path, idle_pods: int, replica_sets: int, start_delay: float
+) -> None:
     """Run until standard input ends."""
-    uvloop.run(_serve(kubeconfig, idle_pods, start_delay))
+    uvloop.run(_serve(kubeconfig, idle_pods, replica_sets, start_delay))
 
 
 if __name__ == "__main__":

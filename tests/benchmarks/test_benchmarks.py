@@ -1,14 +1,20 @@
 """The benchmarks run, and count what they say they count."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
+from tests.benchmarks import workloads
 from tests.benchmarks.__main__ import main
+from tests.benchmarks.answers import Answers, asked
 from tests.benchmarks.contenders import OURS
+from tests.benchmarks.metrics import sums
 from tests.benchmarks.report import draw
 
 
@@ -63,3 +69,104 @@ def test_cost_against_size_is_drawn(tmp_path: Path) -> None:
     path = tmp_path / "cost.svg"
     draw(path, {"idle pods": {"ours": {1: {"CPU": 2.0}, 10: {"CPU": 2.1}}}})
     assert path.read_text().startswith("<?xml")
+
+
+_SETTLED = {
+    "settled: CPU, s",
+    "settled: longest turn, ms",
+    "settled: slowest answer, ms",
+    "settled: 99th percentile, ms",
+    "settled: GET",
+    "settled: WATCH",
+}
+
+
+def _settled(directory: Path) -> dict[str, float]:
+    path = directory / "figures.json"
+    outcome = CliRunner().invoke(
+        main, ["settled", "--replica-sets=30", f"--json={path}"]
+    )
+    assert outcome.exit_code == 0, outcome.output
+    results = json.loads(path.read_text())["results"]
+    figures: dict[str, float] = results["settled"]["controller-manager"]
+    return figures
+
+
+@pytest.mark.slow
+def test_each_settled_replica_set_is_looked_at(tmp_path: Path) -> None:
+    """Nothing is written, for each has all that it wants."""
+    figures = _settled(tmp_path)
+    assert set(figures) == {*_SETTLED, "settled: syncs"}
+    assert figures["settled: syncs"] >= 30
+    assert figures["settled: CPU, s"] > 0.1
+    assert figures["settled: 99th percentile, ms"] > 0
+    assert figures["settled: slowest answer, ms"] < 5000
+    assert (
+        figures["settled: longest turn, ms"] != figures["settled: slowest answer, ms"]
+    )
+
+
+@pytest.mark.slow
+def test_without_the_metric_the_slowest_answer_stands_for_the_longest_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of another manager, or of one that shows its metrics to nobody."""
+
+    async def none(*_: object) -> dict[str, float]:
+        return {}
+
+    monkeypatch.setattr(workloads, "read_metrics", none)
+    figures = _settled(tmp_path)
+    assert set(figures) == _SETTLED
+    assert (
+        figures["settled: longest turn, ms"] == figures["settled: slowest answer, ms"]
+    )
+
+
+def test_settled_replica_sets_need_a_cluster_of_our_own(tmp_path: Path) -> None:
+    """They are stored past all admission."""
+    path = tmp_path / "kubeconfig"
+    path.touch()
+    outcome = CliRunner().invoke(main, ["settled", f"--kubeconfig={path}"])
+    assert (outcome.exit_code, outcome.stderr) == (
+        1,
+        "error: settled needs the cluster of its own; leave out --kubeconfig\n",
+    )
+
+
+async def test_a_question_does_not_wait_for_the_answer_to_the_last_one() -> None:
+    """The second is not answered before the fourth has been asked."""
+    questions = 0
+    asked_four = asyncio.Event()
+
+    async def answer(_: web.Request) -> web.Response:
+        nonlocal questions
+        questions += 1
+        if questions == 4:
+            asked_four.set()
+        if questions > 1:
+            await asked_four.wait()
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/livez", answer)
+    async with (
+        asyncio.timeout(10),
+        TestServer(app) as server,
+        asked(str(server.make_url("/livez"))),
+    ):
+        await asked_four.wait()
+    assert questions >= 4
+
+
+def test_only_answers_that_were_due_before_the_end_count() -> None:
+    """Those of an idle manager would hide the late ones."""
+    answers = Answers([(1.0, 0.3), (2.0, 0.1), (3.0, 0.2)])
+    assert answers.until(3.0) == [0.1, 0.3]
+
+
+def test_all_series_of_a_metric_are_added_up() -> None:
+    """A metric of each queue or each controller becomes one figure."""
+    counter = '# TYPE a counter\na_total{name="x"} 2\na_total{name="y"} 3\n'
+    text = counter + "# TYPE b gauge\nb 4\n"
+    assert sums(text) == {"a_total": 5.0, "b": 4.0}

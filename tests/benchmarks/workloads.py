@@ -11,9 +11,11 @@ from typing import Any, Final
 
 import aiohttp
 
+from tests.benchmarks.answers import asked
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
-from tests.benchmarks.driver import CONFIG_MAPS, PODS, checked
+from tests.benchmarks.driver import CONFIG_MAPS, PODS, DriverError, checked
+from tests.benchmarks.metrics import read_metrics, token_in
 
 Figures = dict[str, float]
 
@@ -26,6 +28,17 @@ _PROBE: Final = 0.02
 _BEGUN: Final = 0.1
 """Seconds of CPU by which a manager has begun to work."""
 
+_SAMPLE: Final = 0.05
+"""Seconds between two looks at a manager that is busy."""
+
+_BUSY: Final = 0.2
+"""Share of a core above which a manager is busy; it answers probes with less."""
+
+_CALM: Final = 1.0
+"""Seconds without being busy after which all is done."""
+
+_SYNCS: Final = "workqueue_work_duration_seconds_count"
+_TURN: Final = "event_loop_longest_turn_seconds"
 _KNOWN: Final = 100_000
 _DEPENDENTS: Final = 10_000
 _WORKLOADS: Final = "deployment-controller,replicaset-controller"
@@ -39,6 +52,7 @@ class Options:
     deployments: int = 20
     replicas: int = 50
     idle_pods: int | None = None
+    replica_sets: int = 4000
     kubeconfig: Path | None = None
     logs: Path = Path()
 
@@ -300,6 +314,62 @@ async def _resident(contender: Contender, options: Options) -> float:
             return running.usage().resident
 
 
+async def settled(contender: Contender, options: Options) -> Figures:
+    """Start a manager where thousands of replica sets have all that they want.
+
+    It looks at each of them, and must answer /livez meanwhile.
+    """
+    if options.kubeconfig is not None:
+        msg = "settled needs the cluster of its own; leave out --kubeconfig"
+        raise DriverError(msg)
+    log = options.logs / f"{contender.name}.log"
+    async with cluster_for(None, 0, options.replica_sets) as cluster:
+        with contender.running(cluster.kubeconfig, log) as running:
+            url = f"https://127.0.0.1:{running.port}/livez"
+            async with asked(url) as answers:
+                done, cpu = await _until_done(running)
+            counts = await cluster.counts() or {}
+            metrics = await read_metrics(running.port, token_in(cluster.kubeconfig))
+    figures = {"settled: CPU, s": cpu}
+    if waits := answers.until(done):
+        figures |= _lateness(waits, metrics)
+    if _SYNCS in metrics:
+        figures["settled: syncs"] = metrics[_SYNCS]
+    for verb, count in sorted(counts.items()):
+        figures[f"settled: {verb}"] = count
+    return figures
+
+
+def _lateness(waits: list[float], metrics: Mapping[str, float]) -> Figures:
+    """Return what sorted waits for answers, and the metrics, say of the event loop.
+
+    A manager that does not tell how long its longest turn was had one about as long
+    as its slowest answer.
+    """
+    return {
+        "settled: longest turn, ms": 1000 * metrics.get(_TURN, waits[-1]),
+        "settled: slowest answer, ms": 1000 * waits[-1],
+        "settled: 99th percentile, ms": 1000 * waits[int(0.99 * (len(waits) - 1))],
+    }
+
+
+async def _until_done(running: Running) -> tuple[float, float]:
+    """Wait until the manager has worked; return the end of it and its CPU seconds.
+
+    What comes after the end is not counted: answers of an idle manager would hide
+    the late ones.
+    """
+    end, cpu = time.monotonic(), running.usage().cpu
+    before = end, cpu
+    while before[1] < _BEGUN or before[0] - end < _CALM:
+        await asyncio.sleep(_SAMPLE)
+        now = time.monotonic(), running.usage().cpu
+        if now[1] - before[1] > _BUSY * (now[0] - before[0]):
+            end, cpu = now
+        before = now
+    return end, cpu
+
+
 BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "rollout": rollout,
     "heal": heal,
@@ -308,6 +378,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "idle": idle,
     "memory": memory,
     "collect": collect,
+    "settled": settled,
 }
 
 
