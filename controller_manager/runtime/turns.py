@@ -12,8 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-BUDGET: Final = 0.01
-"""Seconds of one turn of the event loop that workers may use together."""
+BUDGET: Final = 0.005
+"""Seconds of one turn of the event loop that workers may use together.
+
+Half of the 10 ms that a turn may take: watches and endpoints need time, too, and an
+answer over HTTPS takes four turns.
+"""
 
 
 class Turns:

@@ -61,7 +61,7 @@ def pool(work: Work, turns: Turns, name: str, keys: int, count: int = 5) -> Work
 
 
 async def test_keys_that_need_nothing_do_not_hold_the_loop() -> None:
-    """Of 4,000, a few at a time; somebody else gets a turn after each 10 ms."""
+    """Of 4,000, a few at a time; somebody else gets a turn after each 5 ms."""
     work = Work()
     turns = Turns(clock=work.clock, turned=work.turns.append)
     pools = [pool(work, turns, name, 1000) for name in "abcd"]

@@ -26,9 +26,9 @@ MEMORY: Final = 700.0
 """Seconds for which a manager may still act on what was wanted: a watch may lag
 for five minutes, or fall silent, which is noticed after three more."""
 
-MOST_SYNCS: Final = 150
-"""Keys that may be looked at in one turn: a hundred are 10 ms here, and a few more
-may begin before anybody notices."""
+MOST_SYNCS: Final = 100
+"""Keys that may be looked at in one turn: fifty are 5 ms here, and a few more may
+begin before anybody notices."""
 
 _ADOPTION: Final = 90.0
 """Seconds that may pass between reading an owner and adopting for it, since a
