@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
@@ -26,6 +26,7 @@ from controller_manager.client.leader_election import (
     is_of_this_program,
     new_identity,
 )
+from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.manager.controllers import ControllerGroup
@@ -204,6 +205,7 @@ class ControllerManager:
         authenticator = Authenticator(
             self._config.authentication,
             self._reviewer(self._connections.authentication),
+            lookup=self._lookup(self._connections.authentication),
             clock=self._clock,
             logger=logger,
         )
@@ -244,11 +246,16 @@ class ControllerManager:
         following = authenticator.follow_cluster()
         return [group.create_task(following, name="authentication-settings")]
 
-    def _reviewer(self, transport: Any) -> Client | None:  # noqa: ANN401
+    def _reviewer(self, transport: Transport | None) -> Client | None:
         if transport is None:
             return None
         limiter = ReviewLimiter(self._clock)
         return Client(transport, self._clock, limiter, self._collectors.client)
+
+    def _lookup(self, transport: Transport | None) -> Client | None:
+        if transport is None:
+            return None
+        return Client(transport, self._clock, metrics=self._collectors.client)
 
     def _health_checks(self) -> Mapping[str, HealthCheck]:
         return health_checks(self.elector, self._controllers)

@@ -45,7 +45,8 @@ JITTER: Final = 1.2
 _HEALTH_TOLERANCE: Final = 20.0
 _READS: Final = frozenset(("GET", "HEAD"))
 _LEAST_WAIT: Final = 0.001
-"""Seconds between two looks at how long this process leads, at least."""
+_LONGEST_WAIT: Final = 1.0
+"""Seconds between two looks at how long this process leads, at least and at most."""
 
 
 _VERSION: Final = 8
@@ -461,7 +462,9 @@ class _WhileLeading:
         loop = asyncio.get_running_loop()
         left = self._seconds_left()
         if left > 0:
-            self._timer = loop.call_later(max(left, _LEAST_WAIT), self._ask)
+            # The loop's time stands still while the machine is suspended.
+            delay = min(max(left, _LEAST_WAIT), _LONGEST_WAIT)
+            self._timer = loop.call_later(delay, self._ask)
         else:
             self._timeout.reschedule(loop.time())
 

@@ -240,7 +240,10 @@ class SharedInformer(Generic[ObjectT]):
                 "Resync", resource=self.resource.group_resource, objects=len(self.store)
             )
             for number, obj in enumerate(self.store):
-                self._tell_update(self._registrations, key_of(obj), obj, obj)
+                key = key_of(obj)
+                # Others had their turns: it may be gone, or another, by now.
+                if self.store.get(key) is obj:
+                    self._tell_update(self._registrations, key, obj, obj)
                 if number % _TURN == _TURN - 1:
                     await asyncio.sleep(0)
 

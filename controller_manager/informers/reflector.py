@@ -166,7 +166,7 @@ class Reflector(Generic[ObjectT]):
             try:
                 if await self._step():
                     self._metrics.restarted("ended")
-                self._failures = 0
+                    self._failures = 0
                 continue
             except (APIError, TransportError, ProtocolError) as error:
                 goes_on_at_once = self._failed(error)
@@ -193,6 +193,8 @@ class Reflector(Generic[ObjectT]):
     ) -> bool:
         """Read pages instead, unless the next attempt is as good (watchList)."""
         if isinstance(error, Gone):
+            # The version that is known is no longer one to ask for.
+            self._server_went_back = True
             self._relist("the version has expired", "expired", error)
             return False
         if isinstance(error, NotSent | TooManyRequests) or _is_too_new(error):
@@ -357,7 +359,10 @@ class Reflector(Generic[ObjectT]):
                 self._take(objects, page.items)
                 version = page.resource_version
         except Gone:
-            # Too slow for pages, some of which are out of date now: all at once.
+            # Too slow for pages, some of which are out of date now, or the known
+            # version is: all at once, by a quorum read.
+            self._server_went_back = True
+            options = ListOptions(field_selector=self._resource.field_selector)
             whole = await self._client.list_page(self._resource, options=options)
             objects, version = {}, whole.resource_version
             self._take(objects, whole.items)
@@ -386,6 +391,8 @@ class Reflector(Generic[ObjectT]):
                 f"the server's list is of version {resource_version}, older than "
                 f"{self._resource_version}, which was seen already"
             )
+            # A replica lags, which a quorum read does not; or versions began anew.
+            self._server_went_back = True
             raise TransportError(msg)
         await self._sink.replaced(objects, resource_version)
         self._server_went_back = False
@@ -393,7 +400,6 @@ class Reflector(Generic[ObjectT]):
         self._note_version(resource_version, resource_version_number(resource_version))
         self._state = State.WATCH
         self._established_at = asyncio.get_running_loop().time()
-        self._failures = 0
 
     async def _watch(self) -> None:
         options = self._watch_options(initial=False)

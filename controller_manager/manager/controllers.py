@@ -110,6 +110,7 @@ class ControllerGroup:
                 _, late = await asyncio.wait(waits, timeout=patience)
                 if late:
                     self._log_waiting()
+                if len(late) == len(self):
                     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in waits:

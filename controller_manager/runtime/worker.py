@@ -87,7 +87,7 @@ class Workers:
         """
         self._on_start = on_start
         self._ready = ready
-        self._waits = False
+        self._started = False
         self._stop = asyncio.Event()
         self.name = name
         self.debug: Mapping[str, DebugPage] = {}
@@ -108,8 +108,8 @@ class Workers:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all workers are running, or wait until they may start."""
-        return self._waits or self._alive == self._count
+        """Whether all workers are running, or have not started yet."""
+        return not self._started or self._alive == self._count
 
     @property
     def is_idle(self) -> bool:
@@ -127,6 +127,8 @@ class Workers:
             group.create_task(self._begin(), name=f"{self.name}-begin")
             if not await self._may_start():
                 return
+            self._started = True
+            self._alive = self._count
             for number in range(self._count):
                 group.create_task(self._work(), name=f"{self.name}-worker-{number}")
 
@@ -146,14 +148,9 @@ class Workers:
         """Wait until the workers may start; tell whether they still are to."""
         if self._ready is None:
             return True
-        self._waits = True
-        try:
-            return await done_before(self._stop, self._ready())
-        finally:
-            self._waits = False
+        return await done_before(self._stop, self._ready())
 
     async def _work(self) -> None:
-        self._alive += 1
         turn = 0
         try:
             while True:

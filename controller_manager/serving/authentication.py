@@ -147,15 +147,19 @@ class Authenticator:
         config: AuthenticationConfig,
         client: Client | None,
         *,
+        lookup: Client | None = None,
         clock: Clock,
         logger: Logger,
     ) -> None:
         """Take a client that may create tokenreviews, `None` if there is none.
 
-        Raises ServingError if a file cannot be used.
+        `lookup` reads the cluster's settings, of the same API server; it must not
+        wait behind reviews, which anybody may cause. Raises ServingError if a file
+        cannot be used.
         """
         self._config = config
         self._client = client
+        self._lookup = lookup or client
         self._logger = logger
         self._tokens: ExpiringCache[str, User] = ExpiringCache(clock)
         self.authorities = Authorities(config)
@@ -197,10 +201,10 @@ class Authenticator:
         Raises ServingError if that is forbidden and failure is not tolerated.
         """
         was_read = False
-        while self._looks_up and self._client is not None:
+        while self._looks_up and self._lookup is not None:
             delay = _LOOKUP_INTERVAL
             try:
-                found = await self._client.get(CONFIG_MAPS, _NAMESPACE, _CONFIG_MAP)
+                found = await self._lookup.get(CONFIG_MAPS, _NAMESPACE, _CONFIG_MAP)
                 was_read = True
                 self.authorities.learn(found.data or {})
             except NotFound:

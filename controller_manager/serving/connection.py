@@ -33,8 +33,10 @@ class Connection(web.RequestHandler):
     """Speaks HTTP with one peer, and closes the connection when it is slow.
 
     Whoever handles a request calls `begin` first. From then on until the answer
-    is written there is no limit, unless the peer takes nothing of it. At every
-    other time the connection waits for the peer, and a timer runs:
+    is written there is no limit, unless the peer takes nothing of it. Until `admit`
+    is called, too, the connection may be closed for another one: anybody can send
+    requests that wait for the API server's word. At every other time the connection
+    waits for the peer, and a timer runs:
 
         handshake → header → (request) → idle → header → (request) → idle …
 
@@ -79,7 +81,8 @@ class Connection(web.RequestHandler):
         self._stalled = False
         self._received = 0
         self.waits_since: float | None = self._loop.time()
-        """Since when it waits for the peer (the loop's time), `None` if not."""
+        """Since when it waits for the peer, or for leave to answer (the loop's
+        time); `None` while it answers."""
 
     def begin(self) -> None:
         """Note that a request has come and is being handled."""
@@ -88,6 +91,12 @@ class Connection(web.RequestHandler):
         self._received = 0
         if not self._stalled:
             self._stop_waiting()
+        self.waits_since = self._loop.time()
+
+    def admit(self) -> None:
+        """Note that whoever sent the request may have it answered."""
+        if not self._stalled:
+            self.waits_since = None
 
     def abort(self) -> None:
         """Close the connection without a word to the peer."""

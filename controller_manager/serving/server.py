@@ -240,6 +240,8 @@ class Server:
             return web.Response(status=500, text=text)
         if refusal is not None:
             return _status(request, HTTPStatus.FORBIDDEN, refusal)
+        if isinstance(request.protocol, Connection):
+            request.protocol.admit()
         self._user.set(user)
         return await handler(request)
 

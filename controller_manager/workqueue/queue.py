@@ -211,8 +211,6 @@ class WorkQueue:
         if key is None:
             return
         self._add(key, first=True)
-        if self._retries.is_ready:
-            self._wake_one()
         self._arm()
 
     def _wake_one(self) -> None:
@@ -260,12 +258,17 @@ class WorkQueue:
         self._retries.discard(key)
 
     def _arm(self) -> None:
-        """Set the timer for the next thing that time brings about."""
+        """Set the timer for the next thing that time brings about.
+
+        A retry that may be taken at once is offered to a worker that waits.
+        """
         now = self._clock.monotonic()
         deadlines = (self._delayed.first(), self._backing_off.first())
         waits = [each - now for each in deadlines if each is not None]
         next_retry = self._retries.next_in()
-        if next_retry:  # one that is ready waits for a worker, not for time
+        if next_retry == 0:
+            self._wake_one()  # it waits for a worker, not for time
+        elif next_retry is not None:
             waits.append(next_retry)
         if self._timer is not None:
             self._timer.cancel()
@@ -280,8 +283,6 @@ class WorkQueue:
             self.add(key)
         for key in self._backing_off.pop_until(now):
             self._retries.add(key, self._backoff.failures(key))
-        if self._retries.is_ready:
-            self._wake_one()
         self._arm()
 
     def failures(self, key: str) -> int:

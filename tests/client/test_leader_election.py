@@ -537,6 +537,42 @@ async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
         holding.cancel()
 
 
+async def test_a_write_ends_soon_after_the_machine_was_suspended(
+    cluster: Cluster,
+) -> None:
+    """The lease has ended meanwhile; the loop's own time has stood still."""
+    asleep = 0.0
+    transport = Slow(cluster, seconds=60)
+    fenced = FencedTransport(transport, lambda: max(0.0, 10 - time() - asleep))
+    write = asyncio.create_task(
+        Client(fenced, cluster.clock).delete(PODS, "default", "a")
+    )
+    await asyncio.sleep(0.5)
+    asleep = 3600.0
+    with pytest.raises(RequestTimeout, match="no answer while this process led"):
+        await write
+    assert time() <= 1.5
+
+
+async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> None:
+    """Its lease has gone on, whatever the loop's time says."""
+
+    class Suspended(LoopClock):
+        asleep = 0.0
+
+        def monotonic(self) -> float:
+            return super().monotonic() + self.asleep
+
+    clock = Suspended(EPOCH)
+    async with Candidate(cluster, "a", clock=clock).running() as candidate:
+        await candidate.elector.acquire()
+        assert candidate.elector.seconds_left() == pytest.approx(10, abs=0.1)
+        clock.asleep = 3600.0
+        assert candidate.elector.seconds_left() == 0
+        with pytest.raises(LeadershipLost):
+            await candidate.elector.hold()
+
+
 async def test_a_write_has_a_limit_of_its_own(cluster: Cluster) -> None:
     """However long the lease lasts; the flag --kube-api-write-timeout sets it."""
     transport = Slow(cluster)

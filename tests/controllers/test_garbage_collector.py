@@ -499,6 +499,8 @@ async def test_nothing_is_remembered_of_what_referred_to_an_unknown_kind(
             await user.delete(f"d{number}")
         await asyncio.sleep(1)
         assert collector._unknown == {}
+        invented = [kind for kind in collector.graph._kinds if kind[1] == "Widget"]
+        assert invented == []
 
 
 async def test_nothing_is_remembered_of_a_kind_that_is_served_no_more(

@@ -368,6 +368,9 @@ async def test_who_may_list_and_not_watch_is_served_by_lists(cluster: Cluster) -
         await add_pod(cluster, "a")
         await asyncio.sleep(61)
         assert names(subject) == ["a"]
+        before = len(transport.requests)
+        await asyncio.sleep(600)
+        assert len(transport.requests) - before < 3 * 600 / 30
 
 
 async def test_a_watch_that_a_proxy_cuts_is_resumed_at_once(cluster: Cluster) -> None:
@@ -441,21 +444,88 @@ async def test_an_older_list_is_not_believed(cluster: Cluster) -> None:
     async with informer(cluster, transport, stream_lists=False) as subject:
         subject.add_handler(seen.handler())
         await subject.wait_for_sync()
-        version = subject.resource_version
-        transport.refuse = lambda request: (
-            Response(410, {}, b'{"reason":"Expired","code":410}')
-            if dict(request.query).get("watch")
-            else Response(200, {}, old_page)
-        )
+
+        def refuse(request: Request) -> Response | None:
+            """Answer as a replica that lags, which a quorum read does not."""
+            query = dict(request.query)
+            if query.get("watch"):
+                return Response(410, {}, b'{"reason":"Expired","code":410}')
+            return Response(200, {}, old_page) if "resourceVersion" in query else None
+
+        transport.refuse = refuse
         transport.spoil = lambda _: None
         await add_pod(cluster, "b")
         await asyncio.sleep(20)
-        assert (names(subject), subject.resource_version) == (["a"], version)
+        assert names(subject) == ["a", "b"]
         transport.refuse = lambda _: None
         transport.spoil = lambda chunk: chunk
         await settle()
         await assert_equal_to_server(subject, cluster)
     assert seen.calls == [("add", "a"), ("add", "b")]
+
+
+async def test_a_known_version_that_has_expired_is_not_asked_for_again(
+    cluster: Cluster,
+) -> None:
+    """A quorum read needs none, as client-go has it."""
+    await add_pod(cluster, "a")
+    transport = Faulty(cluster)
+    async with informer(cluster, transport, stream_lists=False) as subject:
+        await subject.wait_for_sync()
+        transport.refuse = lambda request: (
+            Response(410, {}, b'{"reason":"Expired","code":410}')
+            if dict(request.query).get("resourceVersion")
+            else None
+        )
+        transport.spoil = lambda _: None
+        await add_pod(cluster, "b")
+        await asyncio.sleep(30)
+        assert names(subject) == ["a", "b"]
+
+
+async def test_versions_that_began_anew_are_believed_after_a_quorum_read(
+    cluster: Cluster,
+) -> None:
+    """Also of a server that knows no least version for a list."""
+    for name in "abc":
+        await add_pod(cluster, name)
+    transport = Faulty(cluster)
+    page = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+    async with informer(cluster, transport, stream_lists=False) as subject:
+        await subject.wait_for_sync()
+        transport.refuse = lambda request: (
+            Response(410, {}, b'{"reason":"Expired","code":410}')
+            if dict(request.query).get("watch")
+            else Response(200, {}, page)
+        )
+        transport.spoil = lambda _: None
+        await relabel(cluster, "a", "1")
+        await asyncio.sleep(60)
+        assert (names(subject), subject.resource_version) == ([], "1")
+
+
+async def test_a_resync_tells_nothing_of_what_has_gone_meanwhile(
+    cluster: Cluster,
+) -> None:
+    """It takes many turns; others delete in between."""
+    for number in range(250):
+        await add_pod(cluster, f"pod-{number:03}")
+    seen = Seen()
+    async with informer(cluster, resync_period=1000) as subject:
+        subject.add_handler(seen.handler())
+        await subject.wait_for_sync()
+        last = subject.store.get("default/pod-249")
+        assert last is not None
+
+        def delete_the_last(_: Pod, __: Pod) -> None:
+            if subject.store.get("default/pod-249") is not None:
+                subject.deleted(last)
+
+        subject.add_handler(Handler(on_update=delete_the_last))
+        await asyncio.sleep(2500)
+    assert ("delete", "pod-249") in seen.calls
+    after = seen.calls[seen.calls.index(("delete", "pod-249")) :]
+    assert ("update", "pod-249") not in after
 
 
 async def test_events_that_were_seen_already_are_dropped(cluster: Cluster) -> None:

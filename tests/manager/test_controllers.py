@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.resources import DEPLOYMENTS
+from controller_manager.api.resources import DEPLOYMENTS, NODES
 from controller_manager.app import ControllerManager, StartError
 from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request, Response
-from controller_manager.observability.logs import make_logger
+from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.serving.health import probe
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.test_on_a_cluster import User
 
@@ -134,6 +134,52 @@ async def test_who_cannot_do_anything_does_not_lead(cluster: Cluster) -> None:
         daemon.refused.clear()
         await asyncio.wait_for(manager.started.wait(), 65)
         assert manager.elector.is_leader
+
+
+async def test_who_needs_no_cache_of_others_waits_for_none(cluster: Cluster) -> None:
+    """The garbage collector has watches of its own, which start once it leads."""
+    daemon = Daemon(cluster, {"jobs"})
+    async with daemon.running("garbagecollector", "ttl-after-finished") as manager:
+        await asyncio.wait_for(manager.started.wait(), 15)
+        assert manager.elector is not None
+        assert manager.elector.is_leader
+
+
+async def test_the_longest_turn_is_measured(cluster: Cluster) -> None:
+    """Of the turns in which workers work; forgotten after a minute or two."""
+    daemon = Daemon(cluster)
+    async with daemon.running("ttl", elects=False) as manager:
+        await manager.started.wait()
+        await cluster.client.create_json(NODES, "", b'{"metadata":{"name":"a"}}')
+        await asyncio.sleep(1)
+        name = "event_loop_longest_turn_seconds"
+        measured = daemon.registry.get_sample_value(name)
+        assert measured is not None
+        assert measured > 0
+        await asyncio.sleep(300)
+        assert daemon.registry.get_sample_value(name) == 0
+
+
+async def test_the_lease_has_a_way_of_its_own(cluster: Cluster) -> None:
+    """What fills the others' connections must not hold up a renewal."""
+    ways = [RecordingTransport(cluster.transport) for _ in range(2)]
+    manager = ControllerManager(
+        make_config(leader_election=LeaderElectionConfig()),
+        Connections(ways[0], lease=ways[1]),
+        clock=cluster.clock,
+        rng=random.Random(1),
+        logger=silent_logger(),
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await manager.started.wait()
+    await asyncio.sleep(60)
+    stop.set()
+    await running
+    by_way = [["/leases" in each.path for each in way.writes] for way in ways]
+    assert not any(by_way[0])
+    assert all(by_way[1])
+    assert len(by_way[1]) > 20
 
 
 @pytest.mark.parametrize("elects", [True, False])

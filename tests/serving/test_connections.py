@@ -95,7 +95,9 @@ class Handlers:
         self.server = web.Server(self._handle, handler_cancellation=True)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        cast(Connection, request.protocol).begin()
+        connection = cast(Connection, request.protocol)
+        connection.begin()
+        connection.admit()
         await asyncio.sleep(self.seconds)
         return web.Response(body=self.body)
 

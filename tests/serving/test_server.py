@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -19,7 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from controller_manager.client.client import Client
 from controller_manager.client.errors import TransportError
 from controller_manager.client.ratelimit import RequestLimiter
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.clock import SystemClock
 from controller_manager.devcluster.auth import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
@@ -30,15 +32,15 @@ from controller_manager.options.config import (
     RequestHeaderConfig,
     ServingConfig,
 )
-from controller_manager.serving.authentication import Authenticator
+from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.certificates import (
     ServingError,
     self_signed,
 )
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
-from controller_manager.serving.reviews import TooManyReviews
-from controller_manager.serving.server import DebugPages
+from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
+from controller_manager.serving.server import DebugPages, Server
 from tests.clusters import Cluster
 from tests.serving.servers import (
     ILL,
@@ -478,31 +480,97 @@ async def test_the_connection_that_waits_longest_makes_room_for_a_new_one() -> N
             await writer.wait_closed()
 
 
-async def test_a_connection_is_refused_when_all_are_in_use() -> None:
+async def test_a_connection_is_refused_when_all_are_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """No request that is being answered is cut off for it."""
-    reviewed, asked, let = _Reviewed(), asyncio.Semaphore(0), asyncio.Event()
-    handle = reviewed.server.handle
+    asked, let = asyncio.Semaphore(0), asyncio.Event()
+    readyz = Server._readyz
 
-    async def slow(request: Request) -> Any:
+    async def slow(server: Server, request: web.Request) -> web.Response:
         asked.release()
         await let.wait()
-        return await handle(request)
+        return await readyz(server, request)
 
-    reviewed.server.handle = slow  # type: ignore[method-assign]
-    config = config_of(authorization=AuthorizationConfig())
+    monkeypatch.setattr(Server, "_readyz", slow)
     limits = ConnectionLimits(connections=2)
-    async with serving(config, client=reviewed.client, limits=limits) as url:
-        busy = [asyncio.create_task(get(f"{url}/metrics")) for _ in range(2)]
+    async with serving(config_of(), limits=limits) as url:
+        busy = [asyncio.create_task(get(f"{url}/readyz")) for _ in range(2)]
         for _ in busy:
             await asked.acquire()
         with pytest.raises(aiohttp.ClientError):
             await get(f"{url}/livez")
         let.set()
-        assert [status for status, _ in await asyncio.gather(*busy)] == [403, 403]
+        assert [status for status, _ in await asyncio.gather(*busy)] == [200, 200]
         assert await counted(url) == {
             "serving_connections_evicted": 0,
             "serving_connections_refused": 1,
         }
+
+
+class _Hanging:
+    """A way to an API server that gives no answer."""
+
+    host = "test"
+
+    async def request(self, _: Request) -> Response:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def stream(self, _: Request) -> Stream:
+        raise AssertionError
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_requests_that_wait_for_a_review_do_not_shut_out_a_probe() -> None:
+    """Anybody can send them, to /livez itself; kubelets must get an answer."""
+    clock = SystemClock()
+    client = Client(_Hanging(), clock, ReviewLimiter(clock))
+    config = config_of(
+        authentication=AuthenticationConfig(skip_lookup=True),
+        authorization=AuthorizationConfig(),
+    )
+    limits = ConnectionLimits(connections=4)
+    async with serving(config, client=client, limits=limits) as url:
+        flood = [
+            asyncio.create_task(get(f"{url}/livez", headers=_bearer(number)))
+            for number in range(4)
+        ]
+        await asyncio.sleep(0.3)
+        assert (await get(f"{url}/livez"))[0] == 200
+        for task in flood:
+            task.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+
+
+def _bearer(number: int) -> dict[str, str]:
+    return {"authorization": f"Bearer {number}"}
+
+
+@pytest.mark.looptime
+async def test_a_flood_of_tokens_does_not_end_the_look_up_of_settings(
+    cluster: Cluster,
+) -> None:
+    """It shares no limit with reviews; what waited behind them ended the daemon."""
+    reviews = Client(cluster.transport, cluster.clock, ReviewLimiter(cluster.clock))
+    authenticator = Authenticator(
+        AuthenticationConfig(),
+        reviews,
+        lookup=cluster.client,
+        clock=cluster.clock,
+        logger=silent_logger(),
+    )
+    following = asyncio.create_task(authenticator.follow_cluster())
+    asking = [
+        asyncio.create_task(authenticator.authenticate(_bearer(number), []))
+        for number in range(1000)
+    ]
+    refused = await asyncio.gather(*asking, return_exceptions=True)
+    assert {type(each) for each in refused} == {Refused, TooManyReviews}
+    assert not following.done()
+    following.cancel()
 
 
 # Certificates

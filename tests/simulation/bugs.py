@@ -38,6 +38,7 @@ from controller_manager.informers.reflector import Reflector
 from controller_manager.manager.controllers import ControllerGroup
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import WorkQueue
+from tests.simulation.network import LiveStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,12 @@ async def _share_32_turns(self: Client, request: Request) -> Response:
         return await _call(self, request)
 
 
+def _never_give_up(self: LiveStream) -> None:
+    """Have a reader wait for ever, as one without a limit on silence does."""
+    if self._pump is not None:
+        self._pump.cancel()
+
+
 def _pause_after_each_cut(_: Reflector[Any]) -> bool:
     return False
 
@@ -190,7 +197,15 @@ BUGS: Final[Mapping[str, Bug]] = {
     "untie only what is known": Bug(25, Graph, "kinds_owned_by", lambda *_: []),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a key": Bug(1, Inheritance, "forget", lambda *_: None),
-    "forget to drop a uid": Bug(1, GarbageCollector, "_forget", lambda *_: None),
+    "forget to drop a uid": Bug(
+        0, GarbageCollector, "_forget", lambda *_: None, "references-to-unknown-kinds"
+    ),
+    "remember kinds that were invented": Bug(
+        0, Graph, "_forget_invented", lambda *_: None, "references-to-unknown-kinds"
+    ),
+    "believe that a silent watch is alive": Bug(
+        0, LiveStream, "fall_silent", _never_give_up, "watches-stay-half-open"
+    ),
     "end writes with the lease that they began with": Bug(
         0,
         FencedTransport,

@@ -135,11 +135,7 @@ def remembered(daemon: ControllerManager) -> dict[str, set[str]]:
 def _keys_of(name: str, controller: object, seen: set[int]) -> dict[str, set[str]]:
     """Return the keys and uids in each collection that a controller has."""
     kept = {
-        where: {
-            each
-            for each in collection
-            if isinstance(each, str) and ("/" in each or _UID.fullmatch(each))
-        }
+        where: {text for each in collection for text in _names_in(each)}
         for where, collection in _collections(name, controller, _CACHES, seen)
         if not where.endswith(_HAVE_A_BOUND)
     }
@@ -199,6 +195,15 @@ def sizes_of(daemon: ControllerManager) -> dict[str, int]:
         where: len(collection)
         for where, collection in _collections("manager", daemon, (), set())
     }
+
+
+def _names_in(item: object) -> Iterator[str]:
+    """Yield keys, uids and kinds that nobody serves, alone or in a tuple."""
+    if isinstance(item, str) and "/" in item:
+        yield item
+    for part in item if isinstance(item, tuple) else (item,):
+        if isinstance(part, str) and (_UID.fullmatch(part) or "Stranger" in part):
+            yield part
 
 
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

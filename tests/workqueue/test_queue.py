@@ -337,6 +337,39 @@ async def test_retries_that_are_ready_keep_all_consumers_busy(
     queue.shut_down()
 
 
+async def test_a_retry_whose_token_has_come_is_not_forgotten() -> None:
+    """Whatever sets the timer anew in a turn that took long."""
+
+    class Ahead(LoopClock):
+        seconds = 0.0
+
+        def monotonic(self) -> float:
+            return super().monotonic() + self.seconds
+
+    ahead = Ahead(EPOCH)
+    queue = WorkQueue(ahead, retries=TokenBucket(10, 1, ahead))
+    got: list[str] = []
+
+    async def consume() -> None:
+        while True:
+            key = await queue.get()
+            got.append(key)
+            queue.done(key)
+
+    consuming = asyncio.create_task(consume())
+    queue.add_rate_limited("a")
+    queue.add_rate_limited("b")
+    await asyncio.sleep(0.05)
+    assert got == ["b"]
+    ahead.seconds = 0.1
+    queue.add_after("later", 3600)
+    await asyncio.sleep(1)
+    assert got == ["b", "a"]
+    consuming.cancel()
+    await asyncio.gather(consuming, return_exceptions=True)
+    queue.shut_down()
+
+
 async def test_a_key_that_succeeds_is_not_tried_again(queue: WorkQueue) -> None:
     """It may have been looked at for another reason, before its retry was due."""
     queue.add_rate_limited("a")

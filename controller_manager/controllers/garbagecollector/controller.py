@@ -107,7 +107,11 @@ class GarbageCollector:
         self._recorder = context.recorder
         self._metrics = context.metrics.garbage_collector
         self.graph = Graph(
-            self.deletions.add, self.orphanings.add, self._misplaced, self._forget
+            self.deletions.add,
+            self.orphanings.add,
+            self._misplaced,
+            self._forget,
+            self._serves,
         )
         self._monitors = Monitors(
             context.informers, self.graph, context.logger, self._served_changes
@@ -129,6 +133,9 @@ class GarbageCollector:
         """Begin to watch."""
         self.discoveries.add(_DISCOVERY_KEY)
         yield
+
+    def _serves(self, kind: GroupKind) -> bool:
+        return self._monitors.serves(kind)
 
     def _forget(self, uid: str) -> None:
         """Drop what is remembered of an object that nobody knows any more."""

@@ -142,7 +142,8 @@ class Graph:
     `to_delete` and `to_orphan` are called with the uid of whatever must be
     looked at after a change; `misplaced` with a dependent and the reference in
     it to an owner of another namespace; `forgotten` with the uid of each object
-    that is neither known nor spoken of any more.
+    that is neither known nor spoken of any more. `is_served` tells whether there
+    can be objects of a kind; of others nothing is remembered.
     """
 
     def __init__(
@@ -151,9 +152,11 @@ class Graph:
         to_orphan: Callable[[str], None],
         misplaced: Callable[[Node, OwnerReference], None],
         forgotten: Callable[[str], None] = lambda _: None,
+        is_served: Callable[[GroupKind], bool] = lambda _: True,
     ) -> None:
         """Start with nothing."""
         self._forgotten = forgotten
+        self._is_served = is_served
         self._to_delete = to_delete
         self._to_orphan = to_orphan
         self._misplaced = misplaced
@@ -352,6 +355,15 @@ class Graph:
             owner.drop_dependent(node)
             if owner.is_virtual and not owner.dependents:
                 self._drop(owner)  # nobody speaks of it any more
+                self._forget_invented(_group_kind(owner.identity))
+
+    def _forget_invented(self, kind: GroupKind) -> None:
+        """Forget a kind that a reference named and that nobody serves.
+
+        Whoever may create objects may name as many kinds as he likes.
+        """
+        if kind in self._kinds and not self._is_served(kind):
+            del self._kinds[kind]
 
     def _change_owners(self, node: Node, owners: tuple[OwnerReference, ...]) -> None:
         before = {each.uid: each for each in node.owners}

@@ -66,6 +66,10 @@ class Monitors:
             if not each.registration.is_synced
         ]
 
+    def serves(self, kind: GroupKind) -> bool:
+        """Tell whether the API server has a kind, in whatever version."""
+        return any((each.group, each.kind) == kind for each in self.served.values())
+
     def unsynced_kinds(self) -> list[GroupKind]:
         """Return the kinds of which not all objects have been seen yet."""
         return [
