@@ -40,6 +40,7 @@ from controller_manager.serving.certificates import (
     check_authorities,
     read_authorities,
 )
+from controller_manager.serving.reviews import TooManyReviews
 from controller_manager.serving.users import ANONYMOUS, AUTHENTICATED, User
 
 _NAMESPACE: Final = "kube-system"
@@ -220,7 +221,7 @@ class Authenticator:
                 self._logger.error(
                     "Settings of authentication not usable", err=str(error)
                 )
-            except (APIError, TransportError, ProtocolError) as error:
+            except (APIError, TransportError, ProtocolError, TooManyReviews) as error:
                 self._logger.warning(
                     "Settings of authentication not read, trying again", err=str(error)
                 )
