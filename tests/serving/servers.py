@@ -15,6 +15,7 @@ from cryptography.x509.oid import NameOID
 from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.client.client import Client
+from controller_manager.client.trust import set_verify_flags
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
@@ -100,6 +101,7 @@ def trusting(
     context = ssl.create_default_context(
         cadata=authority.decode() if authority else None
     )
+    set_verify_flags(context)  # as Go's clients do, whatever Python this is
     if authority is None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
