@@ -30,6 +30,9 @@ OPERATIONS: Final = 25
 QUIET: Final = 600.0
 """Seconds without a write that make an end stable."""
 
+_REOPENING: Final = 0.03
+"""Seconds in which a watch that ends at this very moment is opened anew (seed 120)."""
+
 PATIENCE: Final = 1800.0
 """Seconds after the last fault by which the end must be stable."""
 
@@ -135,6 +138,7 @@ async def _use_and_disturb(world: World, checks: Checks) -> End:
         disturbing.cancel()
         checks.violate(str(error))
     await _until_stable(checks)
+    await asyncio.sleep(_REOPENING)
     checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
     checks.violations += [f"the end: {each}" for each in wrong_graphs(world)]
     checks.violations += [f"the end: {each}" for each in uncollected(world)]
