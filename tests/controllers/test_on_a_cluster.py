@@ -676,6 +676,22 @@ class _Shown:
         await self.inner.close()
 
 
+async def test_a_replica_set_that_shows_a_new_default_is_the_deployments_own(
+    cluster: Cluster, user: User
+) -> None:
+    """What is cached of the deployment lacks the default then."""
+    transport = Upgrading(cluster.transport)
+    async with cluster.nodes(), cluster.manager(transport=transport):
+        await user.create(DEPLOYMENTS, deployment_json())
+        await settle()
+        transport.is_upgraded = True
+        (name,) = [each.metadata.name for each in (await user.replica_sets()).values()]
+        annotation = {"metadata": {"annotations": {"note": "1"}}}
+        await user.patch(REPLICASETS, name, annotation)
+        await settle()
+        assert len(await user.replica_sets()) == 1
+
+
 async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
     cluster: Cluster, user: User
 ) -> None:

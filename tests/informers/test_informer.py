@@ -1,6 +1,7 @@
 """A shared informer stays equal to the server, whatever the watch does."""
 
 import asyncio
+import io
 import itertools
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -12,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core import Pod, PodMeta
 from controller_manager.api.meta import key_of, labels_of
-from controller_manager.api.resources import PODS
+from controller_manager.api.resources import CONFIG_MAPS, NODES, PODS
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
@@ -26,7 +27,7 @@ from controller_manager.informers.store import (
     Store,
     controller_uid_index,
 )
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors
 from controller_manager.options.config import FeatureGates
 from tests.clusters import TOKEN, Cluster, informer_metrics
@@ -624,6 +625,35 @@ async def test_the_factory_has_one_informer_a_resource(cluster: Cluster) -> None
     running = asyncio.create_task(factory.run())
     await factory.wait_for_sync()
     assert [each.is_synced for each in factory.shared()] == [True]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_monitors_beyond_the_open_files_wait_for_a_place(
+    cluster: Cluster,
+) -> None:
+    """Each watch takes a connection, and some must be left for writes."""
+    log = io.StringIO()
+    factory = InformerFactory(
+        cluster.client,
+        min_resync_period=100,
+        rng=cluster.rng,
+        logger=make_logger(stream=log),
+        metrics=InformerCollectors(CollectorRegistry(), "test"),
+        most_watches=2,
+    )
+    factory.informer(PODS)
+    first = factory.monitor(NODES)
+    second = factory.monitor(CONFIG_MAPS)
+    running = asyncio.create_task(factory.run())
+    await asyncio.sleep(1)
+    assert [each.is_synced for each in factory.all()] == [True, True, False]
+    assert '"Not watched, too few open files' in log.getvalue()
+    assert 'resource="configmaps"' in log.getvalue()
+    factory.give_up(NODES)
+    await asyncio.sleep(1)
+    assert second.is_synced
+    assert first not in factory.all()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
