@@ -690,6 +690,7 @@ async def test_a_replica_set_that_shows_a_new_default_is_the_deployments_own(
         await user.patch(REPLICASETS, name, annotation)
         await settle()
         assert len(await user.replica_sets()) == 1
+        assert (await user.deployment()).status.collision_count is None
 
 
 async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
