@@ -31,19 +31,13 @@ from controller_manager.client.warning_headers import WarningHeaders
 from controller_manager.client.watch import EventDecoder, WatchEvent, lines_of
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import WRITE_TIMEOUT
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 DecodedT = TypeVar("DecodedT")
 
 LIST_TIMEOUT: Final = 120.0
 """Seconds that a page of a list may take."""
-
-WRITE_TIMEOUT: Final = 70.0
-"""Seconds that a write may take.
-
-Longer than the API server's own limit of a minute (its --request-timeout), so that
-it is the API server that ends a write, and says so.
-"""
 
 _MAX_RETRIES: Final = 10
 """Retries that a server may ask for by Retry-After (client-go's number)."""

@@ -149,7 +149,7 @@ class Reflector(Generic[ObjectT]):
         self._resource_version = ""
         self._version = 0
         self._failures = 0
-        self._server_went_back = False
+        self._wants_quorum_read = False
         self._established_at: float | None = None
 
     @property
@@ -194,7 +194,7 @@ class Reflector(Generic[ObjectT]):
         """Read pages instead, unless the next attempt is as good (watchList)."""
         if isinstance(error, Gone):
             # The version that is known is no longer one to ask for.
-            self._server_went_back = True
+            self._wants_quorum_read = True
             self._relist("the version has expired", "expired", error)
             return False
         if isinstance(error, NotSent | TooManyRequests) or _is_too_new(error):
@@ -281,7 +281,7 @@ class Reflector(Generic[ObjectT]):
     @property
     def _known_version(self) -> str:
         """The version that a new list must not be older than."""
-        return "" if self._server_went_back else self._resource_version
+        return "" if self._wants_quorum_read else self._resource_version
 
     def _note_version_too_large(self, error: Exception) -> None:
         """Ask for a quorum read next, if a server knows no version as high as ours.
@@ -291,7 +291,7 @@ class Reflector(Generic[ObjectT]):
         """
         if _is_too_new(error):
             self._metrics.relisted("too_large_version")
-            self._server_went_back = True
+            self._wants_quorum_read = True
             self._state = self._initial_state()
 
     def _initial_state(self) -> State:
@@ -361,7 +361,7 @@ class Reflector(Generic[ObjectT]):
         except Gone:
             # Too slow for pages, some of which are out of date now, or the known
             # version is: all at once, by a quorum read.
-            self._server_went_back = True
+            self._wants_quorum_read = True
             options = ListOptions(field_selector=self._resource.field_selector)
             whole = await self._client.list_page(self._resource, options=options)
             objects, version = {}, whole.resource_version
@@ -392,10 +392,10 @@ class Reflector(Generic[ObjectT]):
                 f"{self._resource_version}, which was seen already"
             )
             # A replica lags, which a quorum read does not; or versions began anew.
-            self._server_went_back = True
+            self._wants_quorum_read = True
             raise TransportError(msg)
         await self._sink.replaced(objects, resource_version)
-        self._server_went_back = False
+        self._wants_quorum_read = False
         self._all_is_well()
         self._note_version(resource_version, resource_version_number(resource_version))
         self._state = State.WATCH

@@ -2,9 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from controller_manager.options.flags import DEFAULT_SECURE_PORT
+
+WRITE_TIMEOUT: Final = 70.0
+"""Seconds that a write may take.
+
+Longer than the API server's own limit of a minute (its --request-timeout), so that
+it is the API server that ends a write, and says so.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class ClientConfig:
     kubeconfig: str = ""
     master: str = ""
     limit: RateLimit = RateLimit()
-    write_timeout: float = 70.0
+    write_timeout: float = WRITE_TIMEOUT
     controllers: Mapping[str, RateLimit] = field(default_factory=dict)
 
     def limit_of(
