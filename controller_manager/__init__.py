@@ -1,6 +1,6 @@
 """kube-controller-manager in Python.
 
-The rooms, top to bottom; imports point down only and import-linter holds it:
+The packages, top to bottom; imports point down only and import-linter holds it:
 
 ``cli`` → ``devcluster`` → ``app`` → ``registry`` → ``controllers`` → ``control``
 → ``runtime`` → ``serving`` → ``informers`` → ``client`` → ``workqueue``

@@ -11,6 +11,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
+from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.client.client import Client
 from controller_manager.client.discovery import served_resources
 from controller_manager.client.errors import (
@@ -20,7 +21,6 @@ from controller_manager.client.errors import (
     UntrustedServer,
 )
 from controller_manager.client.events import EventBroadcaster
-from controller_manager.client.identities import Connections, Identities
 from controller_manager.client.leader_election import (
     LeaderElector,
     is_of_this_program,
@@ -109,7 +109,7 @@ class ControllerManager:
             self._registry, connections.manager.host, COMPONENT
         )
         register_process(self._registry)
-        self._identities = Identities(
+        self._clients = ClientBuilder(
             connections,
             config.client,
             clock=clock,
@@ -117,7 +117,7 @@ class ControllerManager:
             logger=logger,
         )
         self._factory = InformerFactory(
-            self._identities.manager(),
+            self._clients.manager(),
             min_resync_period=config.generic.min_resync_period,
             gates=config.features,
             rng=rng,
@@ -140,9 +140,9 @@ class ControllerManager:
         if not config.leader_elect:
             return None
         # The event about our leading is written only while we lead.
-        recorder = self._broadcaster(self._identities.writer(), COMPONENT)
+        recorder = self._broadcaster(self._clients.writer(), COMPONENT)
         elector = LeaderElector(
-            self._identities.lease(),
+            self._clients.lease(),
             config,
             new_identity(socket.gethostname(), self._rng),
             clock=self._clock,
@@ -151,7 +151,7 @@ class ControllerManager:
             metrics=ElectionCollectors(self._registry, config.resource_name),
             logger=self._logger.bind(component="leaderelection"),
         )
-        self._identities.fence(elector)
+        self._clients.fence(elector)
         return elector
 
     @property
@@ -191,7 +191,7 @@ class ControllerManager:
             finally:
                 for task in background:
                     task.cancel()
-                await self._identities.close()
+                await self._clients.close()
                 if self.server is not None:
                     await self.server.close()
 
@@ -318,7 +318,7 @@ class ControllerManager:
         self._waiting_for = ""
 
     async def _wait_for_api_server(self) -> None:
-        client = self._identities.manager()
+        client = self._clients.manager()
         patience = self._config.generic.api_server_timeout
         deadline = self._clock.monotonic() + patience if patience else None
         known = ""
@@ -337,7 +337,7 @@ class ControllerManager:
 
     async def _available(self, wanted: Sequence[Descriptor]) -> list[Descriptor]:
         """Return the controllers whose resources the API server has."""
-        client = self._identities.manager()
+        client = self._clients.manager()
         served: dict[str, frozenset[str] | None] = {}
         available = []
         for descriptor in wanted:
@@ -384,7 +384,7 @@ class ControllerManager:
         return broadcaster
 
     def _client_of(self, descriptor: Descriptor) -> Client:
-        return self._identities.controller(
+        return self._clients.controller(
             descriptor.name,
             descriptor.service_account,
             descriptor.qps_factor,
@@ -404,7 +404,7 @@ class ControllerManager:
             informers=informers,
             recorder=recorder,
             clock=self._clock,
-            server_clock=self._identities.server_clock,
+            server_clock=self._clients.server_clock,
             rng=self._rng,
             logger=self._logger.bind(component=descriptor.name),
             root_ca=self._connections.root_ca,

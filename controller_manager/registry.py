@@ -10,18 +10,20 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, cast
 
-from controller_manager.api.resources import (
-    CONFIG_MAPS,
+from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
-    JOBS,
+    REPLICASETS,
+    REPLICATION_CONTROLLERS,
+)
+from controller_manager.api.batch.v1 import JOBS
+from controller_manager.api.core.v1 import (
+    CONFIG_MAPS,
     NAMESPACES,
     NODES,
     PODS,
-    REPLICASETS,
-    REPLICATION_CONTROLLERS,
     SERVICE_ACCOUNTS,
-    AnyResource,
 )
+from controller_manager.api.resource import AnyResource
 from controller_manager.runtime.context import InitFunction
 
 
@@ -55,7 +57,7 @@ DESCRIPTORS: Final = (
         name="deployment-controller",
         aliases=("deployment",),
         required=(DEPLOYMENTS, REPLICASETS, PODS),
-        init="controller_manager.controllers.deployment.controller:"
+        init="controller_manager.controllers.apps.deployment.reconciler:"
         "init_deployment_controller",
         component="deployment-controller",
         service_account="deployment-controller",
@@ -64,7 +66,7 @@ DESCRIPTORS: Final = (
         name="garbage-collector-controller",
         aliases=("garbagecollector",),
         required=(),
-        init="controller_manager.controllers.garbagecollector.controller:"
+        init="controller_manager.controllers.cluster.garbagecollector.controller:"
         "init_garbage_collector_controller",
         component="garbage-collector-controller",
         service_account="generic-garbage-collector",
@@ -75,7 +77,7 @@ DESCRIPTORS: Final = (
         name="namespace-controller",
         aliases=("namespace",),
         required=(NAMESPACES,),
-        init="controller_manager.controllers.namespace.controller:"
+        init="controller_manager.controllers.cluster.namespace.reconciler:"
         "init_namespace_controller",
         component="namespace-controller",
         service_account="namespace-controller",
@@ -87,7 +89,7 @@ DESCRIPTORS: Final = (
         name="pod-garbage-collector-controller",
         aliases=("podgc",),
         required=(PODS, NODES),
-        init="controller_manager.controllers.podgc.controller:"
+        init="controller_manager.controllers.nodes.podgc.reconciler:"
         "init_pod_garbage_collector_controller",
         component="pod-garbage-collector-controller",
         service_account="pod-garbage-collector",
@@ -96,7 +98,7 @@ DESCRIPTORS: Final = (
         name="replicaset-controller",
         aliases=("replicaset",),
         required=(REPLICASETS, PODS),
-        init="controller_manager.controllers.replicaset.controller:"
+        init="controller_manager.controllers.apps.replicaset.reconciler:"
         "init_replicaset_controller",
         component="replicaset-controller",
         service_account="replicaset-controller",
@@ -105,7 +107,7 @@ DESCRIPTORS: Final = (
         name="replicationcontroller-controller",
         aliases=("replicationcontroller",),
         required=(REPLICATION_CONTROLLERS, PODS),
-        init="controller_manager.controllers.replicationcontroller.controller:"
+        init="controller_manager.controllers.apps.replicationcontroller.reconciler:"
         "init_replicationcontroller_controller",
         component="replication-controller",
         service_account="replication-controller",
@@ -114,7 +116,7 @@ DESCRIPTORS: Final = (
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
         required=(NAMESPACES, CONFIG_MAPS),
-        init="controller_manager.controllers.rootcapublisher.controller:"
+        init="controller_manager.controllers.identity.rootcapublisher.reconciler:"
         "init_root_ca_certificate_publisher_controller",
         component="root-ca-certificate-publisher-controller",
         service_account="root-ca-cert-publisher",
@@ -123,7 +125,7 @@ DESCRIPTORS: Final = (
         name="serviceaccount-controller",
         aliases=("serviceaccount",),
         required=(NAMESPACES, SERVICE_ACCOUNTS),
-        init="controller_manager.controllers.serviceaccount.controller:"
+        init="controller_manager.controllers.identity.serviceaccount.reconciler:"
         "init_serviceaccount_controller",
         component="serviceaccount-controller",
         service_account="service-account-controller",
@@ -132,7 +134,7 @@ DESCRIPTORS: Final = (
         name="ttl-after-finished-controller",
         aliases=("ttl-after-finished",),
         required=(JOBS,),
-        init="controller_manager.controllers.ttlafterfinished.controller:"
+        init="controller_manager.controllers.batch.ttlafterfinished.reconciler:"
         "init_ttl_after_finished_controller",
         component="ttl-after-finished-controller",
         service_account="ttl-after-finished-controller",
@@ -141,7 +143,7 @@ DESCRIPTORS: Final = (
         name="ttl-controller",
         aliases=("ttl",),
         required=(NODES,),
-        init="controller_manager.controllers.ttl.controller:init_ttl_controller",
+        init="controller_manager.controllers.nodes.ttl.reconciler:init_ttl_controller",
         component="ttl-controller",
         service_account="ttl-controller",
     ),

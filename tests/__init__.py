@@ -1,1 +1,1 @@
-"""Tests, in rooms that mirror the package's."""
+"""Tests, in packages that mirror the project's."""

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 
 from controller_manager.app import ControllerManager
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
-from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.clock import Clock, LoopClock

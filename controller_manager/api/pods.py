@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from controller_manager.api.core import Pod, PodCondition
+from controller_manager.api.core.v1 import Pod, PodCondition
 from controller_manager.api.times import parse_time
 
 TERMINAL_PHASES = frozenset(("Succeeded", "Failed"))

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.open_files import raise_open_files_limit
+from controller_manager.client.builder import Connections
 from controller_manager.client.credentials import (
     Credentials,
     from_kubeconfig,
@@ -23,7 +24,6 @@ from controller_manager.client.credentials import (
     load_credentials,
 )
 from controller_manager.client.files import FileReserve
-from controller_manager.client.identities import Connections
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.leader_election import LeadershipLost
 from controller_manager.client.tls import pem_only, tls_reason

@@ -11,13 +11,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from controller_manager.api.apps import Scale
+from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import KubeObject, ObjectList
-from controller_manager.api.resources import (
-    AnyResource,
-    InvalidPathSegment,
-    Resource,
-)
+from controller_manager.api.resource import AnyResource, InvalidPathSegment, Resource
 from controller_manager.client.errors import (
     InvalidName,
     ProtocolError,

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from controller_manager.api.core import Event
+from controller_manager.api.core.v1 import Event
 from controller_manager.clock import Clock
 from controller_manager.workqueue.ratelimiters import TokenBucket
 

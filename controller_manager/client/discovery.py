@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from controller_manager.api.meta import APIStruct, PartialObject
-from controller_manager.api.resources import Resource
+from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.errors import (
     APIError,

@@ -5,9 +5,9 @@ import random
 from collections.abc import Awaitable, Iterable
 from typing import Final, Protocol
 
-from controller_manager.api.core import Event, EventSource, ObjectReference
+from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectReference
 from controller_manager.api.meta import KubeObject, ObjectMeta
-from controller_manager.api.resources import EVENTS, AnyResource
+from controller_manager.api.resource import AnyResource
 from controller_manager.api.times import format_time
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.correlator import Correlated, Correlator, Key

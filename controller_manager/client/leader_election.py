@@ -17,9 +17,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from controller_manager.api.coordination import Lease, LeaseSpec
+from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta, resource_version_number
-from controller_manager.api.resources import LEASES
 from controller_manager.api.times import format_micro_time
 from controller_manager.client.client import Client, WatchOptions
 from controller_manager.client.errors import (

@@ -10,10 +10,14 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
-from controller_manager.api.authentication import TokenRequest, TokenRequestSpec
-from controller_manager.api.core import Namespace, ServiceAccount
+from controller_manager.api.authentication.v1 import TokenRequest, TokenRequestSpec
+from controller_manager.api.core.v1 import (
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    Namespace,
+    ServiceAccount,
+)
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.resources import NAMESPACES, SERVICE_ACCOUNTS
 from controller_manager.api.times import parse_time
 from controller_manager.client.client import Client
 from controller_manager.client.errors import (

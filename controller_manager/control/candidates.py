@@ -9,7 +9,7 @@ under each of their labels, owners under one label that their selector demands.
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from controller_manager.api.apps import (
+from controller_manager.api.apps.v1 import (
     Deployment,
     ReplicaSet,
     ReplicationController,

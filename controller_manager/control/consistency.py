@@ -11,21 +11,21 @@ from typing import Any, Final
 
 from controller_manager.api.meta import resource_version_number
 from controller_manager.informers.informer import SharedInformer
-from controller_manager.runtime.outcome import PutOff
+from controller_manager.runtime.outcome import Requeue
 
 STALE_RECHECK: Final = 1.0
 """Seconds after which a stale cache is looked at again without an event."""
 
 
-def put_off_for(stale: SharedInformer[Any]) -> PutOff:
+def requeue_for(stale: SharedInformer[Any]) -> Requeue:
     """Return the outcome of a sync that must wait for a cache."""
-    return PutOff(
+    return Requeue(
         STALE_RECHECK,
         f"the cache of {stale.resource.plural} is older than the last write",
     )
 
 
-class WrittenVersions:
+class ConsistencyStore:
     """The newest version written for each key, by the informer that will show it."""
 
     def __init__(self) -> None:

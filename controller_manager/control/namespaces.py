@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.api.core import Namespace
-from controller_manager.api.resources import NAMESPACES
+from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import Handler
 from controller_manager.workqueue.queue import WorkQueue

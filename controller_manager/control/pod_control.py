@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from controller_manager.api.apps import PodTemplateSpec
-from controller_manager.api.core import Pod
+from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
 from controller_manager.api.meta import KubeObject, OwnerReference
-from controller_manager.api.resources import PODS, AnyResource
+from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import Client, DeleteOptions
 from controller_manager.client.errors import (
     APIError,

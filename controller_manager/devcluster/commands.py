@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from controller_manager.app import USER_AGENT, ControllerManager
+from controller_manager.client.builder import Connections
 from controller_manager.client.http import HTTPTransport
-from controller_manager.client.identities import Connections
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.child import check_command, run_command
 from controller_manager.devcluster.cluster import (

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,10 +13,14 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from controller_manager.api.apps import Deployment, desired_replicas
-from controller_manager.api.core import Namespace
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
+    REPLICASETS,
+    Deployment,
+    desired_replicas,
+)
+from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.api.meta import annotations_of, key_of
-from controller_manager.api.resources import DEPLOYMENTS, NAMESPACES, REPLICASETS
 from controller_manager.client.client import (
     Client,
     DeleteOptions,
@@ -50,11 +53,8 @@ class DemoError(Exception):
 
 
 def sample_manifests() -> list[Manifest]:
-    """Return the objects of config/samples, as installed with the package."""
+    """Return the objects of devcluster/samples, which are part of the package."""
     samples: Traversable = files("controller_manager.devcluster") / "samples"
-    if not samples.is_dir():
-        # Not installed but run from a checkout, where they have their own place.
-        samples = Path(__file__).parents[2] / "config" / "samples"
     return read_manifests([samples])
 
 
@@ -82,7 +82,7 @@ class Demo:
         """Play all steps; raises DemoError if one does not come to its end."""
         manifests = sample_manifests()
         await self._step(
-            f"Apply {len(manifests)} objects from config/samples",
+            f"Apply {len(manifests)} objects from devcluster/samples",
             lambda: self._apply(manifests),
             _all_complete,
         )

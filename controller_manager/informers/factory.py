@@ -4,11 +4,12 @@ import asyncio
 import random
 from typing import Any, TypeVar, cast
 
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject
-from controller_manager.api.resources import PODS, AnyResource, Resource
+from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
-from controller_manager.informers.sharing import MetadataSharing, PodSharing
+from controller_manager.informers.transforms import MetadataTransform, PodTransform
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
 from controller_manager.options.config import FeatureGates
@@ -109,8 +110,8 @@ class InformerFactory:
     def _compacting(self, resource: AnyResource) -> dict[str, Any]:
         """Return how to make a resource's objects smaller, if there is a way."""
         if resource.metadata_only:
-            return {"compact": MetadataSharing()}
-        return {"compact": PodSharing()} if resource is PODS else {}
+            return {"compact": MetadataTransform()}
+        return {"compact": PodTransform()} if resource is PODS else {}
 
     async def run(self) -> None:
         """Run every informer that was or will be asked for, until cancelled."""

@@ -13,7 +13,7 @@ from controller_manager.api.meta import (
     key_of,
     resource_version_number,
 )
-from controller_manager.api.resources import Resource
+from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.reflector import Reflector
 from controller_manager.informers.store import Store

@@ -39,7 +39,7 @@ class Controller(Protocol):
         """Accept no more keys."""
 
 
-class Together:
+class WorkerGroup:
     """Several pools of workers, each with a queue of its own, as one controller.
 
     All queues are open before the first worker runs.

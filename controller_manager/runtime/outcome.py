@@ -22,7 +22,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class PutOff:
+class Requeue:
     """The key cannot be looked at yet; it is added again in `seconds`.
 
     Unlike `Done` it leaves the key's failures as they are, so that waiting for
@@ -33,7 +33,7 @@ class PutOff:
     reason: str
 
 
-Outcome = Done | PutOff
+Outcome = Done | Requeue
 """A reconcile that fails raises; the loop turns that into a rate-limited retry."""
 
 DONE: Final = Done()

@@ -24,7 +24,7 @@ from controller_manager.client.errors import (
 )
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.outcome import Done, Outcome, PutOff, SyncError
+from controller_manager.runtime.outcome import Done, Outcome, Requeue, SyncError
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
@@ -55,7 +55,7 @@ class Workers:
 
     A worker waits for its turn, takes a key, awaits `reconcile` and maps what comes
     of it to the queue: `Done` forgets the key's failures (and adds it again after a
-    while, if asked), `PutOff` adds it again after a while, every exception adds it
+    while, if asked), `Requeue` adds it again after a while, every exception adds it
     rate-limited. A key is never given up: upstream drops a deployment after 15
     failures, and it then stays stuck until it changes or the resync comes, 12
     hours later.
@@ -190,7 +190,7 @@ class Workers:
                     self._queue.add_after(key, after)
                 self._metrics.observe("success", seconds)
                 self._logger.v(4).info("Finished syncing", duration=seconds)
-            case PutOff(seconds=delay, reason=reason):
+            case Requeue(seconds=delay, reason=reason):
                 self._queue.add_after(key, delay)
                 self._metrics.observe("requeue", seconds)
                 self._logger.v(4).info("Sync put off", reason=reason)

@@ -18,8 +18,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from controller_manager.api.authentication import TokenReview, TokenReviewSpec
-from controller_manager.api.resources import CONFIG_MAPS, TOKEN_REVIEWS
+from controller_manager.api.authentication.v1 import (
+    TOKEN_REVIEWS,
+    TokenReview,
+    TokenReviewSpec,
+)
+from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.client.client import Client
 from controller_manager.client.errors import (
     APIError,

@@ -7,12 +7,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from controller_manager.api.authentication import (
+from controller_manager.api.authorization.v1 import (
+    SUBJECT_ACCESS_REVIEWS,
     NonResourceAttributes,
     SubjectAccessReview,
     SubjectAccessReviewSpec,
 )
-from controller_manager.api.resources import SUBJECT_ACCESS_REVIEWS
 from controller_manager.client.client import Client
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.clock import Clock

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.apps import Deployment, ReplicaSet
-from controller_manager.api.core import Pod
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import IntOrStringError, scaled_value
 from controller_manager.api.meta import (
     ObjectMeta,

@@ -13,10 +13,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.api.resources import CONFIG_MAPS, DEPLOYMENTS, REPLICASETS
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.app import ControllerManager, StartError
+from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
-from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds import Catalogue
 from controller_manager.observability.exposition import expose, go_float

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from controller_manager.api.coordination import Lease, LeaseSpec
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.resources import DEPLOYMENTS, LEASES, PODS
 from controller_manager.app import ControllerManager
+from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
-from controller_manager.client.identities import Connections
 from controller_manager.client.leader_election import (
     LeadershipLost,
     is_of_this_program,

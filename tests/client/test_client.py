@@ -11,15 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.apps import (
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
     Deployment,
     DeploymentSpec,
     DeploymentStatus,
-    PodTemplateSpec,
 )
-from controller_manager.api.core import Pod, PodMeta
+from controller_manager.api.core.v1 import PODS, Pod, PodMeta, PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, raw_json
-from controller_manager.api.resources import DEPLOYMENTS, PODS
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.client import errors
 from controller_manager.client.client import (

@@ -7,7 +7,9 @@ from collections.abc import AsyncGenerator
 import pytest
 import pytest_asyncio
 
-from controller_manager.api.core import (
+from controller_manager.api.core.v1 import (
+    EVENTS,
+    PODS,
     Event,
     EventSource,
     ObjectReference,
@@ -15,7 +17,6 @@ from controller_manager.api.core import (
     PodMeta,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.resources import EVENTS, PODS
 from controller_manager.client.correlator import COMBINED, Correlator
 from controller_manager.client.errors import TransportError
 from controller_manager.client.events import NORMAL, WARNING, EventBroadcaster

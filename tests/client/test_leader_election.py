@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.coordination import Lease, LeaseSpec
-from controller_manager.api.core import Pod
+from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
+from controller_manager.api.core.v1 import EVENTS, PODS, Pod
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.resources import EVENTS, LEASES, PODS
 from controller_manager.api.times import format_micro_time
 from controller_manager.client.client import Client
 from controller_manager.client.errors import (

@@ -6,12 +6,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from controller_manager.api.resources import (
-    DEPLOYMENTS,
-    NAMESPACES,
-    PODS,
-    SERVICE_ACCOUNTS,
-)
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.core.v1 import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from controller_manager.client.client import Client
 from controller_manager.client.errors import Forbidden, TransportError
 from controller_manager.client.inmemory import InMemoryTransport

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from controller_manager.api.resources import PODS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import Client
 from controller_manager.client.transport import Request, Response
 from controller_manager.client.warning_headers import WarningHeaders

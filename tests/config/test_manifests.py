@@ -13,17 +13,15 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.batch.v1 import JOBS
+from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.api.meta import key_of
-from controller_manager.api.resources import (
-    DEPLOYMENTS,
-    JOBS,
-    LEASES,
-    SERVICE_ACCOUNTS,
-)
 from controller_manager.api.times import format_time
 from controller_manager.app import ControllerManager
 from controller_manager.cli.flags import make_config as parsed
-from controller_manager.client.identities import Connections
+from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.negotiation import check_object

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from controller_manager.client.builder import Connections
 from controller_manager.client.credentials import load_credentials
 from controller_manager.client.http import HTTPTransport
-from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import SystemClock
 from controller_manager.options.config import Config, LeaderElectionConfig

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from controller_manager.api.apps import ReplicaSet
-from controller_manager.api.core import Pod, PodMeta
-from controller_manager.api.resources import PODS
+from controller_manager.api.apps.v1 import ReplicaSet
+from controller_manager.api.core.v1 import PODS, Pod, PodMeta
 from controller_manager.api.selectors import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -22,10 +21,10 @@ from controller_manager.control.candidates import (
     orphans_matching,
     owners_selecting,
 )
-from controller_manager.control.consistency import WrittenVersions
+from controller_manager.control.consistency import ConsistencyStore
 from controller_manager.control.expectations import TIMEOUT, Expectations, State
-from controller_manager.control.inheritance import Inheritance
 from controller_manager.control.slow_start import slow_start
+from controller_manager.control.takeover import Takeover
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import silent_logger
@@ -142,7 +141,7 @@ async def test_a_write_must_be_seen_before_the_key_acts_again() -> None:
         logger=silent_logger(),
         metrics=informer_metrics(),
     )
-    written = WrittenVersions()
+    written = ConsistencyStore()
     informer.advanced("9")
     written.wrote("a", informer, "10")
     written.wrote("a", informer, "7")
@@ -229,7 +228,7 @@ async def test_an_owner_without_a_usable_selector_selects_nothing() -> None:
     assert owners_selecting(owners, orphan("p", a="x")) == []
 
 
-# Inheritance
+# Takeover
 
 
 async def test_what_was_there_before_is_looked_at_once() -> None:
@@ -241,7 +240,7 @@ async def test_what_was_there_before_is_looked_at_once() -> None:
     later = msgspec.structs.replace(
         Pod(), metadata=PodMeta(name="b", creation_timestamp="2026-01-01T00:01:00Z")
     )
-    inheritance = Inheritance(clock, elected=True)
+    inheritance = Takeover(clock, elected=True)
     assert not inheritance.is_doubtful(before)  # nobody acts yet
     inheritance.begin()
     assert inheritance.is_doubtful(before)
@@ -250,6 +249,6 @@ async def test_what_was_there_before_is_looked_at_once() -> None:
     assert not inheritance.is_doubtful(before)
     inheritance.forget("a")
     assert inheritance.is_doubtful(before)
-    alone = Inheritance(clock, elected=False)
+    alone = Takeover(clock, elected=False)
     alone.begin()
     assert not alone.is_doubtful(before)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.api.apps import ReplicaSetCondition, ReplicaSetStatus
-from controller_manager.api.core import Pod
+from controller_manager.api.apps.v1 import ReplicaSetCondition, ReplicaSetStatus
+from controller_manager.api.core.v1 import Pod
 from controller_manager.control.replicas.plan import (
     Create,
     Delete,

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from controller_manager.api.apps import Deployment, ReplicaSet
-from controller_manager.api.core import Pod
-from controller_manager.controllers.deployment.revisions import (
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.apps.deployment.revisions import (
     DESIRED_REPLICAS,
     MAX_REPLICAS,
     REVISION,

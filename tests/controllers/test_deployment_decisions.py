@@ -7,24 +7,24 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from controller_manager.api.apps import (
+from controller_manager.api.apps.v1 import (
     DeploymentStatus,
-    PodTemplateSpec,
     ReplicaSet,
     desired_replicas,
 )
+from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, raw_json
-from controller_manager.controllers.deployment.progress import (
+from controller_manager.controllers.apps.deployment.progress import (
     has_timed_out,
     next_progress_check,
     note_pause,
 )
-from controller_manager.controllers.deployment.recreate import (
+from controller_manager.controllers.apps.deployment.recreate import (
     old_pods_running,
     plan_growing,
     plan_shrinking,
 )
-from controller_manager.controllers.deployment.revisions import (
+from controller_manager.controllers.apps.deployment.revisions import (
     REVISION,
     REVISION_HISTORY,
     Rollout,
@@ -36,8 +36,8 @@ from controller_manager.controllers.deployment.revisions import (
     synced_annotations,
     template_hash,
 )
-from controller_manager.controllers.deployment.rolling import plan_rolling
-from controller_manager.controllers.deployment.scaling import (
+from controller_manager.controllers.apps.deployment.rolling import plan_rolling
+from controller_manager.controllers.apps.deployment.scaling import (
     fenceposts,
     is_scaling_event,
     lasting_available,
@@ -46,7 +46,7 @@ from controller_manager.controllers.deployment.scaling import (
     max_unavailable,
     plan_scaling,
 )
-from controller_manager.controllers.deployment.status import (
+from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
     Draft,
     condition,

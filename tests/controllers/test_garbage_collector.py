@@ -10,26 +10,29 @@ from unittest import mock
 import msgspec
 import pytest
 
+from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
-from controller_manager.api.resources import CONFIG_MAPS, EVENTS, Resource
+from controller_manager.api.resource import Resource
 from controller_manager.app import ControllerManager
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import (
     DeleteOptions,
     PatchType,
     PropagationPolicy,
 )
 from controller_manager.client.errors import NotFound
-from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.controllers.garbagecollector.controller import GarbageCollector
-from controller_manager.controllers.garbagecollector.dump import draw
-from controller_manager.controllers.garbagecollector.graph import (
+from controller_manager.controllers.cluster.garbagecollector.controller import (
+    GarbageCollector,
+)
+from controller_manager.controllers.cluster.garbagecollector.dump import draw
+from controller_manager.controllers.cluster.garbagecollector.graph import (
     Graph,
     Identity,
     Node,
 )
 from controller_manager.options.config import GarbageCollectorConfig
-from controller_manager.runtime.controller import Together
+from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import Outcome
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON
@@ -162,7 +165,7 @@ async def collecting(
 
 def collector_of(manager: ControllerManager) -> GarbageCollector:
     pools = manager.controllers[COLLECTOR].controller
-    assert isinstance(pools, Together)
+    assert isinstance(pools, WorkerGroup)
     collector: GarbageCollector = pools._pools[0]._reconcile.__self__  # type: ignore[attr-defined]
     return collector
 

@@ -8,11 +8,11 @@ from unittest import mock
 import msgspec
 import pytest
 
+from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
-from controller_manager.api.resources import CONFIG_MAPS
-from controller_manager.controllers.garbagecollector import dump
-from controller_manager.controllers.garbagecollector.dump import draw
-from controller_manager.controllers.garbagecollector.graph import Graph
+from controller_manager.controllers.cluster.garbagecollector import dump
+from controller_manager.controllers.cluster.garbagecollector.dump import draw
+from controller_manager.controllers.cluster.garbagecollector.graph import Graph
 
 STEP = 200
 

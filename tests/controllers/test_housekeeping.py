@@ -9,29 +9,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.batch import Job
-from controller_manager.api.core import Node, Pod
-from controller_manager.api.resources import (
+from controller_manager.api.batch.v1 import JOBS, Job
+from controller_manager.api.core.v1 import (
     CONFIG_MAPS,
-    JOBS,
     NAMESPACES,
     NODES,
     PODS,
     SERVICE_ACCOUNTS,
+    Node,
+    Pod,
 )
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import PatchType
-from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.podgc.selection import (
+from controller_manager.controllers.batch.ttlafterfinished.reconciler import expires_at
+from controller_manager.controllers.nodes.podgc.selection import (
     is_of_interest,
     terminated_beyond,
     terminating_out_of_service,
     unknown_nodes,
     unscheduled_terminating,
 )
-from controller_manager.controllers.ttl.controller import STEPS, step_for
-from controller_manager.controllers.ttlafterfinished.controller import expires_at
+from controller_manager.controllers.nodes.ttl.reconciler import STEPS, step_for
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, PodGCConfig
 from controller_manager.runtime.outcome import SyncError

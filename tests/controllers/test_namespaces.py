@@ -9,12 +9,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from controller_manager.api.core import Namespace, NamespaceCondition
-from controller_manager.api.resources import NAMESPACES
+from controller_manager.api.core.v1 import NAMESPACES, Namespace, NamespaceCondition
 from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.controllers.namespace.conditions import (
+from controller_manager.controllers.cluster.namespace.conditions import (
     Findings,
     updated_conditions,
 )

@@ -10,18 +10,17 @@ from unittest import mock
 import msgspec
 import pytest
 
-from controller_manager.api.apps import Deployment, ReplicaSet
-from controller_manager.api.core import Event, Pod
-from controller_manager.api.resources import (
+from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
-    EVENTS,
-    PODS,
     REPLICASETS,
-    Resource,
+    Deployment,
+    ReplicaSet,
 )
+from controller_manager.api.core.v1 import EVENTS, PODS, Event, Pod
+from controller_manager.api.resource import Resource
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import TransportError
-from controller_manager.client.identities import Connections
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.devcluster.objects import Deletion
 from controller_manager.options.config import FeatureGates, LeaderElectionConfig
@@ -744,7 +743,7 @@ async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
         workers = manager.controllers["replicaset-controller"].controller
         assert isinstance(workers, Workers)
         controller = workers._reconcile.__self__  # type: ignore[attr-defined]
-        controller._inheritance.looked_at("default/gone")
+        controller._takeover.looked_at("default/gone")
         controller._expectations.doubt("default/gone")
         assert remembered(manager) != {}
         workers.queue.add("default/gone")

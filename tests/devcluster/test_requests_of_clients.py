@@ -15,7 +15,7 @@ from controller_manager.devcluster.protobuf import (
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
 from tests.controllers.builders import JSON
-from tests.devcluster.test_rooms import call
+from tests.devcluster.test_api_server import call
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 

@@ -23,8 +23,11 @@ import uvloop
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.api.resources import DEPLOYMENTS, LEASES, PODS
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.core.v1 import PODS
 from controller_manager.cli.daemon import stop_on_signals
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client, ListOptions
 from controller_manager.client.credentials import (
     Credentials,
@@ -38,7 +41,6 @@ from controller_manager.client.errors import (
     UntrustedServer,
 )
 from controller_manager.client.http import HTTPTransport
-from controller_manager.client.identities import Connections
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.client.tokens import TokenFile
 from controller_manager.client.transport import Request
@@ -250,7 +252,7 @@ def test_a_port_in_use_is_named() -> None:
     on_uvloop(test)
 
 
-# Identities and certificates that change
+# ClientBuilder and certificates that change
 
 
 async def listing(transport: HTTPTransport) -> int:
@@ -776,7 +778,7 @@ def test_a_cluster_can_start_with_objects_in_it(tmp_path: Path) -> None:
     process = start(
         "devcluster",
         "--port=0",
-        "--manifests=config/samples",
+        "--manifests=controller_manager/devcluster/samples",
         f"--write-kubeconfig={kubeconfig}",
     )
     wait_for(kubeconfig.exists, process)

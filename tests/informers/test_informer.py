@@ -11,9 +11,8 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core import Pod, PodMeta
+from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS, Pod, PodMeta
 from controller_manager.api.meta import key_of, labels_of
-from controller_manager.api.resources import CONFIG_MAPS, NODES, PODS
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.resources import PODS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger

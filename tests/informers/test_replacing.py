@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 import msgspec
 import pytest
 
-from controller_manager.api.core import Pod
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.store import (

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core import Pod
-from controller_manager.informers.sharing import PodSharing
+from controller_manager.api.core.v1 import Pod
+from controller_manager.informers.transforms import PodTransform
 from tests.clusters import Cluster
 from tests.informers.test_informer import informer
 
@@ -34,7 +34,7 @@ def decoded(name: str, owner: str = "u1", ready: str = "True") -> Pod:
 
 def test_equal_parts_become_the_same() -> None:
     """Labels, owners, and strings of which there are few."""
-    share = PodSharing()
+    share = PodTransform()
     one, two = decoded("a"), decoded("b")
     for pod in (one, two):
         share(pod)
@@ -47,7 +47,7 @@ def test_equal_parts_become_the_same() -> None:
 
 def test_what_differs_stays_as_it_is() -> None:
     """Of conditions, what controllers read."""
-    share = PodSharing()
+    share = PodTransform()
     one, two = decoded("a"), decoded("b", owner="u2", ready="False")
     for pod in (one, two):
         share(pod)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.resources import DEPLOYMENTS, NODES
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.core.v1 import NODES
 from controller_manager.app import ControllerManager, StartError
-from controller_manager.client.identities import Connections
+from controller_manager.client.builder import Connections
 from controller_manager.client.transport import Request, Response
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import LeaderElectionConfig

@@ -11,8 +11,8 @@ from controller_manager.api.meta import Status
 from controller_manager.client.errors import Conflict, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
-from controller_manager.runtime.controller import Together
-from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
+from controller_manager.runtime.controller import WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.queue import WorkQueue
@@ -114,7 +114,7 @@ async def test_a_key_is_never_given_up() -> None:
 async def test_putting_off_does_not_reset_a_backoff() -> None:
     """Waiting for a cache is no success."""
     boom = TransportError("boom")
-    script = Script(boom, boom, PutOff(1, "stale"), boom)
+    script = Script(boom, boom, Requeue(1, "stale"), boom)
     syncs, _, _ = await play(script)
     assert [round(each - 0.1, 6) for each, _ in script.calls] == [
         0,
@@ -181,7 +181,7 @@ async def test_several_pools_are_one_controller() -> None:
         )
     ]
     page = (each for each in (b"a page",))
-    subject = Together(*pools, debug={"page": lambda _: ("text/plain", page)})
+    subject = WorkerGroup(*pools, debug={"page": lambda _: ("text/plain", page)})
     running = asyncio.create_task(subject.run())
     await asyncio.sleep(1)
     assert [key for _, key in script.calls] == ["from begin"]

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from controller_manager.app import ControllerManager
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
-from controller_manager.client.identities import Connections
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
 from tests.clusters import Cluster, make_config

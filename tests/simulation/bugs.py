@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from controller_manager.api.apps import desired_replicas
+from controller_manager.api.apps.v1 import desired_replicas
 from controller_manager.api.meta import (
     OwnerReference,
     PartialObject,
@@ -21,14 +21,14 @@ from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.leader_election import FencedTransport, LeaderElector
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.claims import Claimer
-from controller_manager.control.consistency import WrittenVersions
+from controller_manager.control.consistency import ConsistencyStore
 from controller_manager.control.expectations import Expectations, State
-from controller_manager.control.inheritance import Inheritance
-from controller_manager.controllers.deployment import rolling
-from controller_manager.controllers.garbagecollector.controller import (
+from controller_manager.control.takeover import Takeover
+from controller_manager.controllers.apps.deployment import rolling
+from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
-from controller_manager.controllers.garbagecollector.graph import (
+from controller_manager.controllers.cluster.garbagecollector.graph import (
     Graph,
     Identity,
     Node,
@@ -64,7 +64,7 @@ def _ignore_expectations(_: Expectations, __: str) -> State:
     return State.FULFILLED
 
 
-def _act_on_a_stale_cache(_: WrittenVersions, __: str) -> None:
+def _act_on_a_stale_cache(_: ConsistencyStore, __: str) -> None:
     return None
 
 
@@ -178,9 +178,9 @@ def _pause_after_each_cut(_: Reflector[Any]) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "ignore expectations": Bug(37, Expectations, "state", _ignore_expectations),
-    "act on a stale cache": Bug(1, WrittenVersions, "behind", _act_on_a_stale_cache),
+    "act on a stale cache": Bug(1, ConsistencyStore, "behind", _act_on_a_stale_cache),
     "trust a standby's cache": Bug(
-        1, Inheritance, "is_doubtful", _trust_an_inherited_cache
+        1, Takeover, "is_doubtful", _trust_an_inherited_cache
     ),
     "lead without an end": Bug(9, LeaderElector, "seconds_left", _lead_without_an_end),
     "forget to requeue": Bug(1, WorkQueue, "add_after", _lose_a_delayed_key),
@@ -196,7 +196,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "untie only what is known": Bug(25, Graph, "kinds_owned_by", lambda *_: []),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
-    "forget to drop a key": Bug(1, Inheritance, "forget", lambda *_: None),
+    "forget to drop a key": Bug(1, Takeover, "forget", lambda *_: None),
     "forget to drop a uid": Bug(
         0, GarbageCollector, "_forget", lambda *_: None, "references-to-unknown-kinds"
     ),

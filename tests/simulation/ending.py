@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from controller_manager.app import ControllerManager
-from controller_manager.runtime.controller import Controller, Together
+from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.worker import Workers
 from tests.simulation.checks import controller_of, lives
 from tests.simulation.world import World, path_of
@@ -144,7 +144,7 @@ def _keys_of(name: str, controller: object, seen: set[int]) -> dict[str, set[str
 
 def pools_of(controller: Controller) -> Sequence[Workers]:
     """Return the pools of workers that a controller consists of."""
-    if isinstance(controller, Together):
+    if isinstance(controller, WorkerGroup):
         return controller._pools
     assert isinstance(controller, Workers)
     return (controller,)

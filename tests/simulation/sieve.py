@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.app import ControllerManager
+from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
-from controller_manager.client.identities import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.observability.logs import silent_logger

@@ -11,18 +11,18 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from controller_manager.api.apps import (
+from controller_manager.api.apps.v1 import (
     ReplicaSet,
     ReplicaSetStatus,
     ReplicationController,
     desired_replicas,
     selector_of,
 )
-from controller_manager.api.core import Pod
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.pods import is_active, is_terminating
-from controller_manager.api.resources import PODS, Resource
+from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import (
     Selector,
     SelectorError,
@@ -48,9 +48,8 @@ from controller_manager.control.candidates import (
     owners_selecting,
 )
 from controller_manager.control.claims import Claimer
-from controller_manager.control.consistency import WrittenVersions, put_off_for
+from controller_manager.control.consistency import ConsistencyStore, requeue_for
 from controller_manager.control.expectations import Expectations, State
-from controller_manager.control.inheritance import Inheritance
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.replicas.plan import (
     Create,
@@ -67,13 +66,14 @@ from controller_manager.control.replicas.status import (
     next_availability_check,
 )
 from controller_manager.control.slow_start import slow_start
+from controller_manager.control.takeover import Takeover
 from controller_manager.informers.informer import Handler, SharedInformer
 from controller_manager.informers.store import (
     CONTROLLER_UID_INDEX,
     controller_uid_index,
 )
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome, PutOff
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds after which it is looked for what was done and has not been seen."""
@@ -116,11 +116,11 @@ class ReplicasController(Generic[OwnerT]):
         self._owners: SharedInformer[OwnerT] = context.informers.informer(kind.resource)
         self._pods = context.informers.informer(PODS)
         self._expectations = Expectations(context.clock)
-        self._written = WrittenVersions()
+        self._written = ConsistencyStore()
         self._gone: dict[str, str] = {}
         """uids of cached owners that are gone, as the API server has said, and in
         which version they are cached."""
-        self._inheritance = Inheritance(
+        self._takeover = Takeover(
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
         )
@@ -146,7 +146,7 @@ class ReplicasController(Generic[OwnerT]):
 
     def begin(self) -> Iterator[None]:
         """Begin to act: look at every owner once."""
-        self._inheritance.begin()
+        self._takeover.begin()
         for owner in self._owners.store:
             self._enqueue(owner)
             yield
@@ -159,7 +159,7 @@ class ReplicasController(Generic[OwnerT]):
     def _owner_deleted(self, owner: OwnerT) -> None:
         # A namesake must not inherit what was expected of this one.
         self._expectations.forget(key_of(owner))
-        self._inheritance.forget(key_of(owner))
+        self._takeover.forget(key_of(owner))
         self._gone.pop(owner.metadata.uid, None)
         self._enqueue(owner)
 
@@ -211,7 +211,7 @@ class ReplicasController(Generic[OwnerT]):
         if owner is None:
             # It may have gone in the middle of a sync that has noted something.
             self._expectations.forget(key)
-            self._inheritance.forget(key)
+            self._takeover.forget(key)
             self._written.forget(key)
             return DONE
         metadata = owner.metadata
@@ -253,7 +253,7 @@ class ReplicasController(Generic[OwnerT]):
         available_in = next_availability_check(active, min_ready_seconds, now)
         return Done(self._next_look(key, available_in))
 
-    def _wait_for_caches(self, key: str) -> PutOff | None:
+    def _wait_for_caches(self, key: str) -> Requeue | None:
         """Return the outcome of waiting, `None` if the caches are new enough.
 
         Where own writes are not read (StaleControllerConsistencyReplicaSet=false),
@@ -267,7 +267,7 @@ class ReplicasController(Generic[OwnerT]):
             return None
         if self._kind.reads_own_writes:
             self._metrics.skipped(stale.resource.group, stale.resource.plural)
-        return put_off_for(stale)
+        return requeue_for(stale)
 
     def _next_look(self, key: str, available_in: float | None) -> float | None:
         """Return the seconds after which to look again, whatever happens.
@@ -307,7 +307,7 @@ class ReplicasController(Generic[OwnerT]):
     def _is_doubtful(self, owner: OwnerT, active: Sequence[Pod]) -> bool:
         """Tell whether there is something to do that a former leader may have done."""
         wanted = desired_replicas(owner)
-        return len(active) != wanted and self._inheritance.is_doubtful(owner)
+        return len(active) != wanted and self._takeover.is_doubtful(owner)
 
     async def _look_at_server(
         self, key: str, owner: OwnerT, selector: Selector
@@ -330,9 +330,9 @@ class ReplicasController(Generic[OwnerT]):
                     version = pod.metadata.resource_version
                     self._written.wrote(key, self._pods, version)
         self._expectations.forget(key)
-        self._inheritance.looked_at(key)
+        self._takeover.looked_at(key)
         self._logger.v(2).info("The cache was in doubt, looked at the server")
-        return PutOff(0.0, "the cache was in doubt")
+        return Requeue(0.0, "the cache was in doubt")
 
     async def _claim(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller_manager.api.core import Pod
+from controller_manager.api.core.v1 import Pod
 
 BURST_REPLICAS: Final = 500
 """Pods created or deleted in one sync at most."""

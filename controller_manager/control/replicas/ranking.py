@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from controller_manager.api.core import Pod
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.pods import is_active, is_ready, ready_condition
 from controller_manager.api.times import parse_time
 

@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.apps import (
+from controller_manager.api.apps.v1 import (
     ReplicaSet,
     ReplicaSetCondition,
     ReplicaSetStatus,
     ReplicationController,
     desired_replicas,
 )
-from controller_manager.api.core import Pod
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import labels_of
 from controller_manager.api.pods import available_at, is_available, is_ready
 from controller_manager.api.times import format_time

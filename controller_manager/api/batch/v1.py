@@ -1,0 +1,35 @@
+"""batch/v1: jobs, as far as they are read."""
+
+from controller_manager.api.meta import APIStruct, PartialMetadata
+from controller_manager.api.resource import Resource
+
+
+class JobSpec(APIStruct, frozen=True):
+    """What is read of a job's spec."""
+
+    ttl_seconds_after_finished: int | None = None
+
+
+class JobCondition(APIStruct, frozen=True):
+    """One condition of a job."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class JobStatus(APIStruct, frozen=True):
+    """What is read of a job's status."""
+
+    conditions: tuple[JobCondition, ...] | None = None
+
+
+class Job(APIStruct, frozen=True):
+    """A job, reduced to what tells when it may be deleted."""
+
+    metadata: PartialMetadata = PartialMetadata()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+JOBS: Resource[Job] = Resource("batch", "v1", "jobs", "Job", Job)

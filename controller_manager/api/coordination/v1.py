@@ -1,0 +1,30 @@
+"""coordination.k8s.io/v1: leases."""
+
+from controller_manager.api.meta import APIStruct, ObjectMeta
+from controller_manager.api.resource import Resource
+
+
+class LeaseSpec(APIStruct, frozen=True):
+    """Who holds the lease and for how long (seconds) after each renewal."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+    strategy: str | None = None
+    preferred_holder: str | None = None
+
+
+class Lease(APIStruct, frozen=True):
+    """A lease; of several candidates the one that holds it leads."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+LEASES: Resource[Lease] = Resource(
+    "coordination.k8s.io", "v1", "leases", "Lease", Lease
+)

@@ -1,0 +1,255 @@
+"""The core group (v1), as far as it is read and written."""
+
+from msgspec import Raw, field
+from msgspec.structs import force_setattr
+
+from controller_manager.api.meta import APIStruct, ObjectMeta, PartialMetadata
+from controller_manager.api.resource import Resource
+
+NODE_TTL = "node.alpha.kubernetes.io/ttl"
+
+
+POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+class PodAnnotations(APIStruct, frozen=True):
+    """The one annotation of a pod that any controller here reads.
+
+    A projection: annotations are often the largest part of a pod's metadata,
+    and a cache of 100,000 pods holds them 100,000 times.
+    """
+
+    deletion_cost: str | None = field(default=None, name=POD_DELETION_COST)
+
+
+class PodMeta(PartialMetadata, frozen=True):
+    """The metadata of a pod that controllers read; pods are never PUT."""
+
+    generation: int = 0
+    annotations: PodAnnotations | None = None
+
+
+class InitContainer(APIStruct, frozen=True):
+    """What is read of an init container; one that is restarted is a sidecar."""
+
+    name: str = ""
+    restart_policy: str | None = None
+
+
+class PodSpec(APIStruct, frozen=True):
+    """What is read of a pod's spec."""
+
+    node_name: str = ""
+    init_containers: tuple[InitContainer, ...] | None = None
+
+
+class PodCondition(APIStruct, frozen=True):
+    """One condition of a pod."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class ContainerStatus(APIStruct, frozen=True):
+    """What is read of a container's status."""
+
+    name: str = ""
+    restart_count: int = 0
+
+
+class Restarts(APIStruct, frozen=True):
+    """What is read of a main container's status: not even whose it is."""
+
+    restart_count: int = 0
+
+
+class PodStatus(APIStruct, frozen=True):
+    """What is read of a pod's status."""
+
+    phase: str = ""
+    reason: str = ""
+    conditions: tuple[PodCondition, ...] | None = None
+    container_statuses: tuple[Restarts, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+
+
+class Pod(APIStruct, frozen=True):
+    """A pod, reduced to what controllers read: 4 kB held become 0.5."""
+
+    metadata: PodMeta = PodMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class ObjectReference(APIStruct, frozen=True):
+    """What an event is about."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class EventSource(APIStruct, frozen=True):
+    """Who reports an event."""
+
+    component: str = ""
+    host: str = ""
+
+
+class Event(APIStruct, frozen=True):
+    """A core/v1 event."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    source: EventSource = EventSource()
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    count: int = 0
+    type: str = ""
+    event_time: str | None = None
+    reporting_component: str = ""
+    reporting_instance: str = ""
+
+
+class NamespaceSpec(APIStruct, frozen=True):
+    """All of a namespace's spec."""
+
+    finalizers: tuple[str, ...] | None = None
+
+
+class NamespaceCondition(APIStruct, frozen=True):
+    """One condition of a namespace."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class NamespaceStatus(APIStruct, frozen=True):
+    """All of a namespace's status."""
+
+    phase: str = ""
+    conditions: tuple[NamespaceCondition, ...] | None = None
+
+
+class Namespace(APIStruct, frozen=True):
+    """A namespace, complete but for managedFields."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NamespaceSpec = NamespaceSpec()
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class NodeAnnotations(APIStruct, frozen=True):
+    """The one annotation of a node that any controller here reads."""
+
+    ttl: str | None = field(default=None, name=NODE_TTL)
+
+
+class NodeMeta(PartialMetadata, frozen=True):
+    """The metadata of a node that controllers read; nodes are never PUT."""
+
+    annotations: NodeAnnotations | None = None
+
+
+class Taint(APIStruct, frozen=True):
+    """What is read of a taint."""
+
+    key: str = ""
+
+
+class NodeSpec(APIStruct, frozen=True):
+    """What is read of a node's spec."""
+
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeCondition(APIStruct, frozen=True):
+    """One condition of a node."""
+
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(APIStruct, frozen=True):
+    """What is read of a node's status."""
+
+    conditions: tuple[NodeCondition, ...] | None = None
+
+
+class Node(APIStruct, frozen=True):
+    """A node, reduced to what controllers read."""
+
+    metadata: NodeMeta = NodeMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ServiceAccount(APIStruct, frozen=True):
+    """A service account, as far as it is created here."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ConfigMap(APIStruct, frozen=True):
+    """A config map, as far as it is read and written here."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    immutable: bool | None = None
+    data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None
+
+
+class PodTemplateSpec(APIStruct, frozen=True):
+    """A pod template; its spec is carried as bytes, unread and complete."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Raw = Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        """Cut the bytes out of the message that they were decoded from.
+
+        A view would keep the whole buffer alive, up to a page of 500 objects.
+        """
+        force_setattr(self, "spec", self.spec.copy())
+
+
+PODS: Resource[Pod] = Resource("", "v1", "pods", "Pod", Pod)
+
+
+EVENTS: Resource[Event] = Resource("", "v1", "events", "Event", Event)
+
+
+NODES: Resource[Node] = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
+
+
+NAMESPACES: Resource[Namespace] = Resource(
+    "", "v1", "namespaces", "Namespace", Namespace, namespaced=False
+)
+
+
+SERVICE_ACCOUNTS: Resource[ServiceAccount] = Resource(
+    "", "v1", "serviceaccounts", "ServiceAccount", ServiceAccount
+)
+
+
+CONFIG_MAPS: Resource[ConfigMap] = Resource(
+    "", "v1", "configmaps", "ConfigMap", ConfigMap
+)

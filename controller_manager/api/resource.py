@@ -1,0 +1,77 @@
+"""Which endpoint serves which type."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from controller_manager.api.meta import KubeObject
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+_NO_PATH_SEGMENT: Final = re.compile(r"\.\.?|.*[/%].*", re.DOTALL)
+
+
+class InvalidPathSegment(ValueError):  # noqa: N818 - named after what it checks
+    """A name that would lead to another path than that of an object of this name."""
+
+
+def _segment(name: str, what: str) -> str:
+    """Return a name if it may stand between two slashes of a URL's path.
+
+    Names come from objects that anybody may write: an owner reference may name
+    ``kube-system/services/https:ui:443/proxy/restart``. The rules are those of
+    IsValidPathSegmentName (apimachinery pkg/api/validation/path/name.go).
+    """
+    if _NO_PATH_SEGMENT.fullmatch(name):
+        msg = f"invalid {what} {name!r}: it may not be '.' or '..', nor have '/' or '%'"
+        raise InvalidPathSegment(msg)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[ObjectT]):
+    """A resource of the API and the type that its objects decode to.
+
+    Of a `metadata_only` one, the API server is asked for nothing else
+    (PartialObjectMetadata). A `field_selector` says which objects are wanted
+    when it is watched, empty for all.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: type[ObjectT]
+    namespaced: bool = True
+    metadata_only: bool = False
+    field_selector: str = ""
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """``deployments.apps``, or ``pods`` for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the URL path of the collection, object or subresource.
+
+        Raises InvalidPathSegment for a namespace or name that no object can have.
+        """
+        root = f"/apis/{self.group}" if self.group else "/api"
+        parts = [root, self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", _segment(namespace, "namespace")]
+        parts.append(self.plural)
+        if name:
+            parts.append(_segment(name, "name"))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+AnyResource = Resource[Any]

@@ -1,0 +1,1 @@
+"""Workloads: what owns pods, and what owns that (SIG Apps)."""

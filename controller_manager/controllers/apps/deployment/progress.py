@@ -1,0 +1,203 @@
+"""Whether the rollout is getting on (progress.go)."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from controller_manager.api.apps.v1 import (
+    Deployment,
+    DeploymentCondition,
+    DeploymentStatus,
+    ReplicaSet,
+    desired_replicas,
+)
+from controller_manager.api.times import parse_time
+from controller_manager.controllers.apps.deployment.revisions import Rollout
+from controller_manager.controllers.apps.deployment.status import (
+    PROGRESSING,
+    REPLICA_FAILURE,
+    Conditions,
+    Draft,
+    condition,
+    find_condition,
+    replica_failure,
+    with_condition,
+    without_condition,
+)
+
+REPLICA_SET_UPDATED: Final = "ReplicaSetUpdated"
+REPLICA_SET_CREATE_ERROR: Final = "ReplicaSetCreateError"
+NEW_REPLICA_SET_CREATED: Final = "NewReplicaSetCreated"
+FOUND_NEW_REPLICA_SET: Final = "FoundNewReplicaSet"
+NEW_REPLICA_SET_AVAILABLE: Final = "NewReplicaSetAvailable"
+PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
+DEPLOYMENT_PAUSED: Final = "DeploymentPaused"
+DEPLOYMENT_RESUMED: Final = "DeploymentResumed"
+
+
+def has_deadline(deployment: Deployment) -> bool:
+    """Tell whether progress is watched at all."""
+    deadline = deployment.spec.progress_deadline_seconds
+    return deadline is not None and deadline != 2**31 - 1
+
+
+def note_pause(draft: Draft, now: datetime) -> None:
+    """Record pausing and resuming, so that a pause never counts as no progress.
+
+    A deadline that was exceeded stays on record (checkPausedConditions).
+    """
+    deployment = draft.deployment
+    if not has_deadline(deployment):
+        return
+    current = find_condition(draft.conditions, PROGRESSING)
+    reason = current.reason if current is not None else ""
+    if reason == PROGRESS_DEADLINE_EXCEEDED:
+        return
+    paused = deployment.spec.paused
+    if paused and reason != DEPLOYMENT_PAUSED:
+        what = (DEPLOYMENT_PAUSED, "Deployment is paused")
+    elif not paused and reason == DEPLOYMENT_PAUSED:
+        what = (DEPLOYMENT_RESUMED, "Deployment is resumed")
+    else:
+        return
+    draft.set(condition(PROGRESSING, "Unknown", *what, now))
+
+
+def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
+    """Tell whether all pods are new and available and no old one is left."""
+    wanted = desired_replicas(deployment)
+    return (
+        status.updated_replicas == wanted
+        and status.replicas == wanted
+        and status.available_replicas == wanted
+        and status.observed_generation >= deployment.metadata.generation
+    )
+
+
+def has_progressed(old: DeploymentStatus, new: DeploymentStatus) -> bool:
+    """Tell whether there are more new pods, fewer old ones, or more ready ones."""
+    return (
+        new.updated_replicas > old.updated_replicas
+        or new.replicas - new.updated_replicas < old.replicas - old.updated_replicas
+        or new.ready_replicas > old.ready_replicas
+        or new.available_replicas > old.available_replicas
+    )
+
+
+def has_timed_out(
+    deployment: Deployment, current: DeploymentCondition | None, now: datetime
+) -> bool:
+    """Tell whether the deadline has passed since the last sign of progress."""
+    if current is None or current.reason == NEW_REPLICA_SET_AVAILABLE:
+        return False
+    if current.reason == PROGRESS_DEADLINE_EXCEEDED:
+        return True
+    seconds = deployment.spec.progress_deadline_seconds or 0
+    if not current.last_update_time:
+        return True
+    return parse_time(current.last_update_time) + timedelta(seconds=seconds) < now
+
+
+def rollout_status(
+    rollout: Rollout, draft: Draft, status: DeploymentStatus, now: datetime
+) -> DeploymentStatus:
+    """Return `status` with the conditions Progressing and ReplicaFailure."""
+    conditions = status.conditions or ()
+    if not has_deadline(rollout.deployment):
+        conditions = without_condition(conditions, PROGRESSING)
+    elif not _was_complete(rollout, draft, status):
+        conditions = _with_progress(rollout, draft, status, conditions, now)
+    failure = replica_failure(rollout.new, rollout.all)
+    if failure is not None:
+        conditions = with_condition(conditions, failure)
+    else:
+        conditions = without_condition(conditions, REPLICA_FAILURE)
+    return msgspec.structs.replace(status, conditions=conditions or None)
+
+
+def _was_complete(rollout: Rollout, draft: Draft, status: DeploymentStatus) -> bool:
+    """Tell whether this is no rollout, but pods coming and going after one.
+
+    The success of a deployment without pods says nothing of its first ones:
+    upstream calls it a success whatever becomes of them (kubernetes#106697).
+    """
+    current = find_condition(draft.conditions, PROGRESSING)
+    first_pods = status.replicas > 0 and not rollout.deployment.status.replicas
+    return (
+        not first_pods
+        and status.replicas == status.updated_replicas
+        and current is not None
+        and current.reason == NEW_REPLICA_SET_AVAILABLE
+        and not _is_of_another(rollout, current)
+    )
+
+
+def _with_progress(
+    rollout: Rollout,
+    draft: Draft,
+    status: DeploymentStatus,
+    conditions: Conditions,
+    now: datetime,
+) -> Conditions:
+    deployment = rollout.deployment
+    current = find_condition(draft.conditions, PROGRESSING)
+    what = _described(deployment, rollout.new)
+    if is_complete(deployment, status):
+        message = f"{what} has successfully progressed."
+        new = condition(PROGRESSING, "True", NEW_REPLICA_SET_AVAILABLE, message, now)
+        return with_condition(conditions, new)
+    if has_progressed(deployment.status, status) or _is_of_another(rollout, current):
+        message = f"{what} is progressing."
+        new = condition(PROGRESSING, "True", REPLICA_SET_UPDATED, message, now)
+        if current is not None and current.status == "True":
+            new = msgspec.structs.replace(
+                new, last_transition_time=current.last_transition_time
+            )
+        # Replaced even for the same reason: lastUpdateTime restarts the deadline.
+        return (*without_condition(conditions, PROGRESSING), new)
+    if has_timed_out(deployment, current, now):
+        message = f"{what} has timed out progressing."
+        new = condition(PROGRESSING, "False", PROGRESS_DEADLINE_EXCEEDED, message, now)
+        return with_condition(conditions, new)
+    return conditions
+
+
+def _is_of_another(rollout: Rollout, current: DeploymentCondition | None) -> bool:
+    """Tell whether the condition still is the outcome of an earlier rollout.
+
+    It names a replica set other than the new one: one that is used again is
+    not created, and who created a new one may have ended before it said so.
+    Upstream would never report a missed deadline then, and would report the
+    earlier rollout's success for ever (kubernetes#106697).
+    """
+    if current is None or rollout.new is None:
+        return False
+    ended = current.reason in (NEW_REPLICA_SET_AVAILABLE, PROGRESS_DEADLINE_EXCEEDED)
+    return ended and f'"{rollout.new.metadata.name}"' not in current.message
+
+
+def _described(deployment: Deployment, new: ReplicaSet | None) -> str:
+    if new is not None:
+        return f'ReplicaSet "{new.metadata.name}"'
+    return f'Deployment "{deployment.metadata.name}"'
+
+
+def next_progress_check(
+    deployment: Deployment, status: DeploymentStatus, now: datetime
+) -> float | None:
+    """Return the seconds until the deadline must be checked, `None` for never.
+
+    One second is added, since the condition's time is cut to whole seconds
+    (kubernetes#39785).
+    """
+    current = find_condition(status.conditions or (), PROGRESSING)
+    if not has_deadline(deployment) or current is None or deployment.spec.paused:
+        return None
+    if is_complete(deployment, status) or current.reason == PROGRESS_DEADLINE_EXCEEDED:
+        return None
+    if current.reason == NEW_REPLICA_SET_AVAILABLE or not current.last_update_time:
+        return None
+    seconds = deployment.spec.progress_deadline_seconds or 0
+    deadline = parse_time(current.last_update_time) + timedelta(seconds=seconds)
+    return max(0.0, (deadline - now).total_seconds()) + 1.0

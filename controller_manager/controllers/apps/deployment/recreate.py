@@ -1,0 +1,32 @@
+"""The Recreate strategy as a plan (recreate.go)."""
+
+from collections.abc import Iterable
+
+from controller_manager.api.apps.v1 import desired_replicas
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.pods import is_terminal
+from controller_manager.controllers.apps.deployment.revisions import Rollout
+from controller_manager.controllers.apps.deployment.scaling import Plan, Resize, active
+
+
+def plan_shrinking(rollout: Rollout) -> Plan:
+    """Return the first step: all old replica sets to zero."""
+    return tuple(Resize(each, 0) for each in active(rollout.old))
+
+
+def plan_growing(rollout: Rollout) -> Plan:
+    """Return the last step: the new replica set to its full size."""
+    wanted = desired_replicas(rollout.deployment)
+    if rollout.new is None or desired_replicas(rollout.new) == wanted:
+        return ()
+    return (Resize(rollout.new, wanted),)
+
+
+def old_pods_running(rollout: Rollout, old_pods: Iterable[Pod]) -> bool:
+    """Tell whether a pod of an old template may still be running.
+
+    A terminating pod runs until it is gone; only ended ones do not count.
+    """
+    if any(each.status.replicas > 0 for each in rollout.old):
+        return True
+    return any(not is_terminal(pod) for pod in old_pods)

@@ -1,0 +1,80 @@
+"""The RollingUpdate strategy as a plan (rolling.go).
+
+Two bounds hold at every step: never more pods than wanted plus surge, and
+never fewer available ones than wanted minus unavailability.
+"""
+
+from controller_manager.api.apps.v1 import ReplicaSet, desired_replicas
+from controller_manager.controllers.apps.deployment.revisions import Rollout
+from controller_manager.controllers.apps.deployment.scaling import (
+    Plan,
+    Resize,
+    active,
+    lasting_available,
+    max_unavailable,
+    new_replica_set_size,
+    total_replicas,
+)
+
+
+def plan_rolling(rollout: Rollout) -> Plan:
+    """Return the next step: grow the new replica set, else shrink old ones."""
+    new = rollout.new
+    if new is None:
+        return ()
+    grown = _new_size(rollout, new)
+    if grown != desired_replicas(new):
+        return (Resize(new, grown),)
+    return _shrink_old(rollout, new)
+
+
+def _new_size(rollout: Rollout, new: ReplicaSet) -> int:
+    current = desired_replicas(new)
+    wanted = desired_replicas(rollout.deployment)
+    if current >= wanted:
+        return wanted
+    return new_replica_set_size(rollout.deployment, rollout.old, current)
+
+
+def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
+    """Take from old replica sets what the bound on availability allows.
+
+    Worked example: 10 wanted, 2 may be unavailable, surge 3; old 8, new 5 of
+    which 0 are available: 13 - 8 - 5 = 0 may go, for every new pod may fail.
+    With 2 new ones available: 13 - 8 - 3 = 2.
+    """
+    old = active(rollout.old)
+    min_available = desired_replicas(rollout.deployment) - max_unavailable(
+        rollout.deployment
+    )
+    unavailable_new = desired_replicas(new) - lasting_available(new)
+    everything = total_replicas(old) + desired_replicas(new)
+    budget = everything - min_available - unavailable_new
+    if not old or budget <= 0:
+        return ()
+    sizes = {each.metadata.uid: desired_replicas(each) for each in old}
+    _take_unhealthy(old, sizes, budget)
+    surplus = sum(map(lasting_available, (*old, new))) - min_available
+    _take_oldest(old, sizes, surplus)
+    return tuple(
+        Resize(each, sizes[each.metadata.uid])
+        for each in old
+        if sizes[each.metadata.uid] != desired_replicas(each)
+    )
+
+
+def _take_unhealthy(old: list[ReplicaSet], sizes: dict[str, int], budget: int) -> None:
+    """Take pods that are not available first; they cost no availability."""
+    for each in old:
+        unhealthy = desired_replicas(each) - lasting_available(each)
+        taken = min(budget, unhealthy)
+        sizes[each.metadata.uid] -= taken
+        budget -= taken
+
+
+def _take_oldest(old: list[ReplicaSet], sizes: dict[str, int], surplus: int) -> None:
+    """Take available pods, from the oldest replica set on."""
+    for each in old:
+        taken = max(0, min(surplus, sizes[each.metadata.uid]))
+        sizes[each.metadata.uid] -= taken
+        surplus -= taken

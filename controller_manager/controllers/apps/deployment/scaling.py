@@ -1,0 +1,243 @@
+"""Sizes: fenceposts, and spreading a new size over replica sets."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet, desired_replicas
+from controller_manager.api.intstr import IntOrString, IntOrStringError, scaled_value
+from controller_manager.controllers.apps.deployment.revisions import (
+    Rollout,
+    by_age,
+    desired_annotation,
+    max_annotation,
+)
+
+ROLLING_UPDATE: Final = "RollingUpdate"
+RECREATE: Final = "Recreate"
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Give a replica set this size, and the annotations that go with it."""
+
+    replica_set: ReplicaSet
+    replicas: int
+
+
+Plan = tuple[Resize, ...]
+
+
+def fenceposts(
+    max_surge: IntOrString, max_unavailable: IntOrString, replicas: int
+) -> tuple[int, int]:
+    """Return surge and unavailability in pods, never both 0.
+
+    Surge is rounded up, unavailability down: 25 % of 10 is 3 and 2, 25 % of 1
+    is 1 and 0. If both come out as 0 nothing could ever move, so one pod may
+    be unavailable (ResolveFenceposts). A value that cannot be read counts as 0.
+    """
+    surge = _scaled_or_zero(max_surge, replicas, round_up=True)
+    unavailable = _scaled_or_zero(max_unavailable, replicas, round_up=False)
+    if surge == 0 and unavailable == 0:
+        unavailable = 1
+    return surge, unavailable
+
+
+def _scaled_or_zero(value: IntOrString, total: int, *, round_up: bool) -> int:
+    try:
+        return max(0, scaled_value(value, total, round_up=round_up))
+    except IntOrStringError:
+        return 0
+
+
+def _resolved(deployment: Deployment) -> tuple[int, int]:
+    rolling = deployment.spec.strategy.rolling_update
+    # apps/v1 defaults both to 25 %; absent means 0 to upstream's helper.
+    surge = rolling.max_surge if rolling and rolling.max_surge is not None else 0
+    unavailable = (
+        rolling.max_unavailable
+        if rolling and rolling.max_unavailable is not None
+        else 0
+    )
+    return fenceposts(surge, unavailable, desired_replicas(deployment))
+
+
+def is_rolling_update(deployment: Deployment) -> bool:
+    """Tell whether old pods are replaced step by step."""
+    return deployment.spec.strategy.type == ROLLING_UPDATE
+
+
+def max_surge(deployment: Deployment) -> int:
+    """Return how many pods there may be above the wanted size."""
+    return _resolved(deployment)[0] if is_rolling_update(deployment) else 0
+
+
+def max_unavailable(deployment: Deployment) -> int:
+    """Return how many of the wanted pods may be unavailable."""
+    replicas = desired_replicas(deployment)
+    if not is_rolling_update(deployment) or replicas == 0:
+        return 0
+    return min(_resolved(deployment)[1], replicas)
+
+
+def max_total(deployment: Deployment) -> int:
+    """Return the wanted size with surge."""
+    return desired_replicas(deployment) + max_surge(deployment)
+
+
+def total_replicas(replica_sets: Iterable[ReplicaSet]) -> int:
+    """Return the summed wanted sizes."""
+    return sum(desired_replicas(each) for each in replica_sets)
+
+
+def total_available(replica_sets: Iterable[ReplicaSet]) -> int:
+    """Return the summed available pods."""
+    return sum(each.status.available_replicas for each in replica_sets)
+
+
+def lasting_available(replica_set: ReplicaSet) -> int:
+    """Return how many available pods will be left once it has its size.
+
+    Right after it was shrunk a replica set still reports pods that are about
+    to go. Upstream counts on them, and takes more away than it may
+    (kubernetes#22719).
+    """
+    return min(replica_set.status.available_replicas, desired_replicas(replica_set))
+
+
+def active(replica_sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
+    """Return the replica sets that want pods."""
+    return [each for each in replica_sets if desired_replicas(each) > 0]
+
+
+def new_replica_set_size(
+    deployment: Deployment, others: Iterable[ReplicaSet], current: int
+) -> int:
+    """Return the size that the new replica set may have now (NewRSNewReplicas).
+
+    `others` are all other replica sets, `current` is its size so far. Recreate
+    takes the full size; a rolling update what surge leaves room for.
+    """
+    wanted = desired_replicas(deployment)
+    if not is_rolling_update(deployment):
+        return wanted
+    room = max_total(deployment) - total_replicas(others) - current
+    if room <= 0:
+        return current
+    return current + min(room, wanted - current)
+
+
+def is_scaling_event(rollout: Rollout) -> bool:
+    """Tell whether the deployment's size changed since its pods were sized.
+
+    Not so for a Recreate deployment with pods of several old templates, which
+    nothing could be done about: upstream looks at its size for ever and never
+    goes on with the rollout. Recreating gives it its new size anyway.
+    """
+    deployment = rollout.deployment
+    wanted = desired_replicas(deployment)
+    with_pods = active(rollout.all)
+    if not is_rolling_update(deployment) and len(with_pods) > 1:
+        return False
+    return any(desired_annotation(each) not in (None, wanted) for each in with_pods)
+
+
+def plan_scaling(rollout: Rollout) -> Plan:
+    """Return what a changed size means for each replica set (scale, sync.go).
+
+    One that has all pods takes the whole change. If the new one is complete,
+    old ones go. In the middle of a rolling update the change is spread in
+    proportion to size, so that a rollout that goes wrong is not hastened.
+    """
+    deployment = rollout.deployment
+    wanted = desired_replicas(deployment)
+    sole = _active_or_latest(rollout)
+    if sole is not None:
+        if desired_replicas(sole) == wanted and desired_annotation(sole) is None:
+            return ()
+        return (Resize(sole, wanted),)
+    if rollout.new is not None and is_saturated(deployment, rollout.new):
+        return tuple(Resize(each, 0) for each in active(rollout.old))
+    if is_rolling_update(deployment):
+        return _proportional(rollout)
+    return ()
+
+
+def _active_or_latest(rollout: Rollout) -> ReplicaSet | None:
+    """Return the only one with pods; if none has, the newest (may be absent)."""
+    with_pods = active(rollout.all)
+    if len(with_pods) == 1:
+        return with_pods[0]
+    if with_pods:
+        return None
+    if rollout.new is not None:
+        return rollout.new
+    return max(rollout.old, key=by_age, default=None)
+
+
+def is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
+    """Tell whether the new replica set has all pods, and all are available."""
+    wanted = desired_replicas(deployment)
+    return (
+        desired_replicas(new) == wanted
+        and desired_annotation(new) == wanted
+        and new.status.available_replicas == wanted
+    )
+
+
+def _proportional(rollout: Rollout) -> Plan:
+    """Spread the change; the sum over all replica sets is exactly the change.
+
+    Worked example: 10 wanted with surge 3 (13 at most), sizes 8 and 5; scaled
+    to 15 (18 at most) there are 5 to add. 8·18/13 = 11.08 → +3, 5·18/13 = 6.92
+    → +2. What rounding leaves over goes to the largest.
+    """
+    deployment = rollout.deployment
+    sized = active(rollout.all)
+    allowed = max_total(deployment) if desired_replicas(deployment) > 0 else 0
+    change = allowed - total_replicas(sized)
+    # Ties: the newer grows first, the older shrinks first.
+    sized.sort(key=by_age, reverse=change > 0)
+    sized.sort(key=desired_replicas, reverse=True)
+    sizes: list[int] = []
+    spread = 0
+    for each in sized:
+        share = _share(each, deployment, change - spread, change)
+        sizes.append(desired_replicas(each) + share)
+        spread += share
+    _add_leftover(sizes, change - spread)
+    return tuple(Resize(each, size) for each, size in zip(sized, sizes, strict=True))
+
+
+def _add_leftover(sizes: list[int], leftover: int) -> None:
+    """Give what rounding left over to the largest, as far as it goes.
+
+    Upstream stops at the largest: of four replica sets with a pod each, scaled
+    to two altogether, it leaves three.
+    """
+    for position, size in enumerate(sizes):
+        sizes[position] = max(0, size + leftover)
+        leftover -= sizes[position] - size
+
+
+def _share(each: ReplicaSet, deployment: Deployment, left: int, change: int) -> int:
+    if change == 0 or left == 0:
+        return 0
+    fraction = _fraction(each, deployment)
+    return min(fraction, left) if change > 0 else max(fraction, left)
+
+
+def _fraction(each: ReplicaSet, deployment: Deployment) -> int:
+    size = desired_replicas(each)
+    if desired_replicas(deployment) == 0:
+        return -size
+    # How large all of them might be together when this one was last sized.
+    before = max_annotation(each) or deployment.status.replicas
+    if before == 0:
+        return 0
+    return _round_half_up(size * max_total(deployment), before) - size
+
+
+def _round_half_up(numerator: int, denominator: int) -> int:
+    return (2 * numerator + denominator) // (2 * denominator)

@@ -1,0 +1,1 @@
+"""What concerns objects of every kind: garbage, namespaces (SIG API Machinery)."""

@@ -1,0 +1,257 @@
+"""Single objects, as they stand on the API server (operations.go, patch.go)."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from controller_manager.api.meta import OwnerReference, PartialObject
+from controller_manager.api.resource import Resource
+from controller_manager.client.client import (
+    Client,
+    DeleteOptions,
+    PatchType,
+    PropagationPolicy,
+)
+from controller_manager.client.discovery import ServedResource
+from controller_manager.client.errors import APIError, Conflict, NotFound, is_about
+from controller_manager.controllers.cluster.garbagecollector.graph import (
+    GroupKind,
+    Identity,
+)
+from controller_manager.runtime.outcome import SyncError
+
+_CONFLICTS: Final = 5
+"""Times that a write is tried anew on what has just changed."""
+
+
+_ChangeOwners = Callable[[Sequence[OwnerReference]], Sequence[object]]
+"""Returns the references that are to be left, as they are to be written."""
+
+
+class UnknownKind(SyncError):  # noqa: N818 - a state of the cluster, no malfunction
+    """An owner or object is of a kind that the API server does not serve."""
+
+
+class Objects:
+    """Reads and writes of objects of any kind, metadata alone.
+
+    Every write carries the object's uid, so that it never hits a namesake.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        served: Callable[[], Mapping[tuple[str, str], ServedResource]],
+    ) -> None:
+        """Take the client, and what is served by apiVersion and kind."""
+        self._client = client
+        self._served = served
+
+    def is_namespaced(self, identity: Identity) -> bool:
+        """Tell whether objects of that kind are in namespaces.
+
+        Raises UnknownKind.
+        """
+        return self._resource(identity).namespaced
+
+    async def get(self, identity: Identity) -> PartialObject | None:
+        """Return the very object, by a quorum read; `None` if there is none."""
+        resource = self._resource(identity)
+        try:
+            found = await self._client.get(resource, identity.namespace, identity.name)
+        except NotFound as error:
+            _check_absence(error, identity)
+            return None
+        return found if found.metadata.uid == identity.uid else None
+
+    async def dependents(self, kind: GroupKind, owner: Identity) -> list[Identity]:
+        """Return all objects of a kind that have that owner, as stored now.
+
+        Of a kind that is served no more there are none.
+        """
+        served = [
+            each for each in self._served().values() if (each.group, each.kind) == kind
+        ]
+        if not served:
+            return []
+        best = next((each for each in served if each.is_preferred), served[0])
+        resource = best.metadata_resource()
+        version = best.api_version
+        return [
+            Identity(
+                version, best.kind, metadata.namespace, metadata.name, metadata.uid
+            )
+            async for page in self._client.list_all(resource, owner.namespace)
+            for metadata in (each.metadata for each in page.items)
+            if any(each.uid == owner.uid for each in metadata.owner_references or ())
+        ]
+
+    async def delete(
+        self, identity: Identity, latest: PartialObject, policy: PropagationPolicy
+    ) -> None:
+        """Delete an object unless its owners have changed since it was read.
+
+        Other changes do not matter: then it is tried again on the new version.
+        Raises Conflict if they have changed; an object that is gone is fine.
+        """
+        resource = self._resource(identity)
+        for attempt in range(_CONFLICTS):
+            options = DeleteOptions(
+                propagation_policy=policy,
+                uid=identity.uid,
+                resource_version=latest.metadata.resource_version,
+            )
+            try:
+                await self._client.delete(
+                    resource, identity.namespace, identity.name, options
+                )
+            except NotFound as error:
+                _check_absence(error, identity)
+                return
+            except Conflict:
+                now = await self.get(identity)
+                if now is None:
+                    return
+                changed = now.metadata.owner_references
+                known = latest.metadata.owner_references
+                if changed != known or attempt == _CONFLICTS - 1:
+                    raise
+                latest = now
+            else:
+                return
+
+    async def drop_owners(
+        self, identity: Identity, latest: PartialObject | None, uids: Iterable[str]
+    ) -> None:
+        """Take owners off an object; one that is gone, or has none left, is fine.
+
+        `latest` is the object as read, if it was.
+        """
+        dropped = set(uids)
+        references = [{"$patch": "delete", "uid": uid} for uid in sorted(dropped)]
+        await self._patch_owners(
+            identity,
+            latest,
+            references,
+            lambda owners: [each for each in owners if each.uid not in dropped],
+        )
+
+    async def unblock(self, identity: Identity, latest: PartialObject) -> None:
+        """Make an object hold up none of its owners' deletion any more."""
+        references = [
+            {"uid": each.uid, "blockOwnerDeletion": False}
+            for each in latest.metadata.owner_references or ()
+            if each.block_owner_deletion
+        ]
+        if references:
+            await self._patch_owners(identity, latest, references, _unblocked)
+
+    async def _patch_owners(
+        self,
+        identity: Identity,
+        latest: PartialObject | None,
+        references: list[dict[str, Any]],
+        changed: _ChangeOwners,
+    ) -> None:
+        resource = self._resource(identity)
+        metadata = {"uid": identity.uid, "ownerReferences": references}
+        try:
+            await self._client.patch(
+                resource, identity.namespace, identity.name, {"metadata": metadata}
+            )
+        except NotFound as error:
+            _check_absence(error, identity)
+        except APIError as error:
+            if error.code != HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+                raise
+            # Custom resources know merge patches only, which replace lists whole.
+            await self._merge(resource, identity, latest, changed)
+
+    async def _merge(
+        self,
+        resource: Resource[PartialObject],
+        identity: Identity,
+        latest: PartialObject | None,
+        changed: _ChangeOwners,
+    ) -> None:
+        latest = latest or await self.get(identity)
+        if latest is None:
+            return
+        owners = changed(latest.metadata.owner_references or ())
+        metadata = {
+            "uid": identity.uid,
+            "resourceVersion": latest.metadata.resource_version,
+            "ownerReferences": owners or None,
+        }
+        await self._client.patch(
+            resource,
+            identity.namespace,
+            identity.name,
+            {"metadata": metadata},
+            PatchType.MERGE,
+        )
+
+    async def drop_finalizer(self, identity: Identity, finalizer: str) -> None:
+        """Take a finalizer off an object; one that is gone or has none is fine."""
+        resource = self._resource(identity)
+        for attempt in range(_CONFLICTS):
+            latest = await self.get(identity)
+            present = latest.metadata.finalizers or () if latest is not None else ()
+            if latest is None or finalizer not in present:
+                return
+            metadata = {
+                "uid": identity.uid,
+                "resourceVersion": latest.metadata.resource_version,
+                "finalizers": [each for each in present if each != finalizer] or None,
+            }
+            try:
+                await self._client.patch(
+                    resource,
+                    identity.namespace,
+                    identity.name,
+                    {"metadata": metadata},
+                    PatchType.MERGE,
+                )
+            except NotFound as error:
+                _check_absence(error, identity)
+                return
+            except Conflict:
+                if attempt == _CONFLICTS - 1:
+                    raise
+            else:
+                return
+
+    def _resource(self, identity: Identity) -> Resource[PartialObject]:
+        served = self._served().get((identity.api_version, identity.kind))
+        if served is None:
+            msg = (
+                f"the API server does not serve {identity.kind} of "
+                f"{identity.api_version}, which {identity.name} is said to be"
+            )
+            raise UnknownKind(msg)
+        return served.metadata_resource()
+
+
+def _check_absence(error: NotFound, identity: Identity) -> None:
+    """Raise UnknownKind unless it is this object that was not found.
+
+    A kind or version that is not served, or not by this API server yet, is not
+    found either, and says nothing of its objects.
+    """
+    if not is_about(error, identity.name):
+        msg = f"whether there is {identity} cannot be told: {error}"
+        raise UnknownKind(msg)
+
+
+def _unblocked(owners: Sequence[OwnerReference]) -> list[dict[str, Any]]:
+    return [
+        {
+            "apiVersion": each.api_version,
+            "kind": each.kind,
+            "name": each.name,
+            "uid": each.uid,
+            **({"controller": each.controller} if each.controller is not None else {}),
+            "blockOwnerDeletion": False,
+        }
+        for each in owners
+    ]

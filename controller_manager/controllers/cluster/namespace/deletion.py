@@ -1,0 +1,179 @@
+"""Emptying one namespace (deletion/namespaced_resources_deleter.go)."""
+
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Final
+
+from controller_manager.api.core.v1 import PodStatus
+from controller_manager.api.meta import APIStruct, PartialMetadata, PartialObject
+from controller_manager.api.pods import TERMINAL_PHASES
+from controller_manager.api.resource import Resource
+from controller_manager.api.times import parse_time
+from controller_manager.client.client import Client, DeleteOptions, PropagationPolicy
+from controller_manager.client.discovery import ServedResource, discover
+from controller_manager.client.errors import (
+    APIError,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.clock import Clock
+from controller_manager.controllers.cluster.namespace.conditions import (
+    Findings,
+    discovery_problem,
+)
+from controller_manager.observability.logs import Logger
+
+_FINALIZER_ESTIMATE: Final = 15
+"""Seconds after which to look again at what is held by finalizers."""
+
+_DEFAULT_GRACE: Final = 30
+
+_BACKGROUND: Final = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
+_UNSUPPORTED: Final = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_FOUND)
+_FAILURES: Final = (APIError, TransportError, ProtocolError)
+
+
+class _EndingSpec(APIStruct, frozen=True):
+    termination_grace_period_seconds: int | None = None
+
+
+class _EndingPod(APIStruct, frozen=True):
+    """A pod, as far as it tells how long it may take to end."""
+
+    metadata: PartialMetadata = PartialMetadata()
+    spec: _EndingSpec = _EndingSpec()
+    status: PodStatus = PodStatus()
+
+
+_ENDING_PODS: Final = Resource("", "v1", "pods", "Pod", _EndingPod)
+
+
+class ContentDeleter:
+    """Deletes all that is in a namespace, by whatever discovery lists."""
+
+    def __init__(self, client: Client, clock: Clock, logger: Logger) -> None:
+        """Take what to write with."""
+        self._client = client
+        self._clock = clock
+        self._logger = logger
+
+    async def delete_all(self, namespace: str, deleted_at: str | None) -> Findings:
+        """Ask for the deletion of everything; return what is left and why.
+
+        Pods go first: until they are gone, what they may need to end well (their
+        secrets, the policies of their network) stays (KEP-5080).
+        """
+        findings = Findings()
+        try:
+            discovery = await discover(self._client)
+        except _FAILURES as error:
+            findings.discovery_problem = str(error)
+            return findings
+        findings.discovery_problem = discovery_problem(discovery)
+        resources = []
+        for each in discovery.preferred("delete"):
+            if each.api_version.count("/") > 1:
+                why = f"unexpected GroupVersion string: {each.api_version}"
+                findings.parsing_problem = why
+            elif each.namespaced:
+                resources.append(each)
+        resources.sort(key=lambda each: (each.group, each.plural) != ("", "pods"))
+        for resource in resources:
+            if findings.remaining[("pods", "")]:
+                break
+            try:
+                await self._delete(resource, namespace, deleted_at, findings)
+            except _FAILURES as error:
+                findings.failures.append(str(error))
+        findings.remaining = +findings.remaining
+        return findings
+
+    async def _delete(
+        self,
+        served: ServedResource,
+        namespace: str,
+        deleted_at: str | None,
+        findings: Findings,
+    ) -> None:
+        """Delete all objects of one resource; note what is left."""
+        grace = 0
+        if (served.group, served.plural) == ("", "pods"):
+            grace = await self._grace_left(namespace, deleted_at)
+            findings.estimate = max(findings.estimate, grace)
+        resource = served.metadata_resource()
+        if not await self._delete_collection(served, resource, namespace):
+            await self._delete_each(served, resource, namespace)
+        if "list" not in served.verbs:
+            return
+        left = await self._list(resource, namespace)
+        if not left:
+            return
+        findings.remaining[served.plural, served.group] += len(left)
+        held = [each for each in left if each.metadata.finalizers]
+        for each in held:
+            findings.finalizers.update(each.metadata.finalizers or ())
+        if grace:
+            return
+        if not held:
+            findings.failures.append(
+                f"unexpected items still remain in namespace: {namespace} for gvr: "
+                f"{served.group}/{served.version}, Resource={served.plural}"
+            )
+        else:
+            findings.estimate = max(findings.estimate, _FINALIZER_ESTIMATE)
+
+    async def _delete_collection(
+        self, served: ServedResource, resource: Resource[PartialObject], namespace: str
+    ) -> bool:
+        """Delete all at once; tell whether the resource can do that."""
+        if "deletecollection" not in served.verbs:
+            return False
+        try:
+            await self._client.delete_collection(resource, namespace, _BACKGROUND)
+        except APIError as error:
+            if error.code not in _UNSUPPORTED:
+                raise
+            return False
+        return True
+
+    async def _delete_each(
+        self, served: ServedResource, resource: Resource[PartialObject], namespace: str
+    ) -> None:
+        if "list" not in served.verbs:
+            return
+        for each in await self._list(resource, namespace):
+            try:
+                await self._client.delete(
+                    resource, namespace, each.metadata.name, _BACKGROUND
+                )
+            except APIError as error:
+                if error.code not in _UNSUPPORTED:
+                    raise
+
+    async def _list(
+        self, resource: Resource[PartialObject], namespace: str
+    ) -> list[PartialObject]:
+        try:
+            return [
+                each
+                async for page in self._client.list_all(resource, namespace)
+                for each in page.items
+            ]
+        except APIError as error:
+            if error.code not in _UNSUPPORTED:
+                raise
+            return []
+
+    async def _grace_left(self, namespace: str, deleted_at: str | None) -> int:
+        """Return the seconds that running pods may still take to end.
+
+        Counted from the namespace's deletion; once they are over nothing is.
+        """
+        longest = 0
+        async for page in self._client.list_all(_ENDING_PODS, namespace):
+            for pod in page.items:
+                if pod.status.phase not in TERMINAL_PHASES:
+                    grace = pod.spec.termination_grace_period_seconds
+                    longest = max(longest, _DEFAULT_GRACE if grace is None else grace)
+        began = parse_time(deleted_at) if deleted_at else self._clock.now()
+        return longest if began + timedelta(seconds=longest) > self._clock.now() else 0

@@ -1,0 +1,1 @@
+"""Who somebody is, and whom to trust (SIG Auth)."""

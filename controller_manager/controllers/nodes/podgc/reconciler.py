@@ -1,0 +1,187 @@
+"""Looking for such pods, and deleting them (gc_controller.go)."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
+from controller_manager.api.meta import key_of
+from controller_manager.api.pods import is_terminal
+from controller_manager.api.times import format_time
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    ProtocolError,
+    TransportError,
+    is_about,
+)
+from controller_manager.controllers.nodes.podgc.selection import (
+    is_of_interest,
+    terminated_beyond,
+    terminating_out_of_service,
+    unknown_nodes,
+    unscheduled_terminating,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
+
+_PERIOD: Final = 20.0
+_QUARANTINE: Final = 40.0
+"""Seconds that a node must be unknown before its pods count as orphans."""
+
+_AT_ONCE: Final = 100
+"""Pods that are deleted at a time."""
+
+_TURN: Final = 2000
+"""Pods that are gone through before others get their turn: a millisecond."""
+
+_KEY: Final = "pods"
+
+
+def init_pod_garbage_collector_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (newPodGarbageCollectorController)."""
+    collector = PodGarbageCollector(context)
+    return WorkerGroup(
+        context.workers(collector.nodes, collector.sync_node, 1),
+        context.workers(collector.rounds, collector.sync_all, 1, collector.begin),
+    )
+
+
+class PodGarbageCollector:
+    """Deletes pods at once, having marked those that ran on as failed."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context and watch pods and nodes."""
+        self.rounds = context.queue("pod_garbage_collector")
+        self.nodes = context.queue("orphaned_pods_nodes")
+        self._client = context.client
+        self._clock = context.clock
+        self._logger = context.logger
+        self._metrics = context.metrics.pod_gc
+        self._threshold = context.config.pod_gc.terminated_pod_threshold
+        self._pods = context.informers.informer(PODS)
+        self._nodes = context.informers.informer(NODES)
+
+    def begin(self) -> Iterator[None]:
+        """Begin to act: start the rounds."""
+        self.rounds.add(_KEY)
+        yield
+
+    async def sync_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
+        """Look at all pods; come again in a while."""
+        nodes = {node.metadata.name: node for node in self._nodes.store}
+        pods = await self._interesting(nodes)
+        for name in unknown_nodes(pods, nodes):
+            self.nodes.add_after(name, _QUARANTINE)
+        problems = [
+            *await self._delete_all(
+                terminated_beyond(pods, self._threshold), "terminated"
+            ),
+            *await self._delete_all(
+                terminating_out_of_service(pods, nodes), "out-of-service"
+            ),
+            *await self._delete_all(unscheduled_terminating(pods), "unscheduled"),
+        ]
+        for problem in problems:
+            self._logger.error("Pod not deleted", err=problem)
+        return Done(_PERIOD)
+
+    async def _interesting(self, nodes: Mapping[str, Node]) -> list[Pod]:
+        """Return the pods to look at closer; others get their turns meanwhile."""
+        found = []
+        for number, pod in enumerate(self._pods.store):
+            if is_of_interest(pod, nodes):
+                found.append(pod)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        return found
+
+    async def sync_node(self, name: str) -> Outcome:
+        """Delete the pods of a node that is not there after its quarantine."""
+        if self._nodes.store.get(name) is not None:
+            return DONE
+        if not await self._is_gone(name):
+            return DONE
+        orphans = [pod for pod in self._pods.store if pod.spec.node_name == name]
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists",
+        }
+        if problems := await self._delete_all(orphans, "orphaned", condition):
+            raise SyncError("; ".join(problems))
+        return DONE
+
+    async def _is_gone(self, name: str) -> bool:
+        """Tell whether the API server has no such node.
+
+        Raises NotFound if it is the path that was not found: of nodes that says
+        nothing.
+        """
+        try:
+            await self._client.get(NODES, "", name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return True
+        return False
+
+    async def _delete_all(
+        self,
+        pods: Sequence[Pod],
+        why: str,
+        condition: dict[str, Any] | None = None,
+    ) -> list[str]:
+        """Delete pods, some at a time; return what went wrong."""
+        problems = []
+        for start in range(0, len(pods), _AT_ONCE):
+            problems += await asyncio.gather(
+                *(
+                    self._delete(pod, why, condition)
+                    for pod in pods[start : start + _AT_ONCE]
+                )
+            )
+        return [problem for problem in problems if problem]
+
+    async def _delete(
+        self, pod: Pod, why: str, condition: dict[str, Any] | None
+    ) -> str:
+        """Mark a pod as failed unless it has ended, and delete it; return a problem.
+
+        Nothing else would say that a pod without a kubelet does not run.
+        """
+        metadata = pod.metadata
+        self._metrics.deleting(metadata.namespace, why)
+        self._logger.v(2).info("Deleting a pod", pod=key_of(pod), why=why)
+        try:
+            if not is_terminal(pod):
+                await self._mark_failed(pod, condition)
+            options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
+            await self._client.delete(PODS, metadata.namespace, metadata.name, options)
+        except (NotFound, Conflict):
+            return ""  # gone, and a namesake has a fate of its own
+        except (APIError, TransportError, ProtocolError) as error:
+            self._metrics.failed(metadata.namespace, why)
+            return f"{key_of(pod)}: {error}"
+        return ""
+
+    async def _mark_failed(self, pod: Pod, condition: dict[str, Any] | None) -> None:
+        status: dict[str, Any] = {"phase": "Failed"}
+        if condition is not None:
+            now = format_time(self._clock.now())
+            stamped = {**condition, "lastProbeTime": None, "lastTransitionTime": now}
+            if pod.metadata.generation:
+                stamped["observedGeneration"] = pod.metadata.generation
+            status["conditions"] = [stamped]
+        metadata = pod.metadata
+        await self._client.patch(
+            PODS,
+            metadata.namespace,
+            metadata.name,
+            {"metadata": {"uid": metadata.uid}, "status": status},
+            subresource="status",
+        )
