@@ -11,8 +11,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
+from controller_manager import upstream
 from controller_manager.client.builder import ClientBuilder, Connections
-from controller_manager.client.client import Client
+from controller_manager.client.client import Client, WriteHook, ignore_write
 from controller_manager.client.discovery import served_resources
 from controller_manager.client.errors import (
     APIError,
@@ -36,13 +37,12 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors, ElectionCollectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
-from controller_manager.registry import (
-    UPSTREAM_DEFAULTS,
-    Descriptor,
-    known_names,
-    select,
-)
+from controller_manager.registry import Registry
+from controller_manager.registry import registry as this_build
+from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.initializing import initialized
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import DebugPage
@@ -80,7 +80,7 @@ class ControllerManager:
     it; the others start without them after a while.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that differs
         self,
         config: Config,
         connections: Connections,
@@ -89,15 +89,18 @@ class ControllerManager:
         rng: random.Random,
         logger: Logger,
         registry: CollectorRegistry | None = None,
+        build: Registry | None = None,
         work_clock: Callable[[], float] = time.perf_counter,
         open_files: int = 0,
     ) -> None:
         """Take what to run with; the connections stay the caller's to close.
 
+        `build` has the controllers that there are, by default those of this program.
         `work_clock` measures, in seconds, how long work keeps others waiting.
         `open_files` is how many this process may have, 0 for any number.
         """
         self._config = config
+        self._build = build or this_build()
         self._connections = connections
         self._clock = clock
         self._rng = rng
@@ -283,11 +286,11 @@ class ControllerManager:
     def _selected(self) -> list[Descriptor]:
         """Return the controllers that are asked for; raises StartError for none."""
         asked_for = self._config.generic.controllers
-        if wanted := select(asked_for):
+        if wanted := self._build.select(asked_for):
             return wanted
         msg = (
             f"--controllers={','.join(asked_for)}: there is no controller to run; "
-            f"this build has: {', '.join(known_names())}"
+            f"this build has: {', '.join(self._build.names)}"
         )
         raise StartError(msg)
 
@@ -300,9 +303,9 @@ class ControllerManager:
         await self._wait_for_api_server()
         self._waiting_for = "discovery"
         for descriptor in await self._available(wanted):
-            init = descriptor.load()
             informers = ControllerInformers(self._factory)
-            controller = init(self._context(descriptor, informers))
+            context = self._context(descriptor, informers)
+            controller = initialized(descriptor, context)
             if controller is None:
                 self._logger.warning(
                     "Controller is switched off", controller=descriptor.name
@@ -342,7 +345,7 @@ class ControllerManager:
         available = []
         for descriptor in wanted:
             missing = []
-            for resource in descriptor.required:
+            for resource in descriptor.requires:
                 version = resource.api_version
                 if version not in served:
                     served[version] = await self._discovered(client, version)
@@ -383,12 +386,15 @@ class ControllerManager:
         self._broadcasters.append(broadcaster)
         return broadcaster
 
-    def _client_of(self, descriptor: Descriptor) -> Client:
+    def _client_of(
+        self, descriptor: Descriptor, on_write: WriteHook = ignore_write
+    ) -> Client:
         return self._clients.controller(
             descriptor.name,
-            descriptor.service_account,
+            descriptor.account,
             descriptor.qps_factor,
             descriptor.burst_factor,
+            on_write,
         )
 
     def _context(
@@ -396,11 +402,12 @@ class ControllerManager:
     ) -> ControllerContext:
         # Events have a rate limit of their own: a burst of them must not make
         # syncs wait.
-        recorder = self._broadcaster(self._client_of(descriptor), descriptor.component)
+        recorder = self._broadcaster(self._client_of(descriptor), descriptor.source)
+        consistency = ConsistencyStore(informers)
         return ControllerContext(
             name=descriptor.name,
             config=self._config,
-            client=self._client_of(descriptor),
+            client=self._client_of(descriptor, consistency.wrote),
             informers=informers,
             recorder=recorder,
             clock=self._clock,
@@ -410,6 +417,7 @@ class ControllerManager:
             root_ca=self._connections.root_ca,
             turns=self._turns,
             metrics=self._collectors,
+            consistency=consistency,
         )
 
     # Running.
@@ -456,7 +464,7 @@ class ControllerManager:
         """Say which controllers run no longer, if upstream's manager ran them."""
         if not former or is_of_this_program(former):
             return
-        absent = sorted(set(UPSTREAM_DEFAULTS) - set(self._controllers.names))
+        absent = sorted(set(upstream.ON_BY_DEFAULT) - set(self._controllers.names))
         if absent:
             self._logger.warning(
                 "Took the lease over from a manager of another kind; nobody runs these "

@@ -1,281 +1,129 @@
 """All controllers of this build, and which of them to run.
 
-One descriptor a controller: its upstream name and alias, the resources without
-which it cannot work, and its init function, imported when it is wanted.
+A controller is found by its descriptor: ``CONTROLLER`` of a package below
+``controller_manager.controllers``, or what an entry point of the group
+``controller_manager.controllers`` of another distribution names.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from importlib import import_module
-from typing import Final, cast
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    REPLICATION_CONTROLLERS,
-)
-from controller_manager.api.batch.v1 import JOBS
-from controller_manager.api.core.v1 import (
-    CONFIG_MAPS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    SERVICE_ACCOUNTS,
-)
-from controller_manager.api.resource import AnyResource
-from controller_manager.runtime.context import InitFunction
+from controller_manager import controllers, upstream
+from controller_manager.options.flag_set import FlagSet
+from controller_manager.options.gates import GENERAL_GATES, Gate
+from controller_manager.runtime.descriptor import Descriptor
 
+ENTRY_POINTS: Final = "controller_manager.controllers"
 
-@dataclass(frozen=True, slots=True)
-class Descriptor:
-    """A controller as ``--controllers`` and start-up see it.
-
-    `component` is what its events name as their source, `service_account` what
-    it acts as in kube-system with ``--use-service-account-credentials``. Its
-    client's rate limit is the general one times `qps_factor` and `burst_factor`.
-    """
-
-    name: str
-    aliases: tuple[str, ...]
-    required: tuple[AnyResource, ...]
-    init: str
-    component: str
-    service_account: str
-    disabled_by_default: bool = False
-    qps_factor: int = 1
-    burst_factor: int = 1
-
-    def load(self) -> InitFunction:
-        """Import and return the init function (``module:name``)."""
-        module, _, function = self.init.partition(":")
-        return cast("InitFunction", getattr(import_module(module), function))
-
-
-DESCRIPTORS: Final = (
-    Descriptor(
-        name="deployment-controller",
-        aliases=("deployment",),
-        required=(DEPLOYMENTS, REPLICASETS, PODS),
-        init="controller_manager.controllers.apps.deployment.reconciler:"
-        "init_deployment_controller",
-        component="deployment-controller",
-        service_account="deployment-controller",
-    ),
-    Descriptor(
-        name="garbage-collector-controller",
-        aliases=("garbagecollector",),
-        required=(),
-        init="controller_manager.controllers.cluster.garbagecollector.controller:"
-        "init_garbage_collector_controller",
-        component="garbage-collector-controller",
-        service_account="generic-garbage-collector",
-        # Each deletion takes two requests: one to look, one to delete.
-        qps_factor=2,
-    ),
-    Descriptor(
-        name="namespace-controller",
-        aliases=("namespace",),
-        required=(NAMESPACES,),
-        init="controller_manager.controllers.cluster.namespace.reconciler:"
-        "init_namespace_controller",
-        component="namespace-controller",
-        service_account="namespace-controller",
-        # It asks for the deletion of every resource there is, one by one.
-        qps_factor=20,
-        burst_factor=100,
-    ),
-    Descriptor(
-        name="pod-garbage-collector-controller",
-        aliases=("podgc",),
-        required=(PODS, NODES),
-        init="controller_manager.controllers.nodes.podgc.reconciler:"
-        "init_pod_garbage_collector_controller",
-        component="pod-garbage-collector-controller",
-        service_account="pod-garbage-collector",
-    ),
-    Descriptor(
-        name="replicaset-controller",
-        aliases=("replicaset",),
-        required=(REPLICASETS, PODS),
-        init="controller_manager.controllers.apps.replicaset.reconciler:"
-        "init_replicaset_controller",
-        component="replicaset-controller",
-        service_account="replicaset-controller",
-    ),
-    Descriptor(
-        name="replicationcontroller-controller",
-        aliases=("replicationcontroller",),
-        required=(REPLICATION_CONTROLLERS, PODS),
-        init="controller_manager.controllers.apps.replicationcontroller.reconciler:"
-        "init_replicationcontroller_controller",
-        component="replication-controller",
-        service_account="replication-controller",
-    ),
-    Descriptor(
-        name="root-ca-certificate-publisher-controller",
-        aliases=("root-ca-cert-publisher",),
-        required=(NAMESPACES, CONFIG_MAPS),
-        init="controller_manager.controllers.identity.rootcapublisher.reconciler:"
-        "init_root_ca_certificate_publisher_controller",
-        component="root-ca-certificate-publisher-controller",
-        service_account="root-ca-cert-publisher",
-    ),
-    Descriptor(
-        name="serviceaccount-controller",
-        aliases=("serviceaccount",),
-        required=(NAMESPACES, SERVICE_ACCOUNTS),
-        init="controller_manager.controllers.identity.serviceaccount.reconciler:"
-        "init_serviceaccount_controller",
-        component="serviceaccount-controller",
-        service_account="service-account-controller",
-    ),
-    Descriptor(
-        name="ttl-after-finished-controller",
-        aliases=("ttl-after-finished",),
-        required=(JOBS,),
-        init="controller_manager.controllers.batch.ttlafterfinished.reconciler:"
-        "init_ttl_after_finished_controller",
-        component="ttl-after-finished-controller",
-        service_account="ttl-after-finished-controller",
-    ),
-    Descriptor(
-        name="ttl-controller",
-        aliases=("ttl",),
-        required=(NODES,),
-        init="controller_manager.controllers.nodes.ttl.reconciler:init_ttl_controller",
-        component="ttl-controller",
-        service_account="ttl-controller",
-    ),
-)
-
-
-_ABSENT: Final = {
-    "bootstrap-signer-controller": "bootstrapsigner",
-    "certificatesigningrequest-approving-controller": "csrapproving",
-    "certificatesigningrequest-cleaner-controller": "csrcleaner",
-    "certificatesigningrequest-signing-controller": "csrsigning",
-    "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
-    "clusterrole-aggregation-controller": "clusterrole-aggregation",
-    "cronjob-controller": "cronjob",
-    "daemonset-controller": "daemonset",
-    "device-taint-eviction-controller": "",
-    "disruption-controller": "disruption",
-    "endpoints-controller": "endpoint",
-    "endpointslice-controller": "endpointslice",
-    "endpointslice-mirroring-controller": "endpointslicemirroring",
-    "ephemeral-volume-controller": "ephemeral-volume",
-    "horizontal-pod-autoscaler-controller": "horizontalpodautoscaling",
-    "job-controller": "job",
-    "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
-    "legacy-serviceaccount-token-cleaner-controller": (
-        "legacy-service-account-token-cleaner"
-    ),
-    "node-ipam-controller": "nodeipam",
-    "node-lifecycle-controller": "nodelifecycle",
-    "node-route-controller": "route",
-    "persistentvolume-attach-detach-controller": "attachdetach",
-    "persistentvolume-binder-controller": "persistentvolume-binder",
-    "persistentvolume-expander-controller": "persistentvolume-expander",
-    "persistentvolume-protection-controller": "pv-protection",
-    "persistentvolumeclaim-protection-controller": "pvc-protection",
-    "podcertificaterequest-cleaner-controller": "",
-    "podgroup-protection-controller": "",
-    "resourceclaim-controller": "resource-claim-controller",
-    "resourcepoolstatusrequest-controller": "",
-    "resourcequota-controller": "resourcequota",
-    "selinux-warning-controller": "",
-    "service-cidr-controller": "",
-    "service-lb-controller": "service",
-    "serviceaccount-token-controller": "serviceaccount-token",
-    "statefulset-controller": "statefulset",
-    "storage-version-migrator-controller": "svm",
-    "storageversion-garbage-collector-controller": "storage-version-gc",
-    "taint-eviction-controller": "",
-    "token-cleaner-controller": "tokencleaner",
-    "validatingadmissionpolicy-status-controller": "",
-    "volumeattributesclass-protection-controller": "",
-}
-"""The other controllers of kube-controller-manager 1.36 and their aliases."""
-
-
-_NOT_BY_DEFAULT: Final = frozenset(
-    (
-        "bootstrap-signer-controller",
-        "selinux-warning-controller",
-        "token-cleaner-controller",
-    )
-)
-"""What kube-controller-manager runs only if it is named in ``--controllers``."""
-
-UPSTREAM_DEFAULTS: Final = tuple(
-    sorted({*(each.name for each in DESCRIPTORS), *_ABSENT} - _NOT_BY_DEFAULT)
-)
-"""The names of what kube-controller-manager runs with ``--controllers=*``."""
+_DESCRIPTOR: Final = "CONTROLLER"
 
 
 class UnknownControllerError(ValueError):
     """A name in ``--controllers`` that no controller has."""
 
 
-def known_names(descriptors: Sequence[Descriptor] = DESCRIPTORS) -> list[str]:
-    """Return the names, sorted, without aliases."""
-    return sorted(descriptor.name for descriptor in descriptors)
+class RegistryError(Exception):
+    """Controllers that cannot be had together, or not at all; says which."""
 
 
-def check_selection(
-    selection: Iterable[str], descriptors: Sequence[Descriptor] = DESCRIPTORS
-) -> tuple[list[str], list[str]]:
-    """Return problems and warnings about the entries of ``--controllers``.
+class Registry:
+    """The controllers of a build, by name."""
 
-    A name that no controller has is a problem. One that kube-controller-manager
-    has and this build has not is worth a warning, unless it is switched off.
-    """
-    here = {
-        name: descriptor.name
-        for descriptor in descriptors
-        for name in (descriptor.name, *descriptor.aliases)
-    }
-    elsewhere = {alias or name: name for name, alias in _ABSENT.items()}
-    elsewhere |= {name: name for name in _ABSENT}
-    problems: list[str] = []
-    warnings: list[str] = []
-    for entry in selection:
-        name = entry.removeprefix("-")
-        if name == "*" or name in here:
-            continue
-        if name in elsewhere:
-            if not entry.startswith("-"):
+    def __init__(self, descriptors: Iterable[Descriptor]) -> None:
+        """Take the descriptors; controllers start in the order of their names.
+
+        Raises RegistryError for a name, an alias or a gate that means two things.
+        """
+        self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
+        self._by_name: dict[str, Descriptor] = {}
+        for descriptor in self.descriptors:
+            for name in (descriptor.name, *descriptor.aliases):
+                if name in self._by_name:
+                    msg = (
+                        f"two controllers are called {name}: {descriptor.name} of "
+                        f"{descriptor.package}, and {self._by_name[name].name} of "
+                        f"{self._by_name[name].package}; remove one of the packages"
+                    )
+                    raise RegistryError(msg)
+                self._by_name[name] = descriptor
+        self.gates = _gates(self.descriptors)
+        self.flags = FlagSet(
+            (flag for each in self.descriptors for flag in each.flags),
+            self.names,
+            self.gates,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The names, sorted, without aliases."""
+        return [descriptor.name for descriptor in self.descriptors]
+
+    @property
+    def options(self) -> tuple[type[Any], ...]:
+        """The options classes of all controllers."""
+        return tuple(each.options for each in self.descriptors if each.options)
+
+    def __getitem__(self, name: str) -> Descriptor:
+        """Return the controller of a name or alias; raises KeyError for none."""
+        return self._by_name[name]
+
+    def check_selection(self, selection: Iterable[str]) -> tuple[list[str], list[str]]:
+        """Return problems and warnings about the entries of ``--controllers``.
+
+        A name that no controller has is a problem. One that kube-controller-manager
+        has and this build has not is worth a warning, unless it is switched off.
+        """
+        absent = self._absent()
+        problems: list[str] = []
+        warnings: list[str] = []
+        for entry in selection:
+            name = entry.removeprefix("-")
+            if name == "*" or name in self._by_name:
+                continue
+            if name not in absent:
+                problems.append(self._unknown(name, absent))
+            elif not entry.startswith("-"):
                 warnings.append(f"{name} is not in this build, it is not run")
-            continue
+        return problems, warnings
+
+    def _absent(self) -> dict[str, str]:
+        """Return upstream's names and aliases that nobody has here."""
+        names = {alias: name for name, alias in upstream.ALIASES.items() if alias}
+        names |= {name: name for name in upstream.ALIASES}
+        return {key: name for key, name in names.items() if name not in self._by_name}
+
+    def _unknown(self, name: str, absent: Mapping[str, str]) -> str:
         # An alias may be what was meant, but the name is what to write. A name
         # that this build has not must be much like it to be worth mentioning.
-        meant = {
-            names[each]: None
-            for names, cutoff in ((here, 0.5), (elsewhere, 0.8))
-            for each in difflib.get_close_matches(
-                name, sorted(names), n=3, cutoff=cutoff
-            )
-        }
-        hint = ", ".join(meant or known_names(descriptors))
-        problems.append(f'"{name}" is not in the list of known controllers: try {hint}')
-    return problems, warnings
+        meant = [
+            self._by_name[each].name
+            for each in difflib.get_close_matches(name, sorted(self._by_name), 3, 0.5)
+        ]
+        meant += [
+            absent[each]
+            for each in difflib.get_close_matches(name, sorted(absent), 3, 0.8)
+        ]
+        hint = ", ".join(dict.fromkeys(meant) or self.names)
+        return f'"{name}" is not in the list of known controllers: try {hint}'
 
+    def select(self, selection: Iterable[str]) -> list[Descriptor]:
+        """Return the controllers that ``--controllers`` asks for.
 
-def select(
-    selection: Iterable[str], descriptors: Sequence[Descriptor] = DESCRIPTORS
-) -> list[Descriptor]:
-    """Return the controllers that ``--controllers`` asks for.
-
-    ``name`` enables and ``-name`` disables one, by name or alias, and the
-    first of them counts; ``*`` enables all others that are on by default.
-    Raises UnknownControllerError for other words.
-    """
-    entries = tuple(selection)
-    problems, _ = check_selection(entries, descriptors)
-    if problems:
-        raise UnknownControllerError("; ".join(problems))
-    return [each for each in descriptors if _is_enabled(each, entries)]
+        ``name`` enables and ``-name`` disables one, by name or alias, and the
+        first of them counts; ``*`` enables all others that are on by default.
+        Raises UnknownControllerError for other words.
+        """
+        entries = tuple(selection)
+        problems, _ = self.check_selection(entries)
+        if problems:
+            raise UnknownControllerError("; ".join(problems))
+        return [each for each in self.descriptors if _is_enabled(each, entries)]
 
 
 def _is_enabled(descriptor: Descriptor, entries: tuple[str, ...]) -> bool:
@@ -284,3 +132,60 @@ def _is_enabled(descriptor: Descriptor, entries: tuple[str, ...]) -> bool:
         if entry.removeprefix("-") in names:
             return not entry.startswith("-")
     return "*" in entries and not descriptor.disabled_by_default
+
+
+def _gates(descriptors: Iterable[Descriptor]) -> tuple[Gate, ...]:
+    gates = {gate.name: gate for gate in GENERAL_GATES}
+    for descriptor in descriptors:
+        for gate in descriptor.gates:
+            if gates.setdefault(gate.name, gate) != gate:
+                msg = (
+                    f"{descriptor.name} declares the feature gate {gate.name} "
+                    "otherwise than another controller does; make them equal"
+                )
+                raise RegistryError(msg)
+    return tuple(gates.values())
+
+
+@cache
+def registry() -> Registry:
+    """Return the registry of this build; it is found once.
+
+    Raises RegistryError if a package's descriptor cannot be had.
+    """
+    return Registry((*_in_tree(), *_of_others(entry_points(group=ENTRY_POINTS))))
+
+
+def _in_tree() -> Iterator[Descriptor]:
+    """Yield the descriptors of the packages ``controllers.AREA.NAME``."""
+    for area in pkgutil.iter_modules(controllers.__path__, f"{controllers.__name__}."):
+        for found in pkgutil.iter_modules(
+            import_module(area.name).__path__, f"{area.name}."
+        ):
+            yield _descriptor(
+                getattr(import_module(found.name), _DESCRIPTOR), found.name
+            )
+
+
+def _of_others(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
+    for entry_point in found:
+        origin = entry_point.dist.name if entry_point.dist else "an unknown package"
+        try:
+            loaded = entry_point.load()
+        except Exception as error:
+            msg = (
+                f"the controller {entry_point.name} of {origin} cannot be imported "
+                f"from {entry_point.value}: {error!r}; mend or uninstall the package"
+            )
+            raise RegistryError(msg) from error
+        if not isinstance(loaded, Descriptor):
+            msg = (
+                f"{entry_point.value} of {origin} is no Descriptor; name one in its "
+                f"entry point of the group {ENTRY_POINTS}"
+            )
+            raise RegistryError(msg)
+        yield _descriptor(loaded, entry_point.module)
+
+
+def _descriptor(descriptor: Descriptor, package: str) -> Descriptor:
+    return replace(descriptor, package=descriptor.package or package)

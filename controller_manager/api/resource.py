@@ -57,6 +57,16 @@ class Resource(Generic[ObjectT]):
         """``deployments.apps``, or ``pods`` for the core group."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
+    def may_select(self, obj: KubeObject) -> bool:
+        """Tell whether a watch with this `field_selector` may show `obj`.
+
+        Of selectors only ``metadata.name=NAME`` is understood. Of another one it
+        is not known, and the answer is no.
+        """
+        if not self.field_selector:
+            return True
+        return self.field_selector == f"metadata.name={obj.metadata.name}"
+
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the URL path of the collection, object or subresource.
 

@@ -11,7 +11,7 @@ from controller_manager.cli.daemon import ResultT, run
 from controller_manager.cli.failure import CommandNotRun, Failure
 from controller_manager.cli.help import NAME
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
-from controller_manager.options.values import parse_duration
+from controller_manager.options.durations import parse_duration
 
 _COMMAND: Final = "controller_manager.command"
 """Where the parser leaves the command after ``--``."""

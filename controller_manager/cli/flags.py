@@ -8,9 +8,8 @@ import click
 
 from controller_manager.cli.failure import Failure
 from controller_manager.options.config import Config
-from controller_manager.options.flags import FLAGS, FLAGS_BY_NAME
 from controller_manager.options.parsing import OptionsError, parse, suggest
-from controller_manager.registry import check_selection, known_names
+from controller_manager.registry import registry
 
 PROBLEMS: Final = "controller_manager.problems"
 """Where the parser leaves what it could not make sense of, for one report."""
@@ -53,7 +52,7 @@ def _takes_value(argument: str) -> bool:
     """Tell whether the next argument is the value of this one."""
     if not argument.startswith("-") or "=" in argument:
         return False
-    flag = FLAGS_BY_NAME.get(argument.lstrip("-").replace("_", "-"))
+    flag = registry().flags.get(argument.lstrip("-").replace("_", "-"))
     return flag is not None and flag.type != "bool"
 
 
@@ -66,7 +65,7 @@ def _unknown(argument: str) -> str | None:
             None if known else f"unknown shorthand flag: {argument[1]!r} in {argument}"
         )
     name = argument[2:].partition("=")[0].replace("_", "-")
-    names = (*FLAGS_BY_NAME, "help", "version")
+    names = (*registry().flags.names, "help", "version")
     return None if name in names else f"unknown flag: --{name}{suggest(name, names)}"
 
 
@@ -77,7 +76,7 @@ def _normalised(argument: str) -> str:
         return re.sub(r"^-v=", "-v", argument)
     name, equals, value = argument[2:].partition("=")
     name = name.replace("_", "-")
-    flag = FLAGS_BY_NAME.get(name)
+    flag = registry().flags.get(name)
     if flag is not None and flag.type == "bool" and not equals:
         return f"--{name}=true"
     return f"--{name}{equals}{value}"
@@ -92,7 +91,7 @@ def daemon_options() -> list[click.Parameter]:
             type=click.Path() if _is_path(flag.name) else str,
             help=flag.help,
         )
-        for flag in FLAGS
+        for flag in registry().flags
     ]
 
 
@@ -109,6 +108,6 @@ def given_values(given: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, .
 def make_config(given: Mapping[str, Sequence[str]], problems: Sequence[str]) -> Config:
     """Return the config that flags make; raises Failure with every problem."""
     try:
-        return parse(given, check_selection, known_names(), problems)
+        return parse(given, registry(), problems)
     except OptionsError as error:
         raise Failure(error.problems) from None

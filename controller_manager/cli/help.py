@@ -5,7 +5,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from controller_manager.options.flags import FLAGS, Flag
+from controller_manager.options.flag import Flag
+from controller_manager.registry import registry
 from controller_manager.version import KUBERNETES_VERSION
 
 NAME: Final = "controller-manager"
@@ -70,8 +71,9 @@ def _width() -> int:
 def _sections(width: int) -> list[str]:
     """Return all flags by section, and the heading of those that follow."""
     lines: list[str] = []
-    for section in dict.fromkeys(flag.section for flag in FLAGS):
-        flags = [flag for flag in FLAGS if flag.section == section]
+    flags_of_build = registry().flags
+    for section in dict.fromkeys(flag.section for flag in flags_of_build):
+        flags = [flag for flag in flags_of_build if flag.section == section]
         lines += ["", f"{section} flags:", "", *_section(flags, width)]
     return [*lines, "", "Global flags:", ""]
 
@@ -84,8 +86,8 @@ def _section(flags: Sequence[Flag], width: int) -> list[str]:
         head = f"{short}--{flag.name}" + ("" if flag.type == "bool" else f" {value}")
         default = _shown_default(flag)
         text = flag.help + (f" (default {default})" if default else "")
-        if flag.inert:
-            text += f" Has no effect: {flag.inert}."
+        if inert := registry().flags.inert(flag):
+            text += f" Has no effect: {inert}."
         lines += _described(head, text, width)
     return lines
 

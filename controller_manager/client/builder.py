@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from controller_manager.client.client import Client, RequestMetrics
+from controller_manager.client.client import (
+    Client,
+    RequestMetrics,
+    WriteHook,
+    ignore_write,
+)
 from controller_manager.client.leader_election import FencedTransport, LeaderElector
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.server_clock import ServerClock
@@ -111,6 +116,7 @@ class ClientBuilder:
         service_account: str,
         qps_factor: int = 1,
         burst_factor: int = 1,
+        on_write: WriteHook = ignore_write,
     ) -> Client:
         """Return a client of one controller, with limits of its own.
 
@@ -118,7 +124,7 @@ class ClientBuilder:
         """
         transport = self._fenced(self._transport_of(service_account))
         limit = self._config.limit_of(name, qps_factor, burst_factor)
-        return self._client(transport, limit, IN_FLIGHT)
+        return self._client(transport, limit, IN_FLIGHT, on_write)
 
     async def close(self) -> None:
         """Stop renewing tokens."""
@@ -140,7 +146,11 @@ class ClientBuilder:
         return self._accounts[service_account]
 
     def _client(
-        self, transport: Transport, limit: RateLimit, in_flight: int = 0
+        self,
+        transport: Transport,
+        limit: RateLimit,
+        in_flight: int = 0,
+        on_write: WriteHook = ignore_write,
     ) -> Client:
         limiter = RequestLimiter(limit.qps, limit.burst, self._clock)
         return Client(
@@ -152,4 +162,5 @@ class ClientBuilder:
             self.server_clock,
             in_flight=in_flight,
             write_timeout=self._config.write_timeout,
+            on_write=on_write,
         )

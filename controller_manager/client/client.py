@@ -1,7 +1,7 @@
 """Typed verbs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -201,6 +201,14 @@ def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
     return EventDecoder(object_type)
 
 
+WriteHook = Callable[[AnyResource, KubeObject], None]
+"""Is told of an object that was created or changed, as the API server stored it."""
+
+
+def ignore_write(resource: AnyResource, obj: KubeObject) -> None:
+    """Do nothing about a write."""
+
+
 _BATCH: Final = 256
 """Events of a watch that are decoded at once: 2 ms of pods."""
 
@@ -216,7 +224,7 @@ class Client:
     connection broke.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that differs
         self,
         transport: Transport,
         clock: Clock,
@@ -227,12 +235,15 @@ class Client:
         *,
         in_flight: int = 0,
         write_timeout: float = WRITE_TIMEOUT,
+        on_write: WriteHook = ignore_write,
     ) -> None:
         """Take the transport; without a limiter nothing is limited.
 
         At most `in_flight` requests are under way at a time, watches aside; 0 is
         no limit. A write may take `write_timeout` seconds from when it is sent.
+        `on_write` is told of each object that was created or changed, as stored.
         """
+        self._on_write = on_write
         self._turns = asyncio.Semaphore(in_flight) if in_flight else nullcontext()
         self._write_timeout = write_timeout
         self._server_clock = server_clock or ServerClock(clock)
@@ -366,7 +377,7 @@ class Client:
         path = _path(resource, obj.metadata.namespace)
         body = self._encode(resource, obj)
         answer = await self._write("POST", path, body)
-        return self._decode(resource.type, answer)
+        return self._stored(resource, answer)
 
     async def create_json(
         self, resource: Resource[ObjectT], namespace: str, body: bytes
@@ -374,7 +385,7 @@ class Client:
         """Create what `body` holds, which is encoded already."""
         path = _path(resource, namespace)
         answer = await self._write("POST", path, body)
-        return self._decode(resource.type, answer)
+        return self._stored(resource, answer)
 
     async def create_subresource(
         self,
@@ -400,7 +411,7 @@ class Client:
         path = _path(resource, metadata.namespace, metadata.name, subresource)
         body = self._encode(resource, obj)
         answer = await self._write("PUT", path, body)
-        return self._decode(resource.type, answer)
+        return self._stored(resource, answer)
 
     async def update_json(
         self, resource: Resource[ObjectT], obj: Mapping[str, Any]
@@ -410,7 +421,7 @@ class Client:
         path = _path(resource, metadata.get("namespace", ""), metadata["name"])
         body = msgspec.json.encode(obj)
         answer = await self._write("PUT", path, body)
-        return self._decode(resource.type, answer)
+        return self._stored(resource, answer)
 
     async def patch(
         self,
@@ -430,7 +441,13 @@ class Client:
         headers = {"accept": accept, "content-type": patch_type}
         body = msgspec.json.encode(patch)
         answer = await self._write("PATCH", path, body, headers=headers)
-        return self._decode(resource.type, answer)
+        return self._stored(resource, answer)
+
+    def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
+        """Return the object that a write was answered with, having told of it."""
+        stored = self._decode(resource.type, answer)
+        self._on_write(resource, stored)
+        return stored
 
     async def delete(
         self,

@@ -1,6 +1,6 @@
 """Adopting and releasing (controller_ref_manager.go)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -37,13 +37,11 @@ class Claimer(Generic[OwnerT, DependentT]):
         client: Client,
         owner_resource: Resource[OwnerT],
         dependents: Resource[DependentT],
-        on_write: Callable[[DependentT], None],
     ) -> None:
-        """Take the kinds involved; `on_write` gets each object as stored."""
+        """Take the kinds involved."""
         self._client = client
         self._owner_resource = owner_resource
         self._dependents = dependents
-        self._on_write = on_write
 
     async def claim(
         self, owner: OwnerT, selector: Selector, objects: Iterable[DependentT]
@@ -90,15 +88,13 @@ class Claimer(Generic[OwnerT, DependentT]):
         self, obj: DependentT, references: list[dict[str, Any]]
     ) -> DependentT:
         metadata = {"ownerReferences": references, "uid": obj.metadata.uid}
-        stored = await self._client.patch(
+        return await self._client.patch(
             self._dependents,
             obj.metadata.namespace,
             obj.metadata.name,
             {"metadata": metadata},
             PatchType.STRATEGIC,
         )
-        self._on_write(stored)
-        return stored
 
     async def recheck(self, owner: OwnerT) -> None:
         """Raise AdoptionRefused unless the owner lives, by a quorum read."""

@@ -34,7 +34,7 @@ class Takeover:
         self._since: datetime | None = None
         self._looked_at: set[str] = set()
 
-    def begin(self) -> None:
+    def leads(self) -> None:
         """Note that this process leads from now on."""
         if self._elected:
             self._since = self._clock.now()

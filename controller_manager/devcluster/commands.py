@@ -32,7 +32,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import parse
-from controller_manager.registry import check_selection, known_names
+from controller_manager.registry import registry
 
 
 def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
@@ -51,7 +51,7 @@ def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
         "v": str(verbosity),
     }
     given = {name: (text,) for name, text in flags.items()}
-    return parse(given, check_selection, known_names())
+    return parse(given, registry())
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
 from controller_manager.informers.transforms import MetadataTransform, PodTransform
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
-from controller_manager.options.config import FeatureGates
+from controller_manager.options.gates import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -19,7 +19,11 @@ from controller_manager.informers.reflector import Reflector
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerMetrics
-from controller_manager.options.config import FeatureGates
+from controller_manager.options.gates import (
+    ATOMIC_FIFO,
+    WATCH_LIST_CLIENT,
+    FeatureGates,
+)
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -132,7 +136,7 @@ class SharedInformer(Generic[ObjectT]):
         concern informers: with WatchListClient the watch is asked for the initial
         list; with AtomicFIFO a complete list replaces the store in one moment.
         """
-        self._replace_at_once = gates.atomic_fifo
+        self._replace_at_once = gates.is_enabled(ATOMIC_FIFO)
         self._metrics = metrics
         self._received_at = 0.0
         self.resource = resource
@@ -149,7 +153,7 @@ class SharedInformer(Generic[ObjectT]):
             client,
             resource,
             self,
-            stream_lists=gates.watch_list_client,
+            stream_lists=gates.is_enabled(WATCH_LIST_CLIENT),
             rng=rng,
             logger=logger,
             metrics=metrics,

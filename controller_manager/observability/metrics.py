@@ -8,21 +8,15 @@ import math
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 from operator import mul
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_manager.observability.controller_metrics import (
-    GarbageCollectorCollectors,
-    PodGCCollectors,
-    ReplicaSetCollectors,
-    RolloutCollectors,
-    RootCACollectors,
-    TTLAfterFinishedCollectors,
-)
 from controller_manager.observability.logs import WriteFailures
+
+CollectorsT = TypeVar("CollectorsT")
 
 # Multiplied up as Go does it, so that the labels read 9.999999999999999e-06 too.
 _QUEUE_BUCKETS: Final = tuple(accumulate([1e-8] + [10.0] * 9, mul))
@@ -508,15 +502,21 @@ class Collectors:
 
     def __init__(self, registry: CollectorRegistry, host: str, component: str) -> None:
         """Register the collectors; `host` is the API server's."""
+        self._registry = registry
+        self._of_controllers: dict[Callable[..., Any], Any] = {}
         self.client = ClientCollectors(registry, host)
         self.caches = CacheCollectors(registry)
         self.informers = InformerCollectors(registry, component)
         self.loop = LoopCollectors(registry)
         self.queues = QueueCollectors(registry)
-        self.garbage_collector = GarbageCollectorCollectors(registry)
-        self.pod_gc = PodGCCollectors(registry)
-        self.replica_sets = ReplicaSetCollectors(registry)
-        self.rollouts = RolloutCollectors(registry)
-        self.root_ca = RootCACollectors(registry)
         self.syncs = SyncCollectors(registry)
-        self.ttl_after_finished = TTLAfterFinishedCollectors(registry)
+
+    def of(self, collectors: Callable[[CollectorRegistry], CollectorsT]) -> CollectorsT:
+        """Return a controller's own collectors; they are registered once.
+
+        `collectors` is their class. Controllers that share it share them.
+        """
+        if collectors not in self._of_controllers:
+            self._of_controllers[collectors] = collectors(self._registry)
+        found: CollectorsT = self._of_controllers[collectors]
+        return found

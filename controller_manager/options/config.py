@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
-from controller_manager.options.flags import DEFAULT_SECURE_PORT
+from controller_manager.options.gates import FeatureGates
+from controller_manager.options.serving_flags import DEFAULT_SECURE_PORT
+
+OptionsT = TypeVar("OptionsT")
 
 WRITE_TIMEOUT: Final = 70.0
 """Seconds that a write may take.
@@ -146,59 +149,11 @@ class AuthorizationConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ConcurrencyConfig:
-    """How many objects a controller works on at a time."""
-
-    concurrent_syncs: int = 5
-
-
-@dataclass(frozen=True, slots=True)
-class GarbageCollectorConfig:
-    """Whether garbage is collected, and by how many workers of each kind."""
-
-    enabled: bool = True
-    concurrent_syncs: int = 20
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceConfig:
-    """How many namespaces are emptied at a time, and how often they are looked at."""
-
-    concurrent_syncs: int = 10
-    sync_period: float = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class PodGCConfig:
-    """How many ended pods are kept; 0 or less keeps all of them."""
-
-    terminated_pod_threshold: int = 12500
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureGates:
-    """The feature gates that have an effect in this build; see `options.gates`.
-
-    `atomic_fifo`: a list replaces a cache in one moment. `pod_deletion_cost`: the
-    annotation counts when pods are chosen for deletion.
-    `stale_controller_consistency_replica_set`: a replica set is not synced before
-    the caches show what the last sync wrote. `watch_list_client`: initial lists
-    come by the watch. `deployment_replica_set_terminating_replicas`: statuses
-    count terminating pods.
-    """
-
-    atomic_fifo: bool = True
-    deployment_replica_set_terminating_replicas: bool = True
-    pod_deletion_cost: bool = True
-    stale_controller_consistency_replica_set: bool = True
-    watch_list_client: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that the daemon is told.
 
-    `document` is the same as /configz shows it, `flags` as /flagz does.
+    `controllers` has the options of each controller by the class that declares
+    them. `document` is the same as /configz shows it, `flags` as /flagz does.
     """
 
     client: ClientConfig = field(default_factory=ClientConfig)
@@ -208,15 +163,14 @@ class Config:
     authentication: AuthenticationConfig = field(default_factory=AuthenticationConfig)
     authorization: AuthorizationConfig = field(default_factory=AuthorizationConfig)
     disabled_metrics: tuple[str, ...] = ()
-    deployment: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
-    garbage_collector: GarbageCollectorConfig = GarbageCollectorConfig()
-    namespace: NamespaceConfig = NamespaceConfig()
-    pod_gc: PodGCConfig = PodGCConfig()
-    replicaset: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
-    replicationcontroller: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
+    controllers: Mapping[type[Any], Any] = field(default_factory=dict)
     root_ca_file: str = ""
-    ttl_after_finished: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
     features: FeatureGates = field(default_factory=FeatureGates)
     warnings: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, options: type[OptionsT]) -> OptionsT:
+        """Return the options that a controller declares, by their class."""
+        found: OptionsT = self.controllers.get(options) or options()
+        return found

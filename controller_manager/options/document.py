@@ -8,14 +8,14 @@ that it embeds), with further sections for what upstream keeps in flags only.
 import difflib
 import json
 from collections.abc import Mapping
-from copy import copy
 from pathlib import Path
 from typing import Any, Final, cast
 
 import yaml
 
-from controller_manager.options.flags import FLAGS, Flag, FlagType
-from controller_manager.options.values import check_file_value, parse_flag
+from controller_manager.options.flag import FlagType
+from controller_manager.options.flag_set import FlagSet
+from controller_manager.options.values import check_file_value, default_value
 from controller_manager.yaml_files import UnreadableFile, read_document
 
 API_VERSION: Final = "kubecontrollermanager.config.k8s.io/v1alpha1"
@@ -64,16 +64,6 @@ _FIRST: Final = (
 )
 """Sections in upstream's order; the others follow as the flags do."""
 
-_EMPTY: Final[Mapping[FlagType, Any]] = {
-    "string": "",
-    "strings": [],
-    "int32Slice": [],
-    "namedCertKey": [],
-    "gates": {},
-    "pairs": {},
-    "quantity": "0",
-}
-
 
 class FileError(Exception):
     """A configuration file that cannot be used: `problems`, a line each."""
@@ -84,17 +74,10 @@ class FileError(Exception):
         self.problems = problems
 
 
-def default_value(flag: Flag) -> Any:  # noqa: ANN401 - by type
-    """Return the flag's default as a value of the tree."""
-    if flag.default is None:
-        return copy(_EMPTY[flag.type])
-    return parse_flag(flag, [flag.default])
-
-
-def defaults() -> dict[str, Any]:
+def defaults(flags: FlagSet) -> dict[str, Any]:
     """Return every path and its default."""
     values = {path: value for path, _, value in _FILE_ONLY} | dict(_CARRIED)
-    for flag in FLAGS:
+    for flag in flags:
         if flag.name not in _NOT_IN_FILES:
             values[flag.path] = default_value(flag)
     return values
@@ -114,15 +97,15 @@ def as_tree(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _types() -> dict[str, FlagType]:
+def _types(flags: FlagSet) -> dict[str, FlagType]:
     types: dict[str, FlagType] = {path: kind for path, kind, _ in _FILE_ONLY}
-    for flag in FLAGS:
+    for flag in flags:
         if flag.name not in _NOT_IN_FILES:
             types[flag.path] = flag.type
     return types
 
 
-def read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path, flags: FlagSet) -> dict[str, Any]:
     """Return the values that a configuration file sets, by path.
 
     Raises FileError with every field that is unknown or of a wrong type.
@@ -137,7 +120,7 @@ def read_file(path: Path) -> dict[str, Any]:
     if problems:
         raise FileError(*problems)
     values: dict[str, Any] = {}
-    _collect(document, "", _types(), values, problems, f"--config {path}")
+    _collect(document, "", _types(flags), values, problems, f"--config {path}")
     if problems:
         raise FileError(*problems)
     return values

@@ -1,9 +1,9 @@
-"""Upstream's feature gates that change what the controllers of this build do.
+"""Upstream's feature gates that change what this build does.
 
 Names, stages, defaults, locks and dependencies are those of Kubernetes 1.36.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -12,40 +12,39 @@ Stage = Literal["ALPHA", "BETA"]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A gate that works in both positions.
+    """A feature gate.
 
-    `attribute` is its name in `FeatureGates`. A gate cannot be enabled while one
-    that it `depends_on` is disabled.
+    It cannot be enabled while one that it `depends_on` is disabled. One that is
+    `locked` exists still and has one position left, its default.
     """
 
     name: str
-    attribute: str
     stage: Stage = "BETA"
     default: bool = True
     depends_on: tuple[str, ...] = ()
+    locked: bool = False
 
 
-GATES: Final = (
-    Gate("AtomicFIFO", "atomic_fifo"),
-    Gate(
-        "DeploymentReplicaSetTerminatingReplicas",
-        "deployment_replica_set_terminating_replicas",
-    ),
-    Gate("PodDeletionCost", "pod_deletion_cost"),
-    Gate(
-        "StaleControllerConsistencyReplicaSet",
-        "stale_controller_consistency_replica_set",
-        depends_on=("AtomicFIFO",),
-    ),
-    Gate("WatchListClient", "watch_list_client"),
-)
+ATOMIC_FIFO: Final = Gate("AtomicFIFO")
+"""A list replaces a cache in one moment."""
 
-LOCKED: Final[Mapping[str, bool]] = {
-    "LogarithmicScaleDown": True,
-    "OrderedNamespaceDeletion": True,
-    "PodObservedGenerationTracking": True,
-}
-"""Gates that exist still and have one position left."""
+WATCH_LIST_CLIENT: Final = Gate("WatchListClient")
+"""Initial lists come by the watch."""
+
+GENERAL_GATES: Final = (ATOMIC_FIFO, WATCH_LIST_CLIENT)
+"""The gates of no particular controller; the others are declared beside theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """The gates that were moved from their defaults, by name."""
+
+    moved: Mapping[str, bool] = field(default_factory=dict)
+
+    def is_enabled(self, gate: Gate) -> bool:
+        """Tell whether a gate is open."""
+        return self.moved.get(gate.name, gate.default)
+
 
 _ALL: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 
@@ -54,51 +53,60 @@ _ALL: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 class Settled:
     """What the given gates come to.
 
-    `enabled` has the position of each gate by its attribute; `ignored` are given
-    gates without an effect; `problems` are one line each.
+    `ignored` are given gates without an effect; `problems` are one line each.
     """
 
-    enabled: dict[str, bool]
+    gates: FeatureGates
     ignored: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def settle(given: Mapping[str, bool]) -> Settled:
+def settle(given: Mapping[str, bool], gates: Sequence[Gate]) -> Settled:
     """Return the position of every gate, as component-base's featuregate does.
 
     ``AllAlpha`` and ``AllBeta`` move the gates of their stage that are not given
     themselves. A locked gate can only be given as it is locked.
     """
-    stages = {gate.stage for gate in GATES}
+    free = [gate for gate in gates if not gate.locked]
+    locked = {gate.name: gate.default for gate in gates if gate.locked}
+    stages = {gate.stage for gate in free}
     by_stage = {_ALL[name]: value for name, value in given.items() if name in _ALL}
     positions = {
         gate.name: given.get(gate.name, by_stage.get(gate.stage, gate.default))
-        for gate in GATES
+        for gate in free
     }
+    defaults = {gate.name: gate.default for gate in free}
     return Settled(
-        enabled={gate.attribute: positions[gate.name] for gate in GATES},
+        gates=FeatureGates(dict(positions.items() - defaults.items())),
         ignored=[
             name
             for name in given
             if name not in positions
-            and name not in LOCKED
+            and name not in locked
             and _ALL.get(name) not in stages
         ],
-        problems=[*_moved_though_locked(given), *_without_dependency(positions)],
+        problems=[
+            *_moved_though_locked(given, locked),
+            *_without_dependency(free, positions),
+        ],
     )
 
 
-def _moved_though_locked(given: Mapping[str, bool]) -> Iterator[str]:
+def _moved_though_locked(
+    given: Mapping[str, bool], locked: Mapping[str, bool]
+) -> Iterator[str]:
     for name, value in given.items():
-        if LOCKED.get(name, value) != value:
+        if locked.get(name, value) != value:
             yield (
                 f"cannot set {name} to {_text(value)}: Kubernetes 1.36 has locked it "
-                f"to {_text(LOCKED[name])}; leave it out"
+                f"to {_text(locked[name])}; leave it out"
             )
 
 
-def _without_dependency(positions: Mapping[str, bool]) -> Iterator[str]:
-    for gate in GATES:
+def _without_dependency(
+    gates: Iterable[Gate], positions: Mapping[str, bool]
+) -> Iterator[str]:
+    for gate in gates:
         for other in gate.depends_on:
             if positions[gate.name] and not positions[other]:
                 yield (
@@ -107,13 +115,14 @@ def _without_dependency(positions: Mapping[str, bool]) -> Iterator[str]:
                 )
 
 
-def describe() -> str:
+def describe(gates: Iterable[Gate]) -> str:
     """Return the lines of the help text, one for each gate."""
+    free = sorted((gate for gate in gates if not gate.locked), key=lambda it: it.name)
     return "\n".join(
         f"{name}=true|false ({stage} - default={_text(default)})"
         for name, stage, default in (
             ("AllBeta", "BETA", False),
-            *((gate.name, gate.stage, gate.default) for gate in GATES),
+            *((gate.name, gate.stage, gate.default) for gate in free),
         )
     )
 

@@ -2,41 +2,36 @@
 
 import difflib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from controller_manager.options import tls
+from controller_manager.options.build import Build
 from controller_manager.options.config import (
     AuthenticationConfig,
     AuthorizationConfig,
     CertificateFiles,
     ClientConfig,
-    ConcurrencyConfig,
     Config,
-    FeatureGates,
-    GarbageCollectorConfig,
     GenericConfig,
     LeaderElectionConfig,
     LoggingConfig,
-    NamespaceConfig,
-    PodGCConfig,
     RateLimit,
     RequestHeaderConfig,
     ServingConfig,
 )
+from controller_manager.options.controller_options import made
 from controller_manager.options.document import (
     FileError,
     as_tree,
-    default_value,
     defaults,
     read_file,
 )
-from controller_manager.options.flags import FLAGS, FLAGS_BY_NAME
-from controller_manager.options.gates import settle
-from controller_manager.options.rules import RULES
+from controller_manager.options.durations import parse_duration
+from controller_manager.options.gates import FeatureGates, settle
 from controller_manager.options.values import (
-    parse_duration,
+    default_value,
     parse_flag,
     parse_number,
 )
@@ -56,15 +51,16 @@ class OptionsError(Exception):
 class Options:
     """The values by flag name, where each came from, and what is wrong."""
 
-    def __init__(self, given: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, given: Mapping[str, Sequence[str]], build: Build) -> None:
         """Read the file that ``--config`` names, then the flags over it."""
+        self.build = build
         self.problems: list[str] = []
         self.warnings: list[str] = []
-        self.values = defaults()
+        self.values = defaults(build.flags)
         self._origins: dict[str, str] = {}
         if texts := given.get("config"):
             self._read(Path(texts[-1]))
-        for flag in FLAGS:
+        for flag in build.flags:
             if flag.name not in given or flag.name == "config":
                 continue
             self._origins[flag.path] = f"--{flag.name}"
@@ -76,7 +72,7 @@ class Options:
 
     def _read(self, path: Path) -> None:
         try:
-            found = read_file(path)
+            found = read_file(path, self.build.flags)
         except FileError as error:
             self.problems += error.problems
             return
@@ -90,7 +86,7 @@ class Options:
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - by the flag's type
         """Return the value of a flag."""
-        return self.values[FLAGS_BY_NAME[name].path]
+        return self.values[self.build.flags[name].path]
 
     def seconds(self, name: str) -> float:
         """Return the value of a flag that is a duration."""
@@ -102,11 +98,11 @@ class Options:
 
     def origin(self, name: str) -> str:
         """Return where a value came from: the flag, or the file and field."""
-        return self._origins.get(FLAGS_BY_NAME[name].path, f"--{name}")
+        return self._origins.get(self.build.flags[name].path, f"--{name}")
 
     def is_set(self, name: str) -> bool:
         """Tell whether a flag or the file sets it."""
-        return FLAGS_BY_NAME[name].path in self._origins
+        return self.build.flags[name].path in self._origins
 
     def problem(self, name: str, what: str) -> None:
         """Note that a value cannot be used."""
@@ -115,53 +111,31 @@ class Options:
 
 def parse(
     given: Mapping[str, Sequence[str]],
-    check_controllers: Callable[[Iterable[str]], tuple[list[str], list[str]]],
-    controllers: Collection[str],
+    build: Build,
     known_problems: Iterable[str] = (),
 ) -> Config:
     """Return the config that the flags in `given` make.
 
     `given` maps a flag's name to its values as written, in order; the last of
-    them counts, lists are joined. `controllers` are those of this build by
-    name; `check_controllers` returns problems and warnings of a selection.
-    Raises OptionsError with every problem.
+    them counts, lists are joined. `build` says which controllers, flags and gates
+    there are. Raises OptionsError with every problem.
     """
-    options = Options(given)
+    options = Options(given, build)
     options.problems[:0] = known_problems
-    problems, warnings = check_controllers(options.words("controllers"))
-    for problem in problems:
-        options.problem("controllers", problem)
-    options.warnings += [
-        f"{options.origin('controllers')}: {each}" for each in warnings
-    ]
-    _warn_of_what_has_no_effect(options, controllers)
+    _check_selection(options)
+    _warn_of_what_has_no_effect(options)
     _check_signers(options)
-    for name, rule in RULES:
-        if complaint := rule(options[name]):
-            options.problem(name, complaint)
+    _check_values(options)
     config = Config(
-        client=_client(options, controllers),
+        client=_client(options),
         generic=_generic(options),
         logging=_logging(options),
         serving=_serving(options),
         authentication=_authentication(options),
         authorization=_authorization(options),
         disabled_metrics=options.words("disabled-metrics"),
-        deployment=ConcurrencyConfig(options["concurrent-deployment-syncs"]),
-        garbage_collector=GarbageCollectorConfig(
-            options["enable-garbage-collector"], options["concurrent-gc-syncs"]
-        ),
-        namespace=NamespaceConfig(
-            options["concurrent-namespace-syncs"],
-            _not_negative(options, "namespace-sync-period"),
-        ),
-        pod_gc=PodGCConfig(options["terminated-pod-gc-threshold"]),
-        replicaset=ConcurrencyConfig(options["concurrent-replicaset-syncs"]),
-        replicationcontroller=ConcurrencyConfig(options["concurrent-rc-syncs"]),
+        controllers={each: made(each, options.__getitem__) for each in build.options},
         root_ca_file=options["root-ca-file"],
-        ttl_after_finished=ConcurrencyConfig(
-            options["concurrent-ttl-after-finished-syncs"]
-        ),
         features=_features(options),
         document=as_tree(options.values),
         flags=_shown(options),
@@ -172,17 +146,29 @@ def parse(
     return config
 
 
-def _warn_of_what_has_no_effect(options: Options, controllers: Collection[str]) -> None:
-    for flag in FLAGS:
+def _check_selection(options: Options) -> None:
+    selection = options.words("controllers")
+    problems, warnings = options.build.check_selection(selection)
+    for problem in problems:
+        options.problem("controllers", problem)
+    origin = options.origin("controllers")
+    options.warnings += [f"{origin}: {each}" for each in warnings]
+
+
+def _check_values(options: Options) -> None:
+    for flag in options.build.flags:
+        if flag.check is not None and (complaint := flag.check(options[flag.name])):
+            options.problem(flag.name, complaint)
+
+
+def _warn_of_what_has_no_effect(options: Options) -> None:
+    flags = options.build.flags
+    for flag in flags:
         if flag.name == "config" or not options.is_set(flag.name):
             continue
-        where = options.origin(flag.name)
-        if flag.controller and flag.controller not in controllers:
-            options.warnings.append(
-                f"{where}: has no effect, this build has no {flag.controller}"
-            )
-        elif flag.inert:
-            options.warnings.append(f"{where}: has no effect, {flag.inert}")
+        if inert := flags.inert(flag):
+            where = options.origin(flag.name)
+            options.warnings.append(f"{where}: has no effect, {inert}")
 
 
 def _check_signers(options: Options) -> None:
@@ -211,10 +197,11 @@ def _check_signers(options: Options) -> None:
 
 def _shown(options: Options) -> dict[str, str]:
     """Return every flag's value as text, for /flagz."""
-    return {flag.name: _text(options.values.get(flag.path, "")) for flag in FLAGS} | {
-        "help": "false",
-        "version": "false",
+    values = {
+        flag.name: _text(options.values.get(flag.path, ""))
+        for flag in options.build.flags
     }
+    return values | {"help": "false", "version": "false"}
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any value of the tree
@@ -228,7 +215,7 @@ def _text(value: Any) -> str:  # noqa: ANN401 - any value of the tree
     return str(value)
 
 
-def _client(options: Options, controllers: Collection[str]) -> ClientConfig:
+def _client(options: Options) -> ClientConfig:
     limit = RateLimit(float(options["kube-api-qps"]), options["kube-api-burst"])
     if limit.qps > 0 and limit.burst < 1:
         options.problem("kube-api-burst", "must be at least 1 when a QPS is set")
@@ -237,13 +224,12 @@ def _client(options: Options, controllers: Collection[str]) -> ClientConfig:
         master=options["master"],
         limit=limit,
         write_timeout=_positive(options, "kube-api-write-timeout"),
-        controllers=_limits(options, limit, controllers),
+        controllers=_limits(options, limit),
     )
 
 
-def _limits(
-    options: Options, limit: RateLimit, controllers: Collection[str]
-) -> dict[str, RateLimit]:
+def _limits(options: Options, limit: RateLimit) -> dict[str, RateLimit]:
+    controllers = options.build.names
     rates = _numbers(options, "controller-kube-api-qps", parse_number)
     bursts = _numbers(options, "controller-kube-api-burst", int)
     for flag, given in (
@@ -512,14 +498,14 @@ def _authorization(options: Options) -> AuthorizationConfig:
 
 
 def _features(options: Options) -> FeatureGates:
-    settled = settle(options["feature-gates"])
+    settled = settle(options["feature-gates"], options.build.gates)
     for problem in settled.problems:
         options.problem("feature-gates", problem)
     options.warnings += [
         f"{options.origin('feature-gates')}: {name} has no effect in this build"
         for name in settled.ignored
     ]
-    return FeatureGates(**settled.enabled)
+    return settled.gates
 
 
 def suggest(name: str, known: Iterable[str], prefix: str = "--") -> str:

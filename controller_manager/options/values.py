@@ -3,65 +3,33 @@
 import ipaddress
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
-from controller_manager.options.flags import Flag, FlagType
+from controller_manager.options.durations import format_duration, parse_duration
+from controller_manager.options.flag import Flag, FlagType
 
-_UNITS: Final = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-}
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 _QUANTITY: Final = re.compile(r"\d+(\.\d*)?(m|k|[KMGTPE]i?)?")
 _BITS: Final[dict[str, int]] = {"int32": 32, "Level": 32}
 
 
-def parse_duration(text: str) -> float:
-    """Return the seconds that a Go duration such as ``1m30s`` means.
-
-    Raises ValueError for anything else.
-    """
-    if text in ("0", "+0", "-0"):
-        return 0.0
-    sign = -1.0 if text.startswith("-") else 1.0
-    rest = text.lstrip("+-") if text[:1] in ("+", "-") else text
-    parts = _DURATION_PART.findall(rest)
-    if not parts or "".join(number + unit for number, unit in parts) != rest:
-        msg = f"not a duration: {text!r}; write it as 10s, 1m30s or 12h"
-        raise ValueError(msg)
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if not seconds * 1e9 < 2**63:
-        msg = f"not a duration: {text[:40]!r} is longer than 292 years"
-        raise ValueError(msg)
-    return sign * seconds
+_EMPTY: Final[Mapping[FlagType, Any]] = {
+    "string": "",
+    "strings": [],
+    "int32Slice": [],
+    "namedCertKey": [],
+    "gates": {},
+    "pairs": {},
+    "quantity": "0",
+}
 
 
-def format_duration(seconds: float) -> str:
-    """Return `seconds` as Go prints a duration: 12h0m0s, 1.5s, 100ms."""
-    if seconds < 0:
-        return "-" + format_duration(-seconds)
-    nanoseconds = round(seconds * 1e9)
-    if nanoseconds < 10**9:
-        for unit, size in (("ms", 10**6), ("µs", 10**3)):
-            if nanoseconds >= size:
-                return f"{_trimmed(nanoseconds / size)}{unit}"
-        return f"{nanoseconds}ns" if nanoseconds else "0s"
-    minutes, rest = divmod(nanoseconds, 60 * 10**9)
-    text = f"{_trimmed(rest / 10**9)}s"
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes}m{text}"
-    return f"{minutes}m{text}" if minutes else text
-
-
-def _trimmed(number: float) -> str:
-    return f"{number:.9f}".rstrip("0").rstrip(".")
+def default_value(flag: Flag) -> Any:  # noqa: ANN401 - by type
+    """Return the flag's default as a value of the tree."""
+    if flag.default is None:
+        return copy(_EMPTY[flag.type])
+    return parse_flag(flag, [flag.default])
 
 
 def parse_bool(text: str) -> bool:

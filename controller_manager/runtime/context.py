@@ -3,20 +3,27 @@
 import random
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.client import Client
 from controller_manager.client.events import EventRecorder
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers
+from controller_manager.informers.indexes import Index
+from controller_manager.informers.lister import Lister
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors
 from controller_manager.options.config import Config
+from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Reconcile, Workers
+from controller_manager.runtime.worker import Reconcile, Workers, ignore_stale
 from controller_manager.workqueue.queue import WorkQueue
 from controller_manager.workqueue.ratelimiters import Backoff
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,7 @@ class ControllerContext:
     root_ca: str
     turns: Turns
     metrics: Collectors
+    consistency: ConsistencyStore
 
     def queue(self, name: str, backoff: Backoff | None = None) -> WorkQueue:
         """Return a new queue with metrics, and upstream's backoff or another.
@@ -48,6 +56,14 @@ class ControllerContext:
         metrics = self.metrics.queues.queue(name)
         return WorkQueue(self.clock, backoff, metrics, is_open=False)
 
+    def lister(self, resource: Resource[ObjectT], *indexes: Index) -> Lister[ObjectT]:
+        """Return what reads the cache of a resource, by these indexes.
+
+        From now on the resource is watched, and waited for at the start.
+        """
+        informer = self.informers.informer(resource)
+        return Lister(informer.store, resource.kind, *indexes)
+
     def workers(
         self,
         queue: WorkQueue,
@@ -55,6 +71,7 @@ class ControllerContext:
         count: int,
         on_start: Callable[[], Iterable[None]] = tuple,
         ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        on_stale: Callable[[AnyResource], None] = ignore_stale,
     ) -> Workers:
         """Return `count` workers that take keys from `queue`.
 
@@ -74,6 +91,8 @@ class ControllerContext:
             turns=self.turns,
             on_start=on_start,
             ready=ready,
+            consistency=self.consistency,
+            on_stale=on_stale,
         )
 
 

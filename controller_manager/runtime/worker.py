@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from controller_manager.api.resource import AnyResource
 from controller_manager.client.errors import (
     APIError,
     ProtocolError,
@@ -22,8 +23,10 @@ from controller_manager.client.errors import (
     is_conflict,
     is_namespace_terminating,
 )
+from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
+from controller_manager.runtime.consistency import ConsistencyStore, requeue_for
 from controller_manager.runtime.outcome import Done, Outcome, Requeue, SyncError
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
@@ -43,6 +46,10 @@ Others get their turn between two pieces, so one must not take long to make.
 Reconcile = Callable[[str], Awaitable[Outcome]]
 
 
+def ignore_stale(resource: AnyResource) -> None:
+    """Do nothing about a cache that has to be waited for."""
+
+
 class SyncMetrics(Protocol):
     """Hooks that the loop calls, pre-created for every outcome."""
 
@@ -53,7 +60,8 @@ class SyncMetrics(Protocol):
 class Workers:
     """N workers of one controller over one queue.
 
-    A worker waits for its turn, takes a key, awaits `reconcile` and maps what comes
+    A worker waits for its turn, takes a key, waits until the caches show what the
+    key's last sync has written, awaits `reconcile` and maps what comes
     of it to the queue: `Done` forgets the key's failures (and adds it again after a
     while, if asked), `Requeue` adds it again after a while, every exception adds it
     rate-limited. A key is never given up: upstream drops a deployment after 15
@@ -78,13 +86,19 @@ class Workers:
         turns: Turns,
         on_start: Callable[[], Iterable[None]] = tuple,
         ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        consistency: ConsistencyStore | None = None,
+        on_stale: Callable[[AnyResource], None] = ignore_stale,
     ) -> None:
         """Take the controller's name, its queue, its reconcile and how many.
 
         `on_start` is iterated over once, when the queue has just been opened;
         others get their turns between two steps. The workers start once `ready`
-        returns, at once without it; keys gather meanwhile.
+        returns, at once without it; keys gather meanwhile. With `consistency` a key
+        waits until the caches show what its last sync wrote; `on_stale` is told of
+        the resource whose cache is waited for.
         """
+        self._consistency = consistency
+        self._on_stale = on_stale
         self._on_start = on_start
         self._ready = ready
         self._started = False
@@ -174,13 +188,25 @@ class Workers:
         with structlog.contextvars.bound_contextvars(
             controller=self.name, key=key, reconcile_id=reconcile_id
         ):
+            of_key = SYNC_KEY.set(key)
             try:
-                outcome = await self._reconcile(key)
+                outcome = self._must_wait(key) or await self._reconcile(key)
             except Exception as error:  # noqa: BLE001 - the loop outlives any sync
                 self._failed(key, error)
                 self._metrics.observe("error", self._clock.monotonic() - started)
                 return
+            finally:
+                SYNC_KEY.reset(of_key)
             self._succeeded(key, outcome, self._clock.monotonic() - started)
+
+    def _must_wait(self, key: str) -> Outcome | None:
+        """Return the outcome of waiting for a cache, `None` if all are fresh."""
+        if self._consistency is None:
+            return None
+        if (stale := self._consistency.stale_cache(key)) is None:
+            return None
+        self._on_stale(stale.resource)
+        return requeue_for(stale)
 
     def _succeeded(self, key: str, outcome: Outcome, seconds: float) -> None:
         match outcome:

@@ -1,6 +1,13 @@
-"""Keeping as many pods as wanted: the core of two controllers.
+"""Keeping a number of pods: the core of two controllers.
 
-Replica sets and replication controllers differ in their endpoint, in how their
-selector is written and in what their status counts; a `Kind` says how. Nothing
-here may ask which of the two it serves.
+``reconciler`` has the handlers, the sync and the writes; ``plan``, ``ranking`` and
+``status`` are pure; ``metrics`` are those of both controllers together.
 """
+
+from typing import Final
+
+METRICS: Final = (
+    "replicaset_controller_sorting_deletion_age_ratio",
+    "replicaset_controller_stale_sync_skips_total",
+)
+"""The names of the metrics in ``metrics``."""

@@ -1,7 +1,35 @@
 """deployment-controller: rolls pod templates out through replica sets.
 
-``controller`` has the handlers, the sync and all writes. Everything else is
+``reconciler`` has the handlers, the sync and all writes. Everything else is
 pure: ``revisions`` (which replica set is whose, names, annotations),
 ``scaling`` (fenceposts, proportional scaling), ``rolling`` and ``recreate``
 (the two strategies), ``rollback``, ``progress`` and ``status``.
 """
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.control.gates import TERMINATING_REPLICAS
+from controller_manager.controllers.apps.deployment.options import DeploymentOptions
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="deployment-controller",
+    aliases=("deployment",),
+    load=".reconciler:init_deployment_controller",
+    requires=(DEPLOYMENTS, REPLICASETS, PODS),
+    options=DeploymentOptions,
+    gates=(TERMINATING_REPLICAS,),
+    permissions=(
+        allow(DEPLOYMENTS, "get", "list", "update", "watch"),
+        allow(DEPLOYMENTS, "update", subresource="status"),
+        allow(DEPLOYMENTS, "update", subresource="finalizers"),
+        allow(
+            REPLICASETS,
+            *("create", "delete", "get", "list", "patch", "update", "watch"),
+        ),
+        allow(PODS, "get", "list", "update", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=("deployment_rollout_duration_seconds",),
+)

@@ -34,20 +34,11 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.control.candidates import (
-    index_orphans,
-    index_selectors,
-    manager_in,
-    orphans_matching,
-    owners_selecting,
-)
 from controller_manager.control.claims import Claimer
-from controller_manager.control.consistency import (
-    STALE_RECHECK,
-    ConsistencyStore,
-    requeue_for,
-)
+from controller_manager.control.gates import TERMINATING_REPLICAS
 from controller_manager.controllers.apps.deployment import rollback
+from controller_manager.controllers.apps.deployment.metrics import RolloutMetrics
+from controller_manager.controllers.apps.deployment.options import DeploymentOptions
 from controller_manager.controllers.apps.deployment.progress import (
     FOUND_NEW_REPLICA_SET,
     NEW_REPLICA_SET_CREATED,
@@ -95,11 +86,14 @@ from controller_manager.controllers.apps.deployment.status import (
     is_same,
 )
 from controller_manager.controllers.apps.deployment.timing import RolloutTimes
-from controller_manager.informers.informer import Handler
-from controller_manager.informers.store import (
-    CONTROLLER_UID_INDEX,
-    controller_uid_index,
+from controller_manager.informers.indexes import (
+    BY_CONTROLLER,
+    BY_SELECTED_LABEL,
+    ORPHANS,
+    ORPHANS_BY_LABEL,
 )
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.consistency import STALE_RECHECK
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
@@ -110,9 +104,9 @@ _SCALING: Final = "ScalingReplicaSet"
 def init_deployment_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (startDeploymentController)."""
     controller = DeploymentController(context)
-    count = context.config.deployment.concurrent_syncs
+    count = context.config.of(DeploymentOptions).concurrent_syncs
     return context.workers(
-        controller.queue, controller.sync, count, on_start=controller.begin
+        controller.queue, controller.sync, count, on_start=controller.enqueue_all
     )
 
 
@@ -127,18 +121,18 @@ class DeploymentController:
         self._logger = context.logger
         self._recorder = context.recorder
         gates = context.config.features
-        self._counts_terminating = gates.deployment_replica_set_terminating_replicas
+        self._counts_terminating = gates.is_enabled(TERMINATING_REPLICAS)
         self._deployments = context.informers.informer(DEPLOYMENTS)
         self._replica_sets = context.informers.informer(REPLICASETS)
-        self._pods = context.informers.informer(PODS)
-        self._written = ConsistencyStore()
+        self._deployment_lister = context.lister(DEPLOYMENTS, BY_SELECTED_LABEL)
+        self._replica_set_lister = context.lister(
+            REPLICASETS, BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL
+        )
+        self._pod_lister = context.lister(PODS, BY_CONTROLLER)
+        self._consistency = context.consistency
         self._looked_again: dict[str, str] = {}
         """Versions of deployments whose replica sets were read again, by key."""
-        self._times = RolloutTimes(context.clock, context.metrics.rollouts)
-        self._replica_sets.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
-        self._pods.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
-        index_selectors(self._deployments.store)
-        index_orphans(self._replica_sets.store)
+        self._times = RolloutTimes(context.clock, context.metrics.of(RolloutMetrics))
         self._deployments.add_handler(
             Handler(
                 on_add=self._enqueue,
@@ -153,9 +147,10 @@ class DeploymentController:
                 on_delete=self._replica_set_deleted,
             )
         )
-        self._pods.add_handler(Handler(on_delete=self._pod_deleted))
+        pods = context.informers.informer(PODS)
+        pods.add_handler(Handler(on_delete=self._pod_deleted))
 
-    def begin(self) -> Iterator[None]:
+    def enqueue_all(self) -> Iterator[None]:
         """Begin to act: look at every deployment once."""
         for deployment in self._deployments.store:
             self._enqueue(deployment)
@@ -167,7 +162,7 @@ class DeploymentController:
         self.queue.add(key_of(deployment))
 
     def _manager_of(self, replica_set: ReplicaSet) -> Deployment | None:
-        return manager_in(self._deployments.store, DEPLOYMENTS.kind, replica_set)
+        return self._deployment_lister.controller_of(replica_set)
 
     def _replica_set_added(self, replica_set: ReplicaSet) -> None:
         if is_deleting(replica_set):
@@ -178,7 +173,7 @@ class DeploymentController:
             self._enqueue(deployment)
 
     def _orphan_changed(self, replica_set: ReplicaSet) -> None:
-        for deployment in owners_selecting(self._deployments.store, replica_set):
+        for deployment in self._deployment_lister.selecting(replica_set):
             self._enqueue(deployment)
 
     def _replica_set_updated(self, old: ReplicaSet, new: ReplicaSet) -> None:
@@ -197,7 +192,7 @@ class DeploymentController:
 
     def _pod_deleted(self, pod: Pod) -> None:
         """Wake a Recreate deployment, which waits for its last old pod."""
-        replica_set = manager_in(self._replica_sets.store, REPLICASETS.kind, pod)
+        replica_set = self._replica_set_lister.controller_of(pod)
         if replica_set is None:
             return
         deployment = self._manager_of(replica_set)
@@ -210,16 +205,14 @@ class DeploymentController:
         """Take the rollout of the deployment of `key` one step further."""
         deployment = self._deployments.store.get(key)
         if deployment is None:
-            self._written.forget(key)
+            self._consistency.forget(key)
             self._looked_again.pop(key, None)
             self._times.forget(key)
             return DONE
-        if (stale := self._written.behind(key)) is not None:
-            return requeue_for(stale)
-        selector = await self._usable_selector(key, deployment)
+        selector = await self._usable_selector(deployment)
         if selector is None:
             return DONE
-        rollout = await self._claim(key, deployment, selector)
+        rollout = await self._claim(deployment, selector)
         draft = Draft.of(deployment)
         if is_deleting(deployment):
             return await self._report_sizes(key, rollout, draft)
@@ -228,8 +221,8 @@ class DeploymentController:
         note_pause(draft, self._clock.now())
         revision = rollback.requested_revision(deployment)
         if revision is not None and not deployment.spec.paused:
-            return await self._roll_back(key, rollout, draft, revision)
-        rollout = await self._sync_revision(key, rollout, draft)
+            return await self._roll_back(rollout, draft, revision)
+        rollout = await self._sync_revision(rollout, draft)
         if deployment.spec.paused or is_scaling_event(rollout):
             return await self._scale(key, rollout, draft)
         match deployment.spec.strategy.type:
@@ -246,9 +239,7 @@ class DeploymentController:
                 )
                 return DONE
 
-    async def _usable_selector(
-        self, key: str, deployment: Deployment
-    ) -> Selector | None:
+    async def _usable_selector(self, deployment: Deployment) -> Selector | None:
         """Return the selector; warn, and return `None`, if it cannot be used."""
         try:
             selector = compile_selector(deployment.spec.selector)
@@ -267,7 +258,7 @@ class DeploymentController:
                 "This deployment is selecting all pods. "
                 "A non-empty selector is required.",
             )
-            await self._observe_generation(key, deployment)
+            await self._observe_generation(deployment)
         elif not selector.matches(template_labels):
             self._warn(
                 deployment,
@@ -279,38 +270,22 @@ class DeploymentController:
             return selector
         return None
 
-    async def _observe_generation(self, key: str, deployment: Deployment) -> None:
+    async def _observe_generation(self, deployment: Deployment) -> None:
         generation = deployment.metadata.generation
         if deployment.status.observed_generation < generation:
             status = msgspec.structs.replace(
                 deployment.status, observed_generation=generation
             )
-            await self._write_status(
-                key, msgspec.structs.replace(deployment, status=status)
-            )
+            await self._write_status(msgspec.structs.replace(deployment, status=status))
 
-    async def _claim(
-        self, key: str, deployment: Deployment, selector: Selector
-    ) -> Rollout:
-        owned = self._replica_sets.store.by_index(
-            CONTROLLER_UID_INDEX, deployment.metadata.uid
+    async def _claim(self, deployment: Deployment, selector: Selector) -> Rollout:
+        owned = self._replica_set_lister.controlled_by(deployment)
+        orphans = self._replica_set_lister.orphans(
+            deployment.metadata.namespace, selector
         )
-        orphans = orphans_matching(
-            self._replica_sets.store, deployment.metadata.namespace, selector
-        )
-        claimer = Claimer(
-            self._client,
-            DEPLOYMENTS,
-            REPLICASETS,
-            lambda replica_set: self._wrote(key, replica_set),
-        )
+        claimer = Claimer(self._client, DEPLOYMENTS, REPLICASETS)
         claimed = await claimer.claim(deployment, selector, (*owned, *orphans))
         return find_rollout(deployment, claimed)
-
-    def _wrote(self, key: str, replica_set: ReplicaSet) -> None:
-        self._written.wrote(
-            key, self._replica_sets, replica_set.metadata.resource_version
-        )
 
     async def _is_outdated(self, key: str, rollout: Rollout) -> bool:
         """Look again whether really no replica set has the current template.
@@ -330,8 +305,7 @@ class DeploymentController:
         metadata = deployment.metadata
         fresh = await self._client.get(DEPLOYMENTS, metadata.namespace, metadata.name)
         if not self._deployments.reread(fresh):
-            newer = fresh.metadata.resource_version
-            self._written.wrote(key, self._deployments, newer)
+            self._consistency.note(key, DEPLOYMENTS, fresh)
         for replica_set in doubtful:
             await self._look_again_at(key, replica_set)
         self._looked_again[key] = version
@@ -348,11 +322,11 @@ class DeploymentController:
                 raise
             return  # the watch will tell
         if not self._replica_sets.reread(fresh):
-            self._wrote(key, fresh)
+            self._consistency.note(key, REPLICASETS, fresh)
 
     # Revisions.
 
-    async def _sync_revision(self, key: str, rollout: Rollout, draft: Draft) -> Rollout:
+    async def _sync_revision(self, rollout: Rollout, draft: Draft) -> Rollout:
         """Bring annotations and revision of the new replica set up to date.
 
         Does nothing if there is none yet (getNewReplicaSet).
@@ -370,7 +344,7 @@ class DeploymentController:
         if new.spec.min_ready_seconds != min_ready_seconds:
             patch["spec"] = {"minReadySeconds": min_ready_seconds}
         if patch:
-            new = await self._patch(key, new, patch)
+            new = await self._patch(new, patch)
             rollout = rollout.replace(new)
         draft.revision = annotations_of(new.metadata).get(REVISION)
         if has_deadline(deployment) and not find_condition(
@@ -383,7 +357,7 @@ class DeploymentController:
             )
         return rollout
 
-    async def _ensure_new(self, key: str, rollout: Rollout, draft: Draft) -> Rollout:
+    async def _ensure_new(self, rollout: Rollout, draft: Draft) -> Rollout:
         """Create the new replica set unless it exists."""
         if rollout.new is not None:
             return rollout
@@ -396,13 +370,12 @@ class DeploymentController:
         try:
             created = await self._client.create(REPLICASETS, candidate)
         except AlreadyExists as error:
-            return await self._name_taken(key, rollout, draft, candidate, error)
+            return await self._name_taken(rollout, draft, candidate, error)
         except (APIError, TransportError) as error:
             if is_namespace_terminating(error):
                 return rollout  # nothing can be created there, and nothing is wrong
-            await self._creation_failed(key, rollout, draft, candidate, error)
+            await self._creation_failed(rollout, draft, candidate, error)
             raise
-        self._wrote(key, created)
         if size > 0:
             self._normal(
                 deployment,
@@ -420,7 +393,6 @@ class DeploymentController:
 
     async def _name_taken(
         self,
-        key: str,
         rollout: Rollout,
         draft: Draft,
         candidate: ReplicaSet,
@@ -434,14 +406,12 @@ class DeploymentController:
         if is_controlled_by(namesake, deployment) and equal_ignoring_hash(
             namesake.spec.template, deployment.spec.template
         ):
-            self._wrote(key, namesake)
+            self._consistency.note(key_of(deployment), REPLICASETS, namesake)
             found = Rollout(deployment, namesake, rollout.old)
-            return await self._sync_revision(key, found, draft)
+            return await self._sync_revision(found, draft)
         collisions = (deployment.status.collision_count or 0) + 1
         status = msgspec.structs.replace(deployment.status, collision_count=collisions)
-        await self._write_status(
-            key, msgspec.structs.replace(deployment, status=status)
-        )
+        await self._write_status(msgspec.structs.replace(deployment, status=status))
         self._logger.v(2).info(
             "Found a hash collision, bumping collisionCount", count=collisions
         )
@@ -449,7 +419,6 @@ class DeploymentController:
 
     async def _creation_failed(
         self,
-        key: str,
         rollout: Rollout,
         draft: Draft,
         candidate: ReplicaSet,
@@ -470,7 +439,7 @@ class DeploymentController:
         if is_same(deployment.status, status):
             return
         try:
-            await self._write_status(key, draft.finished(status))
+            await self._write_status(draft.finished(status))
         except (APIError, TransportError) as secondary:
             # The failed creation is the bigger problem, and it is being raised.
             self._logger.v(2).info("Condition not written", err=str(secondary))
@@ -479,7 +448,7 @@ class DeploymentController:
     # brings the next sync, which then reports.
 
     async def _scale(self, key: str, rollout: Rollout, draft: Draft) -> Outcome:
-        if await self._apply(key, rollout, plan_scaling(rollout)):
+        if await self._apply(rollout, plan_scaling(rollout)):
             return DONE
         deployment = rollout.deployment
         if deployment.spec.paused and rollback.requested_revision(deployment) is None:
@@ -491,21 +460,21 @@ class DeploymentController:
         self, key: str, rollout: Rollout, draft: Draft
     ) -> Outcome:
         existed = rollout.new is not None
-        rollout = await self._ensure_new(key, rollout, draft)
-        if existed and await self._apply(key, rollout, plan_rolling(rollout)):
+        rollout = await self._ensure_new(rollout, draft)
+        if existed and await self._apply(rollout, plan_rolling(rollout)):
             return DONE
         if existed and is_complete(rollout.deployment, rollout.deployment.status):
             await self._clean_up(rollout)
         return await self._report_progress(key, rollout, draft)
 
     async def _recreate(self, key: str, rollout: Rollout, draft: Draft) -> Outcome:
-        if await self._apply(key, rollout, plan_shrinking(rollout)):
+        if await self._apply(rollout, plan_shrinking(rollout)):
             return DONE
         if old_pods_running(rollout, self._pods_of(rollout.old)):
             return await self._report_progress(key, rollout, draft)
         existed = rollout.new is not None
-        rollout = await self._ensure_new(key, rollout, draft)
-        if existed and await self._apply(key, rollout, plan_growing(rollout)):
+        rollout = await self._ensure_new(rollout, draft)
+        if existed and await self._apply(rollout, plan_growing(rollout)):
             return DONE
         if existed and is_complete(rollout.deployment, rollout.deployment.status):
             await self._clean_up(rollout)
@@ -515,13 +484,11 @@ class DeploymentController:
         return [
             pod
             for replica_set in replica_sets
-            for pod in self._pods.store.by_index(
-                CONTROLLER_UID_INDEX, replica_set.metadata.uid
-            )
+            for pod in self._pod_lister.controlled_by(replica_set)
         ]
 
     async def _roll_back(
-        self, key: str, rollout: Rollout, draft: Draft, revision: int
+        self, rollout: Rollout, draft: Draft, revision: int
     ) -> Outcome:
         """Put back the template of an earlier revision; drop the annotation.
 
@@ -529,8 +496,8 @@ class DeploymentController:
         counted from it even if it was never rolled out.
         """
         deployment = rollout.deployment
-        rollout = await self._sync_revision(key, rollout, draft)
-        rollout = await self._ensure_new(key, rollout, draft)
+        rollout = await self._sync_revision(rollout, draft)
+        rollout = await self._ensure_new(rollout, draft)
         target = rollback.target_of(rollout, revision)
         metadata = deployment.metadata
         fresh = await self._client.get_json(
@@ -554,8 +521,7 @@ class DeploymentController:
             edited = rollback.without_request(fresh)
         else:
             edited = rollback.rolled_back(fresh, target)
-        stored = await self._client.update_json(DEPLOYMENTS, edited)
-        self._written.wrote(key, self._deployments, stored.metadata.resource_version)
+        await self._client.update_json(DEPLOYMENTS, edited)
         if edited["spec"] is not fresh["spec"] and target is not None:
             number = annotations_of(target.metadata).get(REVISION)
             self._normal(
@@ -567,14 +533,14 @@ class DeploymentController:
 
     # Writes.
 
-    async def _apply(self, key: str, rollout: Rollout, plan: Plan) -> bool:
+    async def _apply(self, rollout: Rollout, plan: Plan) -> bool:
         """Carry out a plan; tell whether anything had to be written."""
         written = False
         for resize in plan:
-            written |= await self._resize(key, rollout.deployment, resize)
+            written |= await self._resize(rollout.deployment, resize)
         return written
 
-    async def _resize(self, key: str, deployment: Deployment, resize: Resize) -> bool:
+    async def _resize(self, deployment: Deployment, resize: Resize) -> bool:
         replica_set = resize.replica_set
         before, after = desired_replicas(replica_set), resize.replicas
         wanted = size_annotations(desired_replicas(deployment), max_total(deployment))
@@ -586,7 +552,7 @@ class DeploymentController:
             patch["spec"] = {"replicas": after}
         if not patch:
             return False
-        await self._patch(key, replica_set, patch)
+        await self._patch(replica_set, patch)
         if before != after:
             direction = "up" if after > before else "down"
             self._normal(
@@ -598,22 +564,20 @@ class DeploymentController:
         return True
 
     async def _patch(
-        self, key: str, replica_set: ReplicaSet, patch: dict[str, Any]
+        self, replica_set: ReplicaSet, patch: dict[str, Any]
     ) -> ReplicaSet:
         """Patch this very version; raises Conflict if it has changed."""
         metadata = {
             **patch.get("metadata", {}),
             "resourceVersion": replica_set.metadata.resource_version,
         }
-        stored = await self._client.patch(
+        return await self._client.patch(
             REPLICASETS,
             replica_set.metadata.namespace,
             replica_set.metadata.name,
             {**patch, "metadata": metadata},
             PatchType.MERGE,
         )
-        self._wrote(key, stored)
-        return stored
 
     async def _clean_up(self, rollout: Rollout) -> None:
         """Delete old replica sets beyond revisionHistoryLimit."""
@@ -661,13 +625,12 @@ class DeploymentController:
         ):
             return
         try:
-            await self._write_status(key, deployment)
+            await self._write_status(deployment)
         except NotFound:
             return  # it has just gone
 
-    async def _write_status(self, key: str, deployment: Deployment) -> None:
-        stored = await self._client.update(DEPLOYMENTS, deployment, "status")
-        self._written.wrote(key, self._deployments, stored.metadata.resource_version)
+    async def _write_status(self, deployment: Deployment) -> None:
+        await self._client.update(DEPLOYMENTS, deployment, "status")
 
     def _normal(self, deployment: Deployment, reason: str, message: str) -> None:
         self._recorder.event(DEPLOYMENTS, deployment, NORMAL, reason, message)

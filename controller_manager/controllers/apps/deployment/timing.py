@@ -2,6 +2,7 @@
 
 from controller_manager.api.apps.v1 import DeploymentStatus
 from controller_manager.clock import Clock
+from controller_manager.controllers.apps.deployment.metrics import RolloutMetrics
 from controller_manager.controllers.apps.deployment.progress import (
     NEW_REPLICA_SET_AVAILABLE,
 )
@@ -9,7 +10,6 @@ from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
     find_condition,
 )
-from controller_manager.observability.controller_metrics import RolloutCollectors
 
 
 class RolloutTimes:
@@ -20,7 +20,7 @@ class RolloutTimes:
     measured.
     """
 
-    def __init__(self, clock: Clock, metrics: RolloutCollectors) -> None:
+    def __init__(self, clock: Clock, metrics: RolloutMetrics) -> None:
         """Take the clock and where to report to."""
         self._clock = clock
         self._metrics = metrics

@@ -2,3 +2,38 @@
 
 All of it is ``control.replicas``, told here that its owners are replica sets.
 """
+
+from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.control.gates import (
+    LOGARITHMIC_SCALE_DOWN,
+    POD_DELETION_COST,
+    TERMINATING_REPLICAS,
+)
+from controller_manager.control.replicas import METRICS
+from controller_manager.controllers.apps.replicaset.gates import READS_OWN_WRITES
+from controller_manager.controllers.apps.replicaset.options import ReplicaSetOptions
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="replicaset-controller",
+    aliases=("replicaset",),
+    load=".reconciler:ReplicaSetReconciler",
+    requires=(REPLICASETS, PODS),
+    options=ReplicaSetOptions,
+    gates=(
+        LOGARITHMIC_SCALE_DOWN,
+        POD_DELETION_COST,
+        READS_OWN_WRITES,
+        TERMINATING_REPLICAS,
+    ),
+    permissions=(
+        allow(REPLICASETS, "get", "list", "update", "watch"),
+        allow(REPLICASETS, "update", subresource="status"),
+        allow(REPLICASETS, "update", subresource="finalizers"),
+        allow(PODS, "create", "delete", "list", "patch", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=METRICS,
+)

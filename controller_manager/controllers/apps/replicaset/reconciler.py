@@ -1,24 +1,27 @@
 """Replica sets as owners of pods (replica_set.go)."""
 
-from controller_manager.api.apps.v1 import REPLICASETS
-from controller_manager.control.replicas.controller import Kind, ReplicasController
+from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
+from controller_manager.api.core.v1 import PODS
+from controller_manager.control.gates import POD_DELETION_COST, TERMINATING_REPLICAS
+from controller_manager.control.replicas.reconciler import ReplicasReconciler
+from controller_manager.controllers.apps.replicaset.gates import READS_OWN_WRITES
+from controller_manager.controllers.apps.replicaset.options import ReplicaSetOptions
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.watches import For, Owns
 
 
-def init_replicaset_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informers (newReplicaSetController)."""
-    gates = context.config.features
-    kind = Kind(
-        REPLICASETS,
-        queue="replicaset",
-        noun="replica set",
-        counts_terminating=gates.deployment_replica_set_terminating_replicas,
-        heeds_costs=gates.pod_deletion_cost,
-        reads_own_writes=gates.stale_controller_consistency_replica_set,
-    )
-    controller = ReplicasController(context, kind)
-    count = context.config.replicaset.concurrent_syncs
-    return context.workers(
-        controller.queue, controller.sync, count, on_start=controller.begin
-    )
+class ReplicaSetReconciler(ReplicasReconciler[ReplicaSet]):
+    """Keeps as many pods as each replica set wants."""
+
+    watches = (For(REPLICASETS), Owns(PODS))
+    queue_name = "replicaset"
+    noun = "replica set"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self.workers = context.config.of(ReplicaSetOptions).concurrent_syncs
+        gates = context.config.features
+        self.counts_terminating = gates.is_enabled(TERMINATING_REPLICAS)
+        self.heeds_costs = gates.is_enabled(POD_DELETION_COST)
+        self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)

@@ -3,3 +3,32 @@
 All of it is ``control.replicas``, told here that its owners are replication
 controllers.
 """
+
+from controller_manager.api.apps.v1 import REPLICATION_CONTROLLERS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.control.gates import LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST
+from controller_manager.control.replicas import METRICS
+from controller_manager.controllers.apps.replicationcontroller.options import (
+    ReplicationControllerOptions,
+)
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="replicationcontroller-controller",
+    aliases=("replicationcontroller",),
+    load=".reconciler:ReplicationControllerReconciler",
+    requires=(REPLICATION_CONTROLLERS, PODS),
+    options=ReplicationControllerOptions,
+    gates=(LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST),
+    permissions=(
+        allow(REPLICATION_CONTROLLERS, "get", "list", "update", "watch"),
+        allow(REPLICATION_CONTROLLERS, "update", subresource="status"),
+        allow(REPLICATION_CONTROLLERS, "update", subresource="finalizers"),
+        allow(PODS, "create", "delete", "list", "patch", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=METRICS,
+    component="replication-controller",
+    service_account="replication-controller",
+)

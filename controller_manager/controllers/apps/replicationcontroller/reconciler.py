@@ -1,24 +1,32 @@
 """Replication controllers as owners of pods (replication_controller.go)."""
 
-from controller_manager.api.apps.v1 import REPLICATION_CONTROLLERS
-from controller_manager.control.replicas.controller import Kind, ReplicasController
+from controller_manager.api.apps.v1 import (
+    REPLICATION_CONTROLLERS,
+    ReplicationController,
+)
+from controller_manager.api.core.v1 import PODS
+from controller_manager.control.gates import POD_DELETION_COST
+from controller_manager.control.replicas.reconciler import ReplicasReconciler
+from controller_manager.controllers.apps.replicationcontroller.options import (
+    ReplicationControllerOptions,
+)
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.watches import For, Owns
 
 
-def init_replicationcontroller_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informers (newReplicationController)."""
-    kind = Kind(
-        REPLICATION_CONTROLLERS,
-        queue="replicationmanager",
-        noun="replication controller",
-        counts_terminating=False,
-        heeds_costs=context.config.features.pod_deletion_cost,
-        # Upstream's gate for this is one of replica sets only.
-        reads_own_writes=True,
-    )
-    controller = ReplicasController(context, kind)
-    count = context.config.replicationcontroller.concurrent_syncs
-    return context.workers(
-        controller.queue, controller.sync, count, on_start=controller.begin
-    )
+class ReplicationControllerReconciler(ReplicasReconciler[ReplicationController]):
+    """Keeps as many pods as each replication controller wants.
+
+    Upstream's gate for reading own writes is one of replica sets only.
+    """
+
+    watches = (For(REPLICATION_CONTROLLERS), Owns(PODS))
+    queue_name = "replicationmanager"
+    noun = "replication controller"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        options = context.config.of(ReplicationControllerOptions)
+        self.workers = options.concurrent_syncs
+        self.heeds_costs = context.config.features.is_enabled(POD_DELETION_COST)

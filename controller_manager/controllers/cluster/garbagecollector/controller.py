@@ -32,7 +32,13 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
     identity_of,
     waits_for,
 )
+from controller_manager.controllers.cluster.garbagecollector.metrics import (
+    GarbageCollectorMetrics,
+)
 from controller_manager.controllers.cluster.garbagecollector.monitors import Monitors
+from controller_manager.controllers.cluster.garbagecollector.options import (
+    GarbageCollectorOptions,
+)
 from controller_manager.controllers.cluster.garbagecollector.recent import Recent
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -58,7 +64,7 @@ _DISCOVERY_KEY: Final = "resources"
 
 def init_garbage_collector_controller(context: ControllerContext) -> Controller | None:
     """Wire the controller (newGarbageCollectorController); `None` if disabled."""
-    config = context.config.garbage_collector
+    config = context.config.of(GarbageCollectorOptions)
     if not config.enabled:
         return None
     collector = GarbageCollector(context)
@@ -77,7 +83,7 @@ def init_garbage_collector_controller(context: ControllerContext) -> Controller 
             ready=collector.graph_is_whole,
         ),
         context.workers(
-            collector.discoveries, collector.rediscover, 1, collector.begin
+            collector.discoveries, collector.rediscover, 1, collector.enqueue_all
         ),
         debug={"graph": collector.drawn},
     )
@@ -100,7 +106,7 @@ class GarbageCollector:
     """Deletes objects that have lost all owners, and unties those that keep some."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; nothing is watched before `begin`."""
+        """Take the context; nothing is watched before `enqueue_all`."""
         self.deletions = context.queue("garbage_collector_attempt_to_delete")
         self.orphanings = context.queue("garbage_collector_attempt_to_orphan")
         self.discoveries = context.queue("garbage_collector_discovery")
@@ -108,7 +114,7 @@ class GarbageCollector:
         self._clock = context.clock
         self._logger = context.logger
         self._recorder = context.recorder
-        self._metrics = context.metrics.garbage_collector
+        self._metrics = context.metrics.of(GarbageCollectorMetrics)
         self.graph = Graph(
             self.deletions.add,
             self.orphanings.add,
@@ -132,7 +138,7 @@ class GarbageCollector:
         self._first_sync = asyncio.Lock()
         self._is_whole = False
 
-    def begin(self) -> Iterator[None]:
+    def enqueue_all(self) -> Iterator[None]:
         """Begin to watch."""
         self.discoveries.add(_DISCOVERY_KEY)
         yield

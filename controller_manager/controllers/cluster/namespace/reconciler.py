@@ -1,12 +1,11 @@
 """Handlers and sync of the namespace controller (namespace_controller.go)."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from controller_manager.api.core.v1 import NAMESPACES, Namespace
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.controllers.cluster.namespace.conditions import (
@@ -14,11 +13,12 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     updated_conditions,
 )
 from controller_manager.controllers.cluster.namespace.deletion import ContentDeleter
-from controller_manager.informers.informer import Handler
+from controller_manager.controllers.cluster.namespace.options import NamespaceOptions
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
-from controller_manager.workqueue.ratelimiters import ExponentialBackoff
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
 FINALIZER: Final = "kubernetes"
 TERMINATING: Final = "Terminating"
@@ -33,59 +33,38 @@ _MAX_DELAY: Final = 60.0
 """Seconds between retries at most: a namespace that is going is waited for."""
 
 
-def init_namespace_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informer (newNamespaceController)."""
-    controller = NamespaceController(context)
-    count = context.config.namespace.concurrent_syncs
-    return context.workers(
-        controller.queue, controller.sync, count, on_start=controller.begin
-    )
-
-
-class NamespaceController:
+class NamespaceReconciler(Reconciler[Namespace]):
     """Empties namespaces that are being deleted and takes their finalizer off."""
 
+    watches = (For(NAMESPACES, when=is_deleting, delay=_SETTLE),)
+    queue_name = "namespace"
+
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context and watch namespaces."""
-        backoff = ExponentialBackoff(max_delay=_MAX_DELAY)
-        self.queue = context.queue("namespace", backoff)
-        self._client = context.client
-        self._clock = context.clock
+        """Take the context."""
+        super().__init__(context)
+        options = context.config.of(NamespaceOptions)
+        self.workers = options.concurrent_syncs
         self._deleter = ContentDeleter(context.client, context.clock, context.logger)
-        self._sync_period = context.config.namespace.sync_period
-        self._namespaces = context.informers.informer(NAMESPACES)
-        self._namespaces.add_handler(
-            Handler(
-                on_add=self._enqueue,
-                on_update=lambda _, new: self._enqueue(new),
-            )
-        )
+        self._sync_period = options.sync_period
 
-    def begin(self) -> Iterator[None]:
-        """Begin to act: look at every namespace once."""
-        for namespace in self._namespaces.store:
-            self._enqueue(namespace)
-            yield
+    def backoff(self) -> Backoff:
+        """Return delays of a minute at most."""
+        return ExponentialBackoff(max_delay=_MAX_DELAY)
 
-    def _enqueue(self, namespace: Namespace) -> None:
-        if is_deleting(namespace):
-            self.queue.add_after(key_of(namespace), _SETTLE)
-
-    async def sync(self, key: str) -> Outcome:
-        """Go on with the deletion of the namespace of that name."""
-        if (cached := self._namespaces.store.get(key)) is None:
-            return DONE
+    async def reconcile(self, cached: Namespace) -> Outcome:
+        """Go on with the deletion of the namespace."""
         if not is_deleting(cached):
             return DONE
+        name = cached.metadata.name
         try:
-            namespace = await self._client.get(NAMESPACES, "", key)
+            namespace = await self.client.get(NAMESPACES, "", name)
         except NotFound:
             return DONE
         if not is_deleting(namespace) or not namespace.spec.finalizers:
             return DONE
         namespace = await self._announce(namespace)
         findings = await self._deleter.delete_all(
-            key, namespace.metadata.deletion_timestamp
+            name, namespace.metadata.deletion_timestamp
         )
         namespace = await self._report(namespace, findings)
         if problems := findings.problems:
@@ -108,7 +87,7 @@ class NamespaceController:
     async def _report(self, namespace: Namespace, findings: Findings) -> Namespace:
         """Say in the status what is going on, if that is new."""
         present = namespace.status.conditions or ()
-        now = format_time(self._clock.now())
+        now = format_time(self.clock.now())
         conditions = updated_conditions(present, findings, now)
         if conditions == present:
             return namespace
@@ -117,7 +96,7 @@ class NamespaceController:
 
     async def _write_status(self, namespace: Namespace, status: object) -> Namespace:
         changed = msgspec.structs.replace(namespace, status=status)
-        return await self._client.update(NAMESPACES, changed, "status")
+        return await self.client.update(NAMESPACES, changed, "status")
 
     async def _finalize(self, namespace: Namespace) -> None:
         """Take our finalizer off; with the last one the namespace is gone."""
@@ -128,11 +107,11 @@ class NamespaceController:
             spec = msgspec.structs.replace(namespace.spec, finalizers=left)
             changed = msgspec.structs.replace(namespace, spec=spec)
             try:
-                await self._client.update(NAMESPACES, changed, "finalize")
+                await self.client.update(NAMESPACES, changed, "finalize")
             except NotFound:
                 return
             except Conflict:
-                fresh = await self._client.get(NAMESPACES, "", namespace.metadata.name)
+                fresh = await self.client.get(NAMESPACES, "", namespace.metadata.name)
                 if fresh.metadata.uid != namespace.metadata.uid:
                     return
                 namespace = fresh

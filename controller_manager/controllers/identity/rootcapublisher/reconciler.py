@@ -6,18 +6,22 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap, Namespace
 from controller_manager.api.meta import ObjectMeta, annotations_of, is_deleting
 from controller_manager.client.errors import (
     APIError,
     NotFound,
     is_namespace_terminating,
 )
-from controller_manager.control.namespaces import ActiveNamespaces
-from controller_manager.informers.informer import Handler
+from controller_manager.control.namespaces import is_active, namespace_of
+from controller_manager.controllers.identity.rootcapublisher.metrics import (
+    RootCAMetrics,
+)
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+from controller_manager.runtime.worker import Workers
 
 _NAME: Final = "kube-root-ca.crt"
 _KEY: Final = "ca.crt"
@@ -33,51 +37,41 @@ _MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={_NAME}")
 """Only these are watched; upstream caches all config maps there are."""
 
 
-def init_root_ca_certificate_publisher_controller(
-    context: ControllerContext,
-) -> Controller | None:
-    """Wire the controller to its informers (newRootCACertificatePublisher...).
+class RootCAReconciler(Reconciler[Namespace]):
+    """Keeps a config map with the authority in every active namespace."""
 
-    `None` if nobody has said which authority to publish. Upstream then publishes
-    an empty one, over a good one if there is one.
-    """
-    if not context.root_ca:
+    watches = (
+        For(NAMESPACES),
+        Maps(_MAPS, namespace_of, on=("update", "delete")),
+    )
+    queue_name = "root_ca_cert_publisher"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self._metrics = context.metrics.of(RootCAMetrics)
+        self._data = {_KEY: context.root_ca}
+
+    @classmethod
+    def make(cls, context: ControllerContext) -> Workers | None:
+        """Return the workers; `None` if nobody said which authority to publish.
+
+        Upstream then publishes an empty one, over a good one if there is one.
+        """
+        if context.root_ca:
+            return super().make(context)
         context.logger.warning(
             "There is no authority to publish; give --root-ca-file, or a kubeconfig "
             "with a certificate-authority"
         )
         return None
-    controller = RootCAPublisher(context)
-    return context.workers(
-        controller.queue, controller.sync, 1, controller.namespaces.enqueue_all
-    )
 
-
-class RootCAPublisher:
-    """Keeps a config map with the authority in every active namespace."""
-
-    def __init__(self, context: ControllerContext) -> None:
-        """Take the context and watch namespaces and these config maps."""
-        self.queue = context.queue("root_ca_cert_publisher")
-        self._client = context.client
-        self._clock = context.clock
-        self._metrics = context.metrics.root_ca
-        self._data = {_KEY: context.root_ca}
-        self.namespaces = ActiveNamespaces(context.informers, self.queue)
-        self._maps = context.informers.informer(_MAPS)
-        self._maps.add_handler(
-            Handler(
-                on_update=lambda _, new: self.queue.add(new.metadata.namespace),
-                on_delete=lambda gone: self.queue.add(gone.metadata.namespace),
-            )
-        )
-
-    async def sync(self, key: str) -> Outcome:
-        """Create or repair the map in the namespace of that name."""
-        started = self._clock.monotonic()
+    async def reconcile(self, namespace: Namespace) -> Outcome:
+        """Create or repair the map in the namespace."""
+        started = self.clock.monotonic()
         code = int(HTTPStatus.OK)
         try:
-            await self._publish(key)
+            await self._publish(namespace)
         except APIError as error:
             code = error.code
             raise
@@ -85,16 +79,17 @@ class RootCAPublisher:
             code = int(HTTPStatus.INTERNAL_SERVER_ERROR)
             raise
         finally:
-            self._metrics.synced(code, self._clock.monotonic() - started)
+            self._metrics.synced(code, self.clock.monotonic() - started)
         return DONE
 
-    async def _publish(self, key: str) -> None:
-        if key not in self.namespaces:
+    async def _publish(self, namespace: Namespace) -> None:
+        if not is_active(namespace):
             return
-        present = self._maps.store.get(f"{key}/{_NAME}")
+        name = namespace.metadata.name
+        present = self.lister(_MAPS).get(name, _NAME)
         try:
             if present is None:
-                await self._create(key)
+                await self._create(name)
             elif not self._is_right(present) and not is_deleting(present):
                 await self._repair(present)
         except APIError as error:
@@ -110,7 +105,7 @@ class RootCAPublisher:
         metadata = ObjectMeta(
             name=_NAME, namespace=namespace, annotations={_ABOUT: _DESCRIPTION}
         )
-        await self._client.create(
+        await self.client.create(
             CONFIG_MAPS, ConfigMap(metadata=metadata, data=self._data)
         )
 
@@ -118,4 +113,4 @@ class RootCAPublisher:
         annotations = {**annotations_of(present.metadata), _ABOUT: _DESCRIPTION}
         metadata = msgspec.structs.replace(present.metadata, annotations=annotations)
         repaired = msgspec.structs.replace(present, metadata=metadata, data=self._data)
-        await self._client.update(CONFIG_MAPS, repaired)
+        await self.client.update(CONFIG_MAPS, repaired)

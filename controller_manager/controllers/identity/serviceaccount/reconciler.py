@@ -3,18 +3,22 @@
 from dataclasses import replace
 from typing import Final
 
-from controller_manager.api.core.v1 import SERVICE_ACCOUNTS, ServiceAccount
+from controller_manager.api.core.v1 import (
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    Namespace,
+    ServiceAccount,
+)
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
     is_namespace_terminating,
 )
-from controller_manager.control.namespaces import ActiveNamespaces
-from controller_manager.informers.informer import Handler
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
+from controller_manager.control.namespaces import is_active, namespace_of
 from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
 
 _NAME: Final = "default"
 
@@ -24,36 +28,24 @@ _DEFAULT_ACCOUNTS: Final = replace(
 """Only these are watched; upstream caches all accounts there are."""
 
 
-def init_serviceaccount_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informers (newServiceAccountController)."""
-    controller = ServiceAccountController(context)
-    return context.workers(
-        controller.queue, controller.sync, 1, controller.namespaces.enqueue_all
-    )
-
-
-class ServiceAccountController:
+class ServiceAccountReconciler(Reconciler[Namespace]):
     """Keeps a default service account in every active namespace."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        """Take the context and watch namespaces and default accounts."""
-        self.queue = context.queue("serviceaccount")
-        self._client = context.client
-        self.namespaces = ActiveNamespaces(context.informers, self.queue)
-        self._accounts = context.informers.informer(_DEFAULT_ACCOUNTS)
-        self._accounts.add_handler(
-            Handler(on_delete=lambda gone: self.queue.add(gone.metadata.namespace))
-        )
+    watches = (
+        For(NAMESPACES),
+        Maps(_DEFAULT_ACCOUNTS, namespace_of, on=("delete",)),
+    )
+    queue_name = "serviceaccount"
 
-    async def sync(self, key: str) -> Outcome:
-        """Create the account in the namespace of that name if it is missing."""
-        if key not in self.namespaces:
+    async def reconcile(self, namespace: Namespace) -> Outcome:
+        """Create the account in the namespace if it is missing."""
+        name = namespace.metadata.name
+        accounts = self.lister(_DEFAULT_ACCOUNTS)
+        if not is_active(namespace) or accounts.get(name, _NAME) is not None:
             return DONE
-        if self._accounts.store.get(f"{key}/{_NAME}") is not None:
-            return DONE
-        account = ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=key))
+        account = ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=name))
         try:
-            await self._client.create(SERVICE_ACCOUNTS, account)
+            await self.client.create(SERVICE_ACCOUNTS, account)
         except AlreadyExists:
             return DONE
         except APIError as error:

@@ -1,5 +1,30 @@
 """pod-garbage-collector-controller: deletes pods that nobody else will.
 
-``selection`` says which pods those are (pure), ``controller`` looks every twenty
+``selection`` says which pods those are (pure), ``reconciler`` looks every twenty
 seconds and deletes them.
 """
+
+from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.control.gates import OBSERVED_GENERATION
+from controller_manager.controllers.nodes.podgc.options import PodGCOptions
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow
+
+CONTROLLER = Descriptor(
+    name="pod-garbage-collector-controller",
+    aliases=("podgc",),
+    load=".reconciler:init_pod_garbage_collector_controller",
+    requires=(PODS, NODES),
+    options=PodGCOptions,
+    gates=(OBSERVED_GENERATION,),
+    permissions=(
+        allow(PODS, "delete", "list", "watch"),
+        allow(NODES, "get", "list", "watch"),
+        allow(PODS, "patch", subresource="status"),
+    ),
+    metrics=(
+        "pod_gc_collector_force_delete_pod_errors_total",
+        "pod_gc_collector_force_delete_pods_total",
+    ),
+    service_account="pod-garbage-collector",
+)

@@ -17,6 +17,8 @@ from controller_manager.client.errors import (
     TransportError,
     is_about,
 )
+from controller_manager.controllers.nodes.podgc.metrics import PodGCMetrics
+from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.controllers.nodes.podgc.selection import (
     is_of_interest,
     terminated_beyond,
@@ -46,7 +48,7 @@ def init_pod_garbage_collector_controller(context: ControllerContext) -> Control
     collector = PodGarbageCollector(context)
     return WorkerGroup(
         context.workers(collector.nodes, collector.sync_node, 1),
-        context.workers(collector.rounds, collector.sync_all, 1, collector.begin),
+        context.workers(collector.rounds, collector.sync_all, 1, collector.enqueue_all),
     )
 
 
@@ -60,19 +62,19 @@ class PodGarbageCollector:
         self._client = context.client
         self._clock = context.clock
         self._logger = context.logger
-        self._metrics = context.metrics.pod_gc
-        self._threshold = context.config.pod_gc.terminated_pod_threshold
-        self._pods = context.informers.informer(PODS)
-        self._nodes = context.informers.informer(NODES)
+        self._metrics = context.metrics.of(PodGCMetrics)
+        self._threshold = context.config.of(PodGCOptions).terminated_pod_threshold
+        self._pods = context.lister(PODS)
+        self._nodes = context.lister(NODES)
 
-    def begin(self) -> Iterator[None]:
+    def enqueue_all(self) -> Iterator[None]:
         """Begin to act: start the rounds."""
         self.rounds.add(_KEY)
         yield
 
     async def sync_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Look at all pods; come again in a while."""
-        nodes = {node.metadata.name: node for node in self._nodes.store}
+        nodes = {node.metadata.name: node for node in self._nodes.all()}
         pods = await self._interesting(nodes)
         for name in unknown_nodes(pods, nodes):
             self.nodes.add_after(name, _QUARANTINE)
@@ -92,7 +94,7 @@ class PodGarbageCollector:
     async def _interesting(self, nodes: Mapping[str, Node]) -> list[Pod]:
         """Return the pods to look at closer; others get their turns meanwhile."""
         found = []
-        for number, pod in enumerate(self._pods.store):
+        for number, pod in enumerate(self._pods.all()):
             if is_of_interest(pod, nodes):
                 found.append(pod)
             if number % _TURN == _TURN - 1:
@@ -101,11 +103,11 @@ class PodGarbageCollector:
 
     async def sync_node(self, name: str) -> Outcome:
         """Delete the pods of a node that is not there after its quarantine."""
-        if self._nodes.store.get(name) is not None:
+        if self._nodes.by_key(name) is not None:
             return DONE
         if not await self._is_gone(name):
             return DONE
-        orphans = [pod for pod in self._pods.store if pod.spec.node_name == name]
+        orphans = [pod for pod in self._pods.all() if pod.spec.node_name == name]
         condition = {
             "type": "DisruptionTarget",
             "status": "True",

@@ -1,1 +1,13 @@
 """ttl-controller: tells kubelets how long they may believe what they have read."""
+
+from controller_manager.api.core.v1 import NODES
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="ttl-controller",
+    aliases=("ttl",),
+    load=".reconciler:TTLReconciler",
+    requires=(NODES,),
+    permissions=(allow(NODES, "list", "patch", "update", "watch"), *RECORD_EVENTS),
+)

@@ -1,17 +1,15 @@
 """The time by the size of the cluster, on every node (ttl_controller.go)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from controller_manager.api.core.v1 import NODE_TTL, NODES, Node
 from controller_manager.client.errors import NotFound
-from controller_manager.informers.informer import Handler
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Outcome
-
-_WORKERS: Final = 5
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
 
 
 class Step(NamedTuple):
@@ -44,64 +42,35 @@ def step_for(nodes: int, step: int) -> int:
     return step
 
 
-def init_ttl_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informer (newTTLController)."""
-    controller = TTLController(context)
-    return context.workers(
-        controller.queue, controller.sync, _WORKERS, on_start=controller.begin
-    )
-
-
-class TTLController:
+class TTLReconciler(Reconciler[Node]):
     """Keeps an annotation of every node equal to what the cluster's size demands.
 
+    Kubelets read it: that many seconds they may cache config maps and secrets.
     When the size changes, all nodes are looked at at once; upstream waits until
     each of them has changed by itself.
     """
 
-    def __init__(self, context: ControllerContext) -> None:
-        """Take the context and watch nodes."""
-        self.queue = context.queue("ttlcontroller")
-        self._client = context.client
-        self._step = 0
-        self._nodes = context.informers.informer(NODES)
-        self._nodes.add_handler(
-            Handler(
-                on_add=self._changed,
-                on_update=lambda _, new: self._changed(new),
-                on_delete=self._changed,
-            )
-        )
+    queue_name = "ttlcontroller"
+    workers = 5
+    _step = 0
 
-    def begin(self) -> Iterator[None]:
-        """Begin to act: look at every node once."""
-        for node in self._nodes.store:
-            self._enqueue(node)
-            yield
+    def _all_if_size_has_changed(self, _: Node) -> Iterable[str]:
+        step = step_for(len(self.objects), self._step)
+        if step == self._step:
+            return ()
+        self._step = step
+        return self.objects.keys()
 
-    def _enqueue(self, node: Node) -> None:
-        self.queue.add(node.metadata.name)
+    watches = (For(NODES), Maps(NODES, _all_if_size_has_changed))
 
-    def _changed(self, node: Node) -> None:
-        self._enqueue(node)
-        step = step_for(len(self._nodes.store), self._step)
-        if step != self._step:
-            self._step = step
-            for each in self._nodes.store:
-                self._enqueue(each)
-
-    async def sync(self, key: str) -> Outcome:
-        """Annotate the node of that name if it says something else."""
-        node = self._nodes.store.get(key)
-        if node is None:
-            return DONE
+    async def reconcile(self, node: Node) -> Outcome:
+        """Annotate the node if it says something else."""
         wanted = str(STEPS[self._step].seconds)
         annotations = node.metadata.annotations
         if annotations is not None and annotations.ttl == wanted:
             return DONE
         metadata = {"annotations": {NODE_TTL: wanted}, "uid": node.metadata.uid}
-        try:
-            await self._client.patch(NODES, "", key, {"metadata": metadata})
-        except NotFound:
-            return DONE
+        with suppress(NotFound):
+            name = node.metadata.name
+            await self.client.patch(NODES, "", name, {"metadata": metadata})
         return DONE

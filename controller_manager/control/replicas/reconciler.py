@@ -5,9 +5,8 @@ way of adapters that convert each object; here both are served as they are.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from collections.abc import Sequence
+from typing import ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -22,7 +21,7 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.pods import is_active, is_terminating
-from controller_manager.api.resource import Resource
+from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
     Selector,
     SelectorError,
@@ -40,17 +39,10 @@ from controller_manager.client.errors import (
     may_be_applied,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.control.candidates import (
-    index_orphans,
-    index_selectors,
-    manager_in,
-    orphans_matching,
-    owners_selecting,
-)
 from controller_manager.control.claims import Claimer
-from controller_manager.control.consistency import ConsistencyStore, requeue_for
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.pod_control import PodControl, pod_from_template
+from controller_manager.control.replicas.metrics import ReplicaSetMetrics
 from controller_manager.control.replicas.plan import (
     Create,
     Delete,
@@ -67,13 +59,11 @@ from controller_manager.control.replicas.status import (
 )
 from controller_manager.control.slow_start import slow_start
 from controller_manager.control.takeover import Takeover
-from controller_manager.informers.informer import Handler, SharedInformer
-from controller_manager.informers.store import (
-    CONTROLLER_UID_INDEX,
-    controller_uid_index,
-)
+from controller_manager.informers.indexes import BY_CONTROLLER
+from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+from controller_manager.runtime.reconciler import Reconciler
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds after which it is looked for what was done and has not been seen."""
@@ -82,41 +72,34 @@ _UNSEEN_RECHECK: Final = 5.0
 OwnerT = TypeVar("OwnerT", ReplicaSet, ReplicationController)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[OwnerT]):
-    """What is special about one kind of owners.
+class ReplicasReconciler(Reconciler[OwnerT]):
+    """Creates and deletes pods until each owner has as many as it wants.
 
-    `noun` is what messages call one of them. With `counts_terminating` their
-    status says how many pods are on their way out. With `heeds_costs` the
-    annotation pod-deletion-cost counts. With `reads_own_writes` an owner is not
-    synced before the caches show what its last sync has written.
+    A subclass names the kind of the owners in `watches` and sets the attributes
+    below.
     """
 
-    resource: Resource[OwnerT]
-    queue: str
-    noun: str
-    counts_terminating: bool
-    heeds_costs: bool
-    reads_own_writes: bool
+    noun: ClassVar[str]
+    """What messages call one of the owners."""
 
+    counts_terminating = False
+    """Whether statuses say how many pods are on their way out."""
 
-class ReplicasController(Generic[OwnerT]):
-    """Creates and deletes pods until each owner has as many as it wants."""
+    heeds_costs = True
+    """Whether the annotation pod-deletion-cost counts."""
 
-    def __init__(self, context: ControllerContext, kind: Kind[OwnerT]) -> None:
-        """Take the context and watch owners of a kind, and pods."""
-        self._kind: Kind[OwnerT] = kind
-        self._resource: Resource[OwnerT] = kind.resource
-        self.queue = context.queue(kind.queue)
-        self._client = context.client
-        self._clock = context.clock
-        self._logger = context.logger
-        self._recorder = context.recorder
-        self._metrics = context.metrics.replica_sets
-        self._owners: SharedInformer[OwnerT] = context.informers.informer(kind.resource)
-        self._pods = context.informers.informer(PODS)
+    reads_own_writes = True
+    """Whether an owner waits until the caches show what its last sync has written."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self._resource = self.resource
+        self._owners = context.lister(self._resource, BY_CONTROLLER)
+        self._pods: Lister[Pod] = self.lister(PODS)
+        self._consistency = context.consistency
+        self._metrics = context.metrics.of(ReplicaSetMetrics)
         self._expectations = Expectations(context.clock)
-        self._written = ConsistencyStore()
         self._gone: dict[str, str] = {}
         """uids of cached owners that are gone, as the API server has said, and in
         which version they are cached."""
@@ -124,109 +107,56 @@ class ReplicasController(Generic[OwnerT]):
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
         )
-        self._pod_control = PodControl(context.client, context.recorder, kind.resource)
-        self._owners.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
-        self._pods.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
-        index_selectors(self._owners.store)
-        index_orphans(self._pods.store)
-        self._owners.add_handler(
-            Handler(
-                on_add=self._enqueue,
-                on_update=lambda _, new: self._enqueue(new),
-                on_delete=self._owner_deleted,
-            )
-        )
-        self._pods.add_handler(
-            Handler(
-                on_add=self._pod_added,
-                on_update=self._pod_updated,
-                on_delete=self._pod_deleted,
-            )
-        )
+        self._pod_control = PodControl(context.client, context.recorder, self._resource)
 
-    def begin(self) -> Iterator[None]:
-        """Begin to act: look at every owner once."""
-        self._takeover.begin()
-        for owner in self._owners.store:
-            self._enqueue(owner)
-            yield
+    # From changes to what is remembered.
 
-    # From changes to keys.
+    def starting(self) -> None:
+        """Note when this process began to lead."""
+        self._takeover.leads()
+        self._consistency.notes_writes = self.reads_own_writes
 
-    def _enqueue(self, owner: OwnerT) -> None:
-        self.queue.add(key_of(owner))
+    def deleted(self, obj: OwnerT) -> None:
+        """Forget it: a namesake must not inherit what was expected of this one."""
+        self.forget(key_of(obj))
+        self._gone.pop(obj.metadata.uid, None)
 
-    def _owner_deleted(self, owner: OwnerT) -> None:
-        # A namesake must not inherit what was expected of this one.
-        self._expectations.forget(key_of(owner))
-        self._takeover.forget(key_of(owner))
-        self._gone.pop(owner.metadata.uid, None)
-        self._enqueue(owner)
+    def forget(self, key: str) -> None:
+        """Expect nothing any more."""
+        self._expectations.forget(key)
+        self._takeover.forget(key)
 
-    def _manager_of(self, pod: Pod) -> OwnerT | None:
-        return manager_in(self._owners.store, self._resource.kind, pod)
+    def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
+        """Expect one pod less."""
+        self._expectations.creations_settled(key)
 
-    def _pod_added(self, pod: Pod) -> None:
-        if is_deleting(pod):
-            # After a restart a pod may show up already on its way out.
-            self._pod_deleted(pod)
-        elif controller_of(pod) is None:
-            self._orphan_changed(pod)
-        elif (owner := self._manager_of(pod)) is not None:
-            self._expectations.creations_settled(key_of(owner))
-            self._enqueue(owner)
+    def dependent_gone(self, key: str, obj: Pod) -> None:
+        """Expect the deletion of this pod no longer."""
+        self._expectations.deletion_settled(key, obj.metadata.uid)
 
-    def _orphan_changed(self, pod: Pod) -> None:
-        for owner in owners_selecting(self._owners.store, pod):
-            self._enqueue(owner)
+    def stale(self, resource: AnyResource) -> None:
+        """Count a sync that waits, if that is upstream's gate at work."""
+        if self.reads_own_writes:
+            self._metrics.skipped(resource.group, resource.plural)
 
-    def _pod_updated(self, old: Pod, new: Pod) -> None:
-        relabelled = old.metadata.labels != new.metadata.labels
-        if is_deleting(new):
-            # Terminating pods do not count, so replacements need not wait.
-            self._pod_deleted(new)
-            if relabelled:
-                self._pod_deleted(old)
-            return
-        handed_over = controller_of(old) != controller_of(new)
-        if handed_over and (former := self._manager_of(old)) is not None:
-            self._enqueue(former)
-        if controller_of(new) is None:
-            if relabelled or handed_over:
-                self._orphan_changed(new)
-        elif (owner := self._manager_of(new)) is not None:
-            self._enqueue(owner)
+    # From an owner to writes.
 
-    def _pod_deleted(self, pod: Pod) -> None:
-        if (owner := self._manager_of(pod)) is not None:
-            key = key_of(owner)
-            self._expectations.deletion_settled(key, pod.metadata.uid)
-            self._enqueue(owner)
-
-    # From a key to writes.
-
-    async def sync(self, key: str) -> Outcome:
-        """Bring the owner of `key` to its size and report on it."""
-        owner = self._owners.store.get(key)
-        if owner is None:
-            # It may have gone in the middle of a sync that has noted something.
-            self._expectations.forget(key)
-            self._takeover.forget(key)
-            self._written.forget(key)
-            return DONE
+    async def reconcile(self, owner: OwnerT) -> Outcome:
+        """Bring the owner to its size and report on it."""
+        key = key_of(owner)
         metadata = owner.metadata
         if self._gone.get(metadata.uid) == metadata.resource_version:
             return DONE
-        if (put_off := self._wait_for_caches(key)) is not None:
-            return put_off
+        if self.reads_own_writes:
+            self._expectations.cache_caught_up(key)
         selector = self._usable_selector(owner)
         if selector is None:
             return DONE
         expected = self._expectations.state(key)
         if expected is State.DOUBTFUL:
             return await self._look_at_server(key, owner, selector)
-        owned = self._pods.store.by_index(CONTROLLER_UID_INDEX, owner.metadata.uid)
-        active = await self._claim(key, owner, selector, owned)
+        owned = self._pods.controlled_by(owner)
+        active = await self._claim(owner, selector, owned)
         failure: Exception | None = None
         acted = False
         if expected is State.FULFILLED and not is_deleting(owner):
@@ -238,11 +168,11 @@ class ReplicasController(Generic[OwnerT]):
             for pod in owned
             if is_terminating(pod) and selector.matches(labels_of(pod))
         ]
-        now = self._clock.now()
+        now = self.clock.now()
         status = calculate_status(
             owner,
             active,
-            terminating if self._kind.counts_terminating else None,
+            terminating if self.counts_terminating else None,
             failure,
             now,
         )
@@ -252,22 +182,6 @@ class ReplicasController(Generic[OwnerT]):
         min_ready_seconds = owner.spec.min_ready_seconds
         available_in = next_availability_check(active, min_ready_seconds, now)
         return Done(self._next_look(key, available_in))
-
-    def _wait_for_caches(self, key: str) -> Requeue | None:
-        """Return the outcome of waiting, `None` if the caches are new enough.
-
-        Where own writes are not read (StaleControllerConsistencyReplicaSet=false),
-        only what was looked up on the server must be shown. That says nothing of
-        the pods created since, so they are expected until they are seen.
-        """
-        stale = self._written.behind(key)
-        if stale is None:
-            if self._kind.reads_own_writes:
-                self._expectations.cache_caught_up(key)
-            return None
-        if self._kind.reads_own_writes:
-            self._metrics.skipped(stale.resource.group, stale.resource.plural)
-        return requeue_for(stale)
 
     def _next_look(self, key: str, available_in: float | None) -> float | None:
         """Return the seconds after which to look again, whatever happens.
@@ -295,12 +209,12 @@ class ReplicasController(Generic[OwnerT]):
                 problem = "the selector does not match the labels of the pod template"
             else:
                 return selector
-        self._recorder.event(
+        self.recorder.event(
             self._resource,
             owner,
             WARNING,
             "InvalidSelector",
-            f"This {self._kind.noun} cannot be processed: {problem}",
+            f"This {self.noun} cannot be processed: {problem}",
         )
         return None
 
@@ -320,39 +234,28 @@ class ReplicasController(Generic[OwnerT]):
         their versions, unlike the list's own, are sure to come by the watch.
         """
         namespace, name = owner.metadata.namespace, owner.metadata.name
-        now_stored = await self._client.get(self._resource, namespace, name)
-        version = now_stored.metadata.resource_version
-        self._written.wrote(key, self._owners, version)
+        now_stored = await self.client.get(self._resource, namespace, name)
+        self._consistency.note(key, self._resource, now_stored)
         options = ListOptions(label_selector=format_selector(selector_of(owner)))
-        async for page in self._client.list_all(PODS, namespace, options):
+        async for page in self.client.list_all(PODS, namespace, options):
             for pod in page.items:
                 if selector.matches(labels_of(pod)):
-                    version = pod.metadata.resource_version
-                    self._written.wrote(key, self._pods, version)
+                    self._consistency.note(key, PODS, pod)
         self._expectations.forget(key)
         self._takeover.looked_at(key)
-        self._logger.v(2).info("The cache was in doubt, looked at the server")
+        self.logger.v(2).info("The cache was in doubt, looked at the server")
         return Requeue(0.0, "the cache was in doubt")
 
     async def _claim(
         self,
-        key: str,
         owner: OwnerT,
         selector: Selector,
         owned: Sequence[Pod],
     ) -> list[Pod]:
-        orphans: list[Pod] = orphans_matching(
-            self._pods.store, owner.metadata.namespace, selector
-        )
-        claimer = Claimer(
-            self._client, self._resource, PODS, lambda pod: self._wrote_pod(key, pod)
-        )
+        orphans: Sequence[Pod] = self._pods.orphans(owner.metadata.namespace, selector)
+        claimer = Claimer(self.client, self._resource, PODS)
         active = [pod for pod in (*owned, *orphans) if is_active(pod)]
         return await claimer.claim(owner, selector, active)
-
-    def _wrote_pod(self, key: str, pod: Pod) -> None:
-        if self._kind.reads_own_writes:
-            self._written.wrote(key, self._pods, pod.metadata.resource_version)
 
     async def _manage(
         self, key: str, owner: OwnerT, active: Sequence[Pod]
@@ -366,7 +269,7 @@ class ReplicasController(Generic[OwnerT]):
         return False, None
 
     async def _create(self, key: str, owner: OwnerT, count: int) -> Exception | None:
-        self._logger.v(2).info("Too few replicas", creating=count)
+        self.logger.v(2).info("Too few replicas", creating=count)
         reference = controller_reference(
             owner, self._resource.api_version, self._resource.kind
         )
@@ -374,14 +277,13 @@ class ReplicasController(Generic[OwnerT]):
 
         async def create_one() -> None:
             try:
-                pod = await self._pod_control.create(owner, body)
+                await self._pod_control.create(owner, body)
             except Exception as error:
                 if may_be_applied(error):
                     self._expectations.doubt(key)
                 else:
                     self._expectations.creations_settled(key)
                 raise
-            self._wrote_pod(key, pod)
 
         self._expectations.expect_creations(key, count)
         started, failure = await slow_start(count, create_one)
@@ -394,14 +296,14 @@ class ReplicasController(Generic[OwnerT]):
     async def _delete(
         self, key: str, owner: OwnerT, active: Sequence[Pod], count: int
     ) -> Exception | None:
-        now = self._clock.now()
+        now = self.clock.now()
         related = self._related_pods(owner)
         chosen = choose_pods_to_delete(
-            active, related, count, now, heed_costs=self._kind.heeds_costs
+            active, related, count, now, heed_costs=self.heeds_costs
         )
         for ratio in age_ratios(active, chosen, now):
             self._metrics.age_ratio.observe(ratio)
-        self._logger.v(2).info("Too many replicas", deleting=count)
+        self.logger.v(2).info("Too many replicas", deleting=count)
 
         async def delete_one(pod: Pod) -> None:
             try:
@@ -427,13 +329,10 @@ class ReplicasController(Generic[OwnerT]):
         reference = controller_of(owner)
         if reference is None:
             return []
-        siblings = self._owners.store.by_index(CONTROLLER_UID_INDEX, reference.uid)
         return [
             pod
-            for sibling in siblings
-            for pod in self._pods.store.by_index(
-                CONTROLLER_UID_INDEX, sibling.metadata.uid
-            )
+            for sibling in self._owners.controlled_by_uid(reference.uid)
+            for pod in self._pods.controlled_by(sibling)
         ]
 
     async def _report(
@@ -457,7 +356,7 @@ class ReplicasController(Generic[OwnerT]):
             return
         reported = msgspec.structs.replace(owner, status=status)
         try:
-            stored = await self._client.update(self._resource, reported, "status")
+            await self.client.update(self._resource, reported, "status")
         except NotFound as error:
             if not is_about(error, owner.metadata.name):
                 raise
@@ -466,8 +365,6 @@ class ReplicasController(Generic[OwnerT]):
         except Conflict:
             await self._note_lag(key, owner)
             raise
-        if self._kind.reads_own_writes:
-            self._written.wrote(key, self._owners, stored.metadata.resource_version)
 
     def _note_gone(self, key: str, owner: OwnerT) -> None:
         """Do nothing more for an owner that is gone, though the cache has it still.
@@ -475,7 +372,7 @@ class ReplicasController(Generic[OwnerT]):
         It would be given pods for as long as the cache lags, which the garbage
         collector deletes as fast as they come.
         """
-        cached = self._owners.store.get(key)
+        cached = self._owners.by_key(key)
         if cached is not None and cached.metadata.uid == owner.metadata.uid:
             self._gone[owner.metadata.uid] = cached.metadata.resource_version
 
@@ -483,7 +380,7 @@ class ReplicasController(Generic[OwnerT]):
         """Wait for the cache, which is older than what is stored."""
         metadata = owner.metadata
         try:
-            now = await self._client.get(
+            now = await self.client.get(
                 self._resource, metadata.namespace, metadata.name
             )
         except NotFound as error:
@@ -492,4 +389,4 @@ class ReplicasController(Generic[OwnerT]):
             return
         if now.metadata.uid != metadata.uid:
             self._note_gone(key, owner)
-        self._written.wrote(key, self._owners, now.metadata.resource_version)
+        self._consistency.note(key, self._resource, now)

@@ -1,0 +1,10 @@
+"""The feature gate of replica sets alone."""
+
+from typing import Final
+
+from controller_manager.options.gates import ATOMIC_FIFO, Gate
+
+READS_OWN_WRITES: Final = Gate(
+    "StaleControllerConsistencyReplicaSet", depends_on=(ATOMIC_FIFO.name,)
+)
+"""A replica set is not synced before the caches show what its last sync wrote."""

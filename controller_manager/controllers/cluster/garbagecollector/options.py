@@ -1,0 +1,29 @@
+"""The flags of the garbage collector."""
+
+from dataclasses import dataclass
+
+from controller_manager.options.controller_options import option
+from controller_manager.options.flag import Flag, concurrency
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageCollectorOptions:
+    """Whether garbage is collected, and by how many workers of each kind."""
+
+    enabled: bool = option(
+        Flag(
+            "enable-garbage-collector",
+            "bool",
+            "true",
+            "Enable the garbage collector; must agree with the API server's flag.",
+            "GarbageCollectorController.EnableGarbageCollector",
+        )
+    )
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-gc-syncs",
+            20,
+            "GarbageCollectorController.ConcurrentGCSyncs",
+            "garbage collector workers",
+        )
+    )

@@ -1,0 +1,34 @@
+"""The flags of the namespace controller."""
+
+from dataclasses import dataclass
+
+from controller_manager.options.checks import not_negative
+from controller_manager.options.controller_options import option
+from controller_manager.options.flag import Flag, concurrency
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceOptions:
+    """How many namespaces are emptied at a time, and how often they are looked at.
+
+    `sync_period` is in seconds.
+    """
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-namespace-syncs",
+            10,
+            "NamespaceController.ConcurrentNamespaceSyncs",
+            "namespaces",
+        )
+    )
+    sync_period: float = option(
+        Flag(
+            "namespace-sync-period",
+            "duration",
+            "5m0s",
+            "How often to sync the life cycle of namespaces.",
+            "NamespaceController.NamespaceSyncPeriod",
+            check=not_negative,
+        )
+    )

@@ -1,0 +1,138 @@
+"""Reading a cache: objects by name, by namespace, by owner, by selector."""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from controller_manager.api.apps.v1 import selector_of
+from controller_manager.api.meta import KubeObject, labels_of
+from controller_manager.api.owners import controller_of
+from controller_manager.api.selectors import (
+    EVERYTHING,
+    Selector,
+    SelectorError,
+    compile_selector,
+)
+from controller_manager.informers.indexes import (
+    BY_CONTROLLER,
+    BY_NAMESPACE,
+    BY_SELECTED_LABEL,
+    ORPHANS,
+    ORPHANS_BY_LABEL,
+    Index,
+    label_entry,
+)
+from controller_manager.informers.store import Store
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+class Lister(Generic[ObjectT]):
+    """Reads the objects of one resource from a cache, and writes nothing.
+
+    Each answer comes from an index and costs as much as it holds. A lister has the
+    indexes that it was made with; asking it for what another index answers raises
+    LookupError, which says how to ask for that index. Upstream: client-go's
+    generated listers, and ByIndex of their indexers.
+    """
+
+    def __init__(self, store: Store[ObjectT], kind: str = "", *indexes: Index) -> None:
+        """Take the cache, the kind of its objects, and what it is asked by."""
+        self._store = store
+        self._kind = kind
+        self._indexes = frozenset(each.name for each in indexes)
+        for index in indexes:
+            store.add_index(index)
+
+    def __len__(self) -> int:
+        """Return how many objects are cached."""
+        return len(self._store)
+
+    def get(self, namespace: str, name: str) -> ObjectT | None:
+        """Return the object of that name; `namespace` is empty for a cluster's."""
+        return self._store.get(f"{namespace}/{name}" if namespace else name)
+
+    def by_key(self, key: str) -> ObjectT | None:
+        """Return the object of a key as `key_of` makes it."""
+        return self._store.get(key)
+
+    def all(self) -> Sequence[ObjectT]:
+        """Return a snapshot of all objects."""
+        return list(self._store)
+
+    def keys(self) -> Sequence[str]:
+        """Return the keys of all objects."""
+        return self._store.keys()
+
+    def list(
+        self, namespace: str, selector: Selector = EVERYTHING
+    ) -> Sequence[ObjectT]:
+        """Return the objects of a namespace that a selector matches."""
+        found = self._by(BY_NAMESPACE, namespace)
+        if selector.is_empty:
+            return found
+        return [obj for obj in found if selector.matches(labels_of(obj))]
+
+    def controlled_by(self, owner: KubeObject) -> Sequence[ObjectT]:
+        """Return the objects that `owner`, this very incarnation of it, manages."""
+        return self.controlled_by_uid(owner.metadata.uid)
+
+    def controlled_by_uid(self, uid: str) -> Sequence[ObjectT]:
+        """Return the objects that are managed by the owner of that uid."""
+        return self._by(BY_CONTROLLER, uid)
+
+    def orphans(self, namespace: str, selector: Selector) -> Sequence[ObjectT]:
+        """Return the objects that nobody manages and that a selector matches."""
+        if selector.exact:
+            entry = label_entry(namespace, *selector.exact[0])
+            found = self._by(ORPHANS_BY_LABEL, entry)
+        else:
+            found = self._by(ORPHANS, namespace)
+        return [obj for obj in found if selector.matches(labels_of(obj))]
+
+    def controller_of(self, obj: KubeObject) -> ObjectT | None:
+        """Return the cached object that manages `obj`, if it is of this kind.
+
+        It must be the very object that the owner reference means: a namesake that
+        came after it does not count.
+        """
+        reference = controller_of(obj)
+        if reference is None or reference.kind != self._kind:
+            return None
+        owner = self.get(obj.metadata.namespace, reference.name)
+        if owner is None or owner.metadata.uid != reference.uid:
+            return None
+        return owner
+
+    def selecting(self, obj: KubeObject) -> Sequence[ObjectT]:
+        """Return the objects of the same namespace whose selector matches `obj`.
+
+        An object without labels is selected by none, and one with an empty or an
+        invalid selector selects nothing.
+        """
+        namespace, labels = obj.metadata.namespace, labels_of(obj)
+        if not labels:
+            return []
+        entries = [label_entry(namespace, *pair) for pair in labels.items()]
+        return [
+            owner
+            for entry in (*entries, namespace)
+            for owner in self._by(BY_SELECTED_LABEL, entry)
+            if _selects(owner, obj)
+        ]
+
+    def _by(self, index: Index, value: str) -> Sequence[ObjectT]:
+        if index.name not in self._indexes:
+            msg = (
+                f"the lister of {self._kind} has no index {index.name}; name the "
+                "index where the lister is asked for"
+            )
+            raise LookupError(msg)
+        return self._store.by_index(index, value)
+
+
+def _selects(owner: KubeObject, obj: KubeObject) -> bool:
+    try:
+        selector = compile_selector(selector_of(owner))  # type: ignore[arg-type]
+    except SelectorError:
+        return False
+    return not selector.is_empty and selector.matches(labels_of(obj))

@@ -1,0 +1,85 @@
+"""What single values must be, as kube-controller-manager 1.36 checks them.
+
+Upstream: cmd/kube-controller-manager/app/options, the Validate functions.
+Flags of controllers that this build does not have are checked all the same: a
+value that upstream refuses is a mistake here, too. Where upstream lets a controller
+have no worker at all, at least one is demanded: nobody can want none.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from controller_manager.options.durations import parse_duration
+from controller_manager.version import KUBERNETES_VERSION
+
+Check = Callable[[Any], str]
+"""Returns what is wrong with a value, empty for nothing."""
+
+_METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+
+
+def at_least(least: int) -> Check:
+    """Return a check of a smallest number."""
+    return lambda value: (
+        "" if value >= least else f"must be at least {least}, it is {value}"
+    )
+
+
+def between(least: int, most: int) -> Check:
+    """Return a check of a range, its ends included."""
+
+    def rule(value: Any) -> str:  # noqa: ANN401 - by the flag's type
+        if least <= value <= most:
+            return ""
+        return f"must be from {least} to {most}, it is {value}"
+
+    return rule
+
+
+def at_least_a_second(value: str) -> str:
+    """Check a duration."""
+    return "" if parse_duration(value) >= 1 else f"must be at least 1s, it is {value}"
+
+
+def at_most_two(value: str) -> str:
+    """Check a list of one or two, written with a comma."""
+    return "must not have more than two entries" if value.count(",") > 1 else ""
+
+
+def metric_names(value: list[str]) -> str:
+    """Check full names of metrics."""
+    bad = [name for name in value if not _METRIC.fullmatch(name)]
+    return f"{bad[0]!r} is not the full name of a metric" if bad else ""
+
+
+def previous_minor(value: str) -> str:
+    """Check a version that may be named to show what it had still."""
+    if value in ("", _PREVIOUS):
+        return ""
+    return f"must be {_PREVIOUS}, the previous minor version, it is {value!r}"
+
+
+def emulated_version(value: list[str]) -> str:
+    """Check versions that could be emulated: this one and the three before."""
+    for entry in value:
+        text = entry.rpartition("=")[2]
+        if text not in _EMULATED:
+            return f"{entry!r} is not a version from {_EMULATED[0]} to {_EMULATED[-1]}"
+    return ""
+
+
+def metric_labels(value: dict[str, str]) -> str:
+    """Check ``metric,label=value``."""
+    bad = [key for key in value if not all(key.partition(",")[::2])]
+    return f"{bad[0]!r} must be written as metric,label=value" if bad else ""
+
+
+_MINOR: Final = int(KUBERNETES_VERSION.split(".")[1])
+_PREVIOUS: Final = f"1.{_MINOR - 1}"
+_EMULATED: Final = tuple(f"1.{minor}" for minor in range(_MINOR - 3, _MINOR + 1))
+
+
+def not_negative(value: str) -> str:
+    """Check a duration."""
+    return "must not be negative, it is " + value if parse_duration(value) < 0 else ""

@@ -1,0 +1,120 @@
+"""All flags of a build: the general ones, and those of its controllers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from controller_manager.options.flag import Flag
+from controller_manager.options.gates import Gate, describe
+from controller_manager.options.general_flags import GENERAL_FLAGS
+from controller_manager.options.serving_flags import SERVING_FLAGS
+from controller_manager.options.upstream_flags import UPSTREAM_FLAGS
+
+_SECTIONS: Final = (
+    "Debugging",
+    "Leader-migration",
+    "Generic",
+    "Service-lb-controller",
+    "Secure serving",
+    "Authentication",
+    "Authorization",
+    "Persistentvolume-attach-detach-controller",
+    "Certificatesigningrequest-signing-controller",
+    "Deployment-controller",
+    "Device-taint-eviction-controller",
+    "Resourceclaim-controller",
+    "Statefulset-controller",
+    "Daemonset-controller",
+    "Endpoints-controller",
+    "Endpointslice-controller",
+    "Endpointslice-mirroring-controller",
+    "Ephemeral-volume-controller",
+    "Garbage-collector-controller",
+    "Horizontal-pod-autoscaler-controller",
+    "Job-controller",
+    "Cronjob-controller",
+    "Legacy-serviceaccount-token-cleaner-controller",
+    "Namespace-controller",
+    "Node-ipam-controller",
+    "Node-lifecycle-controller",
+    "Persistentvolume-binder-controller",
+    "Pod-garbage-collector-controller",
+    "Replicaset-controller",
+    "Replicationcontroller-controller",
+    "Resourcequota-controller",
+    "Serviceaccount-controller",
+    "Ttl-after-finished-controller",
+    "Validatingadmissionpolicy-status-controller",
+)
+"""Sections in the order of upstream's help. A controller that upstream has not, or
+without flags there, comes after them."""
+
+_LAST: Final = ("Metrics", "Logs", "Misc")
+
+
+class DuplicateFlag(ValueError):  # noqa: N818 - named after what it is
+    """Two controllers declare a flag of the same name."""
+
+
+class FlagSet:
+    """Flags by name, in the order of upstream's help: sections, then names.
+
+    A controller's own declaration counts before upstream's table.
+    """
+
+    def __init__(
+        self,
+        declared: Iterable[Flag] = (),
+        controllers: Iterable[str] = (),
+        gates: Iterable[Gate] = (),
+    ) -> None:
+        """Take the flags that the `controllers` of this build declare, and gates.
+
+        Raises DuplicateFlag for a name that stands twice.
+        """
+        own: dict[str, Flag] = {}
+        for flag in (*GENERAL_FLAGS, *SERVING_FLAGS, *declared):
+            if flag.name in own:
+                msg = (
+                    f"--{flag.name} of {flag.section} is a flag of "
+                    f"{own[flag.name].section} already; choose another name"
+                )
+                raise DuplicateFlag(msg)
+            own[flag.name] = flag
+        of_gates = own["feature-gates"]
+        own[of_gates.name] = replace(of_gates, help=of_gates.help + describe(gates))
+        flags = {flag.name: flag for flag in UPSTREAM_FLAGS} | own
+        ordered = sorted(flags.values(), key=lambda each: (_rank(each), each.name))
+        self._flags: Mapping[str, Flag] = {flag.name: flag for flag in ordered}
+        self._controllers = frozenset(controllers)
+
+    def __iter__(self) -> Iterator[Flag]:
+        """Iterate over the flags in order."""
+        return iter(self._flags.values())
+
+    def __getitem__(self, name: str) -> Flag:
+        """Return the flag of a name, without dashes before it; raises KeyError."""
+        return self._flags[name]
+
+    def get(self, name: str) -> Flag | None:
+        """Return the flag of a name, `None` if there is none."""
+        return self._flags.get(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all flags."""
+        return list(self._flags)
+
+    def inert(self, flag: Flag) -> str:
+        """Return why a flag has no effect in this build, empty if it has one."""
+        if flag.inert or not flag.used_by or self._controllers & {*flag.used_by}:
+            return flag.inert
+        return f"this build has no {' or '.join(flag.used_by)}"
+
+
+def _rank(flag: Flag) -> tuple[int, int, str]:
+    if flag.section in _SECTIONS:
+        return (0, _SECTIONS.index(flag.section), "")
+    if flag.section in _LAST:
+        return (2, _LAST.index(flag.section), "")
+    return (1, 0, flag.section)

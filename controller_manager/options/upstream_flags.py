@@ -1,0 +1,542 @@
+"""The flags of kube-controller-manager 1.36's controllers that are not in this tree.
+
+A controller that comes declares its flags itself; they move from here to it.
+"""
+
+from typing import Final
+
+from controller_manager.options.checks import (
+    Check,
+    at_least,
+    at_least_a_second,
+    at_most_two,
+    between,
+)
+from controller_manager.options.flag import Flag, section
+
+_SERVICE_LB: Final = section(
+    "Service-lb-controller",
+    Flag(
+        "concurrent-service-syncs",
+        "int32",
+        "1",
+        "The number of services to sync concurrently.",
+        "ServiceController.ConcurrentServiceSyncs",
+    ),
+)
+
+
+_ATTACH_DETACH: Final = section(
+    "Persistentvolume-attach-detach-controller",
+    Flag(
+        "attach-detach-reconcile-sync-period",
+        "duration",
+        "1m0s",
+        "How often to reconcile the attachment of volumes.",
+        "AttachDetachController.ReconcilerSyncLoopPeriod",
+        check=at_least_a_second,
+    ),
+    Flag(
+        "disable-attach-detach-reconcile-sync",
+        "bool",
+        "false",
+        "Do not reconcile the attachment of volumes.",
+        "AttachDetachController.DisableAttachDetachReconcilerSync",
+    ),
+    Flag(
+        "disable-force-detach-on-timeout",
+        "bool",
+        "false",
+        "Do not detach by force volumes that could not be unmounted in time.",
+        "AttachDetachController.disableForceDetachOnTimeout",
+    ),
+)
+
+
+def _signer(name: str, field: str, what: str) -> tuple[Flag, Flag]:
+    return (
+        Flag(
+            f"cluster-signing-{name}-cert-file",
+            "string",
+            None,
+            f"The authority that signs {what}.",
+            f"CSRSigningController.{field}.CertFile",
+        ),
+        Flag(
+            f"cluster-signing-{name}-key-file",
+            "string",
+            None,
+            f"The key of the authority that signs {what}.",
+            f"CSRSigningController.{field}.KeyFile",
+        ),
+    )
+
+
+_SIGNING: Final = section(
+    "Certificatesigningrequest-signing-controller",
+    Flag(
+        "cluster-signing-cert-file",
+        "string",
+        None,
+        "The authority that signs all certificates.",
+        "CSRSigningController.ClusterSigningCertFile",
+    ),
+    Flag(
+        "cluster-signing-duration",
+        "duration",
+        "8760h0m0s",
+        "The longest validity of signed certificates.",
+        "CSRSigningController.ClusterSigningDuration",
+    ),
+    Flag(
+        "cluster-signing-key-file",
+        "string",
+        None,
+        "The key of the authority that signs all certificates.",
+        "CSRSigningController.ClusterSigningKeyFile",
+    ),
+    *_signer(
+        "kube-apiserver-client",
+        "KubeAPIServerClientSignerConfiguration",
+        "for kubernetes.io/kube-apiserver-client",
+    ),
+    *_signer(
+        "kubelet-client",
+        "KubeletClientSignerConfiguration",
+        "for kubernetes.io/kube-apiserver-client-kubelet",
+    ),
+    *_signer(
+        "kubelet-serving",
+        "KubeletServingSignerConfiguration",
+        "for kubernetes.io/kubelet-serving",
+    ),
+    *_signer(
+        "legacy-unknown",
+        "LegacyUnknownSignerConfiguration",
+        "for kubernetes.io/legacy-unknown",
+    ),
+)
+
+
+def _syncs(
+    title: str,
+    flag: str,
+    default: int,
+    path: str,
+    what: str,
+    check: Check | None = None,
+) -> Flag:
+    """Return the flag for how many objects a controller syncs at a time."""
+    (made,) = section(
+        title,
+        Flag(
+            flag,
+            "int32",
+            str(default),
+            f"The number of {what} that are allowed to sync concurrently. Larger "
+            "number = more responsive, but more CPU (and network) load.",
+            path,
+            check=check,
+        ),
+    )
+    return made
+
+
+_CONTROLLERS: Final = (
+    _syncs(
+        "Device-taint-eviction-controller",
+        "concurrent-device-taint-eviction-syncs",
+        8,
+        "DeviceTaintEvictionController.ConcurrentSyncs",
+        "operations",
+        check=at_least(1),
+    ),
+    _syncs(
+        "Resourceclaim-controller",
+        "concurrent-resourceclaim-syncs",
+        50,
+        "ResourceClaimController.ConcurrentSyncs",
+        "resource claims",
+        check=at_least(1),
+    ),
+    _syncs(
+        "Statefulset-controller",
+        "concurrent-statefulset-syncs",
+        5,
+        "StatefulSetController.ConcurrentStatefulSetSyncs",
+        "stateful sets",
+        check=at_least(1),
+    ),
+    _syncs(
+        "Daemonset-controller",
+        "concurrent-daemonset-syncs",
+        2,
+        "DaemonSetController.ConcurrentDaemonSetSyncs",
+        "daemon sets",
+    ),
+    _syncs(
+        "Endpoints-controller",
+        "concurrent-endpoint-syncs",
+        5,
+        "EndpointController.ConcurrentEndpointSyncs",
+        "endpoints",
+    ),
+    *section(
+        "Endpoints-controller",
+        Flag(
+            "endpoint-updates-batch-period",
+            "duration",
+            "0s",
+            "How long to collect changes of pods before endpoints are updated.",
+            "EndpointController.EndpointUpdatesBatchPeriod",
+        ),
+    ),
+    _syncs(
+        "Endpointslice-controller",
+        "concurrent-service-endpoint-syncs",
+        5,
+        "EndpointSliceController.ConcurrentServiceEndpointSyncs",
+        "services' endpoint slices",
+        check=between(1, 50),
+    ),
+    *section(
+        "Endpointslice-controller",
+        Flag(
+            "endpointslice-updates-batch-period",
+            "duration",
+            "0s",
+            "How long to collect changes of pods before slices are updated.",
+            "EndpointSliceController.EndpointUpdatesBatchPeriod",
+        ),
+        Flag(
+            "max-endpoints-per-slice",
+            "int32",
+            "100",
+            "The largest number of endpoints in a slice.",
+            "EndpointSliceController.MaxEndpointsPerSlice",
+            check=between(1, 1000),
+        ),
+    ),
+    _syncs(
+        "Endpointslice-mirroring-controller",
+        "mirroring-concurrent-service-endpoint-syncs",
+        5,
+        "EndpointSliceMirroringController.MirroringConcurrentServiceEndpointSyncs",
+        "services' mirrored endpoint slices",
+        check=between(1, 50),
+    ),
+    *section(
+        "Endpointslice-mirroring-controller",
+        Flag(
+            "mirroring-endpointslice-updates-batch-period",
+            "duration",
+            "0s",
+            "How long to collect changes before mirrored slices are updated.",
+            "EndpointSliceMirroringController.MirroringEndpointUpdatesBatchPeriod",
+        ),
+        Flag(
+            "mirroring-max-endpoints-per-subset",
+            "int32",
+            "1000",
+            "The largest number of endpoints of a subset that are mirrored.",
+            "EndpointSliceMirroringController.MirroringMaxEndpointsPerSubset",
+            check=between(1, 1000),
+        ),
+    ),
+    _syncs(
+        "Ephemeral-volume-controller",
+        "concurrent-ephemeralvolume-syncs",
+        5,
+        "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
+        "ephemeral volumes",
+        check=at_least(1),
+    ),
+    _syncs(
+        "Horizontal-pod-autoscaler-controller",
+        "concurrent-horizontal-pod-autoscaler-syncs",
+        5,
+        "HPAController.ConcurrentHorizontalPodAutoscalerSyncs",
+        "horizontal pod autoscalers",
+        check=at_least(1),
+    ),
+    *section(
+        "Horizontal-pod-autoscaler-controller",
+        Flag(
+            "horizontal-pod-autoscaler-cpu-initialization-period",
+            "duration",
+            "5m0s",
+            "The time after a pod's start for which CPU samples may be skipped.",
+            "HPAController.HorizontalPodAutoscalerCPUInitializationPeriod",
+        ),
+        Flag(
+            "horizontal-pod-autoscaler-downscale-stabilization",
+            "duration",
+            "5m0s",
+            "The time over which the highest recommendation counts.",
+            "HPAController.HorizontalPodAutoscalerDownscaleStabilizationWindow",
+        ),
+        Flag(
+            "horizontal-pod-autoscaler-initial-readiness-delay",
+            "duration",
+            "30s",
+            "The time after a pod's start for which readiness is its first one.",
+            "HPAController.HorizontalPodAutoscalerInitialReadinessDelay",
+        ),
+        Flag(
+            "horizontal-pod-autoscaler-sync-period",
+            "duration",
+            "15s",
+            "How often to sync the number of pods.",
+            "HPAController.HorizontalPodAutoscalerSyncPeriod",
+        ),
+        Flag(
+            "horizontal-pod-autoscaler-tolerance",
+            "float",
+            "0.1",
+            "The change in the ratio of metrics from which on to scale.",
+            "HPAController.HorizontalPodAutoscalerTolerance",
+        ),
+    ),
+    _syncs(
+        "Job-controller",
+        "concurrent-job-syncs",
+        5,
+        "JobController.ConcurrentJobSyncs",
+        "jobs",
+        check=at_least(1),
+    ),
+    _syncs(
+        "Cronjob-controller",
+        "concurrent-cron-job-syncs",
+        5,
+        "CronJobController.ConcurrentCronJobSyncs",
+        "cron jobs",
+        check=at_least(1),
+    ),
+    *section(
+        "Legacy-serviceaccount-token-cleaner-controller",
+        Flag(
+            "legacy-service-account-token-clean-up-period",
+            "duration",
+            "8760h0m0s",
+            "The time since the last use after which a legacy token is deleted.",
+            "LegacySATokenCleaner.CleanUpPeriod",
+        ),
+    ),
+    *section(
+        "Node-ipam-controller",
+        Flag(
+            "node-cidr-mask-size",
+            "int32",
+            "0",
+            "Mask size of a node's CIDR.",
+            "NodeIPAMController.NodeCIDRMaskSize",
+        ),
+        Flag(
+            "node-cidr-mask-size-ipv4",
+            "int32",
+            "0",
+            "Mask size of a node's IPv4 CIDR in a dual-stack cluster.",
+            "NodeIPAMController.NodeCIDRMaskSizeIPv4",
+        ),
+        Flag(
+            "node-cidr-mask-size-ipv6",
+            "int32",
+            "0",
+            "Mask size of a node's IPv6 CIDR in a dual-stack cluster.",
+            "NodeIPAMController.NodeCIDRMaskSizeIPv6",
+        ),
+        Flag(
+            "service-cluster-ip-range",
+            "string",
+            None,
+            "CIDR range of the cluster's services.",
+            "NodeIPAMController.ServiceCIDR",
+            check=at_most_two,
+        ),
+    ),
+    *section(
+        "Node-lifecycle-controller",
+        Flag(
+            "large-cluster-size-threshold",
+            "int32",
+            "50",
+            "The number of nodes from which on a cluster is large.",
+            "NodeLifecycleController.LargeClusterSizeThreshold",
+        ),
+        Flag(
+            "node-eviction-rate",
+            "float32",
+            "0.1",
+            "Nodes a second whose pods are deleted when a node fails.",
+            "NodeLifecycleController.NodeEvictionRate",
+        ),
+        Flag(
+            "node-monitor-grace-period",
+            "duration",
+            "50s",
+            "How long a node may be silent before it counts as unhealthy.",
+            "NodeLifecycleController.NodeMonitorGracePeriod",
+        ),
+        Flag(
+            "node-startup-grace-period",
+            "duration",
+            "1m0s",
+            "How long a starting node may be silent.",
+            "NodeLifecycleController.NodeStartupGracePeriod",
+        ),
+        Flag(
+            "secondary-node-eviction-rate",
+            "float32",
+            "0.01",
+            "Nodes a second whose pods are deleted when a zone is unhealthy.",
+            "NodeLifecycleController.SecondaryNodeEvictionRate",
+        ),
+        Flag(
+            "unhealthy-zone-threshold",
+            "float32",
+            "0.55",
+            "The part of a zone's nodes that must be down for it to be unhealthy.",
+            "NodeLifecycleController.UnhealthyZoneThreshold",
+        ),
+    ),
+)
+
+
+_RECYCLER: Final = (
+    "PersistentVolumeBinderController.VolumeConfiguration"
+    ".PersistentVolumeRecyclerConfiguration"
+)
+
+
+_VOLUMES: Final = section(
+    "Persistentvolume-binder-controller",
+    Flag(
+        "enable-dynamic-provisioning",
+        "bool",
+        "true",
+        "Provision volumes dynamically.",
+        "PersistentVolumeBinderController.VolumeConfiguration.EnableDynamicProvisioning",
+    ),
+    Flag(
+        "enable-hostpath-provisioner",
+        "bool",
+        "false",
+        "Provision volumes on the host, for tests.",
+        "PersistentVolumeBinderController.VolumeConfiguration.EnableHostPathProvisioning",
+    ),
+    Flag(
+        "flex-volume-plugin-dir",
+        "string",
+        "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
+        "The directory of flex volume plugins.",
+        "PersistentVolumeBinderController.VolumeConfiguration.FlexVolumePluginDir",
+    ),
+    Flag(
+        "pv-recycler-increment-timeout-nfs",
+        "int32",
+        "30",
+        "Seconds that each GiB adds to the recycling of an NFS volume.",
+        f"{_RECYCLER}.IncrementTimeoutNFS",
+    ),
+    Flag(
+        "pv-recycler-minimum-timeout-hostpath",
+        "int32",
+        "60",
+        "Seconds that the recycling of a host path volume may take.",
+        f"{_RECYCLER}.MinimumTimeoutHostPath",
+    ),
+    Flag(
+        "pv-recycler-minimum-timeout-nfs",
+        "int32",
+        "300",
+        "Seconds that the recycling of an NFS volume may take.",
+        f"{_RECYCLER}.MinimumTimeoutNFS",
+    ),
+    Flag(
+        "pv-recycler-pod-template-filepath-hostpath",
+        "string",
+        None,
+        "The pod template for recycling host path volumes.",
+        f"{_RECYCLER}.PodTemplateFilePathHostPath",
+    ),
+    Flag(
+        "pv-recycler-pod-template-filepath-nfs",
+        "string",
+        None,
+        "The pod template for recycling NFS volumes.",
+        f"{_RECYCLER}.PodTemplateFilePathNFS",
+    ),
+    Flag(
+        "pv-recycler-timeout-increment-hostpath",
+        "int32",
+        "30",
+        "Seconds that each GiB adds to the recycling of a host path volume.",
+        f"{_RECYCLER}.IncrementTimeoutHostPath",
+    ),
+    Flag(
+        "pvclaimbinder-sync-period",
+        "duration",
+        "15s",
+        "How often to sync volumes and claims.",
+        "PersistentVolumeBinderController.PVClaimBinderSyncPeriod",
+    ),
+)
+
+
+_MORE_CONTROLLERS: Final = (
+    _syncs(
+        "Resourcequota-controller",
+        "concurrent-resource-quota-syncs",
+        5,
+        "ResourceQuotaController.ConcurrentResourceQuotaSyncs",
+        "resource quotas",
+    ),
+    *section(
+        "Resourcequota-controller",
+        Flag(
+            "resource-quota-sync-period",
+            "duration",
+            "5m0s",
+            "How often to sync the usage of quotas.",
+            "ResourceQuotaController.ResourceQuotaSyncPeriod",
+        ),
+    ),
+    *section(
+        "Serviceaccount-controller",
+        Flag(
+            "concurrent-serviceaccount-token-syncs",
+            "int32",
+            "5",
+            "The number of service account tokens that are synced at a time.",
+            "SAController.ConcurrentSATokenSyncs",
+            used_by=("serviceaccount-token-controller",),
+        ),
+        Flag(
+            "service-account-private-key-file",
+            "string",
+            None,
+            "The key to sign service accounts' tokens with.",
+            "SAController.ServiceAccountKeyFile",
+            used_by=("serviceaccount-token-controller",),
+        ),
+    ),
+    _syncs(
+        "Validatingadmissionpolicy-status-controller",
+        "concurrent-validating-admission-policy-status-syncs",
+        5,
+        "ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs",
+        "admission policies",
+        check=at_least(1),
+    ),
+)
+
+
+UPSTREAM_FLAGS: Final = (
+    *_SERVICE_LB,
+    *_ATTACH_DETACH,
+    *_SIGNING,
+    *_CONTROLLERS,
+    *_VOLUMES,
+    *_MORE_CONTROLLERS,
+)

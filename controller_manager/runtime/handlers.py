@@ -1,0 +1,133 @@
+"""From changes of watched objects to keys in a queue."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Protocol, TypeVar
+
+from controller_manager.api.meta import KubeObject, is_deleting, key_of
+from controller_manager.api.owners import controller_of
+from controller_manager.informers.informer import Handler
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.watches import For, Maps
+from controller_manager.workqueue.queue import WorkQueue
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+class OwnerHooks(Protocol):
+    """What a reconciler may want to know of the objects that it owns."""
+
+    def dependent_added(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
+        """Note that an object of the owner `key` has appeared."""
+
+    def dependent_gone(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
+        """Note that an object of the owner `key` is gone, or is being deleted."""
+
+
+def enqueue(queue: WorkQueue, watch: For[ObjectT], obj: ObjectT) -> None:
+    """Add the key of a reconciled object, if the watch says so."""
+    if not watch.when(obj):
+        return
+    if watch.delay:
+        queue.add_after(key_of(obj), watch.delay)
+    else:
+        queue.add(key_of(obj))
+
+
+def handler_for(
+    watch: For[ObjectT], queue: WorkQueue, deleted: Callable[[ObjectT], None]
+) -> Handler[ObjectT]:
+    """Return the handler of the reconciled objects; `deleted` is told of each."""
+
+    def gone(obj: ObjectT) -> None:
+        deleted(obj)
+        queue.add(key_of(obj))
+
+    return Handler(
+        on_add=lambda new: enqueue(queue, watch, new),
+        on_update=lambda _, new: enqueue(queue, watch, new),
+        on_delete=gone,
+    )
+
+
+def handler_mapping(
+    watch: Maps[ObjectT], queue: WorkQueue, reconciler: object
+) -> Handler[ObjectT]:
+    """Return a handler that adds what the watch's function returns."""
+
+    def add(keys: Iterable[str]) -> None:
+        for key in keys:
+            queue.add(key)
+
+    def one(obj: ObjectT) -> None:
+        add(watch.to_keys(reconciler, obj))
+
+    def both(old: ObjectT, new: ObjectT) -> None:
+        add(
+            dict.fromkeys(
+                [*watch.to_keys(reconciler, old), *watch.to_keys(reconciler, new)]
+            )
+        )
+
+    hooks: dict[str, Any] = {"add": one, "update": both, "delete": one}
+    return Handler(**{f"on_{change}": hooks[change] for change in watch.on})
+
+
+class OwnedHandler(Generic[ObjectT]):
+    """Wakes the owners of objects that change.
+
+    Answers to addPod, updatePod and deletePod of pkg/controller/replicaset, which
+    upstream repeats in each controller.
+    """
+
+    def __init__(
+        self, owners: Lister[Any], queue: WorkQueue, hooks: OwnerHooks
+    ) -> None:
+        """Take the owners, of one kind, and where their keys go."""
+        self._owners = owners
+        self._queue = queue
+        self._hooks = hooks
+
+    def handler(self) -> Handler[ObjectT]:
+        """Return the handler."""
+        return Handler(
+            on_add=self._added, on_update=self._updated, on_delete=self._deleted
+        )
+
+    def _key_of_owner(self, obj: ObjectT) -> str | None:
+        owner = self._owners.controller_of(obj)
+        return None if owner is None else key_of(owner)
+
+    def _added(self, obj: ObjectT) -> None:
+        if is_deleting(obj):
+            # After a restart an object may show up already on its way out.
+            self._deleted(obj)
+        elif controller_of(obj) is None:
+            self._orphan_changed(obj)
+        elif (key := self._key_of_owner(obj)) is not None:
+            self._hooks.dependent_added(key, obj)
+            self._queue.add(key)
+
+    def _updated(self, old: ObjectT, new: ObjectT) -> None:
+        handed_over = controller_of(old) != controller_of(new)
+        if is_deleting(new):
+            # What is being deleted does not count, so its owner need not wait.
+            self._deleted(new)
+            if handed_over:
+                self._deleted(old)
+            return
+        if handed_over and (former := self._key_of_owner(old)) is not None:
+            self._queue.add(former)
+        if controller_of(new) is None:
+            if handed_over or old.metadata.labels != new.metadata.labels:
+                self._orphan_changed(new)
+        elif (key := self._key_of_owner(new)) is not None:
+            self._queue.add(key)
+
+    def _orphan_changed(self, obj: ObjectT) -> None:
+        for owner in self._owners.selecting(obj):
+            self._queue.add(key_of(owner))
+
+    def _deleted(self, obj: ObjectT) -> None:
+        if (key := self._key_of_owner(obj)) is not None:
+            self._hooks.dependent_gone(key, obj)
+            self._queue.add(key)

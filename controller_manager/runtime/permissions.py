@@ -1,0 +1,36 @@
+"""What a controller may do: the rules of its role, as data."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from controller_manager.api.core.v1 import EVENTS
+from controller_manager.api.resource import AnyResource
+
+_ALL: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """A rule of a role: these verbs on a resource of a group; ``*`` is any."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+
+
+def allow(resource: AnyResource, *verbs: str, subresource: str = "") -> Permission:
+    """Return what allows `verbs` on a resource, or on a subresource of it."""
+    name = f"{resource.plural}/{subresource}" if subresource else resource.plural
+    return Permission(resource.group, name, verbs)
+
+
+def allow_everywhere(*verbs: str) -> Permission:
+    """Return what allows `verbs` on every resource there is."""
+    return Permission(_ALL, _ALL, verbs)
+
+
+RECORD_EVENTS: Final = (
+    allow(EVENTS, "create", "patch", "update"),
+    Permission("events.k8s.io", EVENTS.plural, ("create", "patch", "update")),
+)
+"""What everybody needs who records events, in the old group and in the new."""

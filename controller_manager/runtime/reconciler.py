@@ -1,0 +1,160 @@
+"""A controller as a class: what it watches, and how it reconciles one object."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.informers.indexes import (
+    BY_CONTROLLER,
+    BY_SELECTED_LABEL,
+    ORPHANS,
+    ORPHANS_BY_LABEL,
+)
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.handlers import (
+    OwnedHandler,
+    enqueue,
+    handler_for,
+    handler_mapping,
+)
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.watches import For, Maps, Owns, Watch
+from controller_manager.runtime.worker import Workers
+from controller_manager.workqueue.ratelimiters import Backoff
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+WatchedT = TypeVar("WatchedT", bound=KubeObject)
+
+
+class Reconciler(Generic[ObjectT]):
+    """Brings one object at a time closer to what its spec says.
+
+    A subclass says what it `watches` and writes `reconcile`. The rest follows: the
+    informers and their indexes, the handlers, the queue and its metrics, the
+    workers. What holds for every subclass:
+
+    - `reconcile` runs for one key at a time, and never twice at once for one key.
+    - It sees what it has written: a key is not reconciled before the caches show
+      the versions that its last reconcile wrote.
+    - An object that is gone is not reconciled; `forget` is called for its key.
+    - A failure is retried with a growing delay, for as long as it takes.
+
+    Upstream: controller-runtime's Reconciler, and the New…Controller functions of
+    pkg/controller.
+    """
+
+    watches: ClassVar[Sequence[Watch]]
+    """One `For`, and any number of `Owns` and `Maps`."""
+
+    queue_name: ClassVar[str] = ""
+    """The queue's name in ``workqueue_*`` metrics; the controller's by default."""
+
+    workers: int = 1
+    """How many objects are reconciled at a time; `__init__` may set it."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch what is declared."""
+        self.context = context
+        self.client = context.client
+        self.clock = context.clock
+        self.logger = context.logger
+        self.recorder = context.recorder
+        self.queue = context.queue(self.queue_name or context.name, self.backoff())
+        (self._for,) = (each for each in self.watches if isinstance(each, For))
+        self.resource = self._for.resource
+        owns = any(isinstance(each, Owns) for each in self.watches)
+        self.objects: Lister[ObjectT] = context.lister(
+            self.resource, *((BY_SELECTED_LABEL,) if owns else ())
+        )
+        """The objects that are reconciled, from the cache."""
+        self._listers: dict[AnyResource, Lister[Any]] = {self.resource: self.objects}
+        for watch in self.watches:
+            self._attach(watch)
+
+    def _attach(self, watch: Watch) -> None:
+        """Have the handler and the indexes that a declaration asks for."""
+        informer = self.context.informers.informer(watch.resource)
+        match watch:
+            case For():
+                informer.add_handler(handler_for(watch, self.queue, self.deleted))
+            case Owns(resource=resource):
+                owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
+                self._listers[resource] = self.context.lister(resource, *owned)
+                handler = OwnedHandler[Any](self.objects, self.queue, self)
+                informer.add_handler(handler.handler())
+            case Maps(resource=resource):
+                if resource not in self._listers:
+                    self._listers[resource] = self.context.lister(resource)
+                informer.add_handler(handler_mapping(watch, self.queue, self))
+
+    @classmethod
+    def make(cls, context: ControllerContext) -> "Workers | None":
+        """Return the controller's workers, not yet running.
+
+        A subclass may return `None`: the configuration has it switched off.
+        """
+        return cls(context).started()
+
+    # What a subclass writes.
+
+    async def reconcile(self, obj: ObjectT) -> Outcome:
+        """Bring the world closer to what `obj`, a cached object, asks for.
+
+        Return what is to be done about its key next; raise to have it retried.
+        """
+        raise NotImplementedError
+
+    def starting(self) -> None:
+        """Do what must be done once, when this process may begin to write."""
+
+    def deleted(self, obj: ObjectT) -> None:
+        """Note that a reconciled object was deleted; its key is added, too."""
+
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of a key whose object is gone."""
+
+    def dependent_added(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
+        """Note that an object has appeared that the object of `key` owns."""
+
+    def dependent_gone(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
+        """Note that an owned object is gone, or is being deleted."""
+
+    def backoff(self) -> Backoff | None:
+        """Return the delays between retries, `None` for upstream's default."""
+        return None
+
+    def stale(self, resource: AnyResource) -> None:
+        """Note that a sync waits for the cache of a resource to show a write."""
+
+    # What a subclass uses.
+
+    def lister(self, resource: Resource[WatchedT]) -> Lister[WatchedT]:
+        """Return the lister of a watched resource; raises KeyError for another."""
+        return self._listers[resource]
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Begin to act: add the key of every object, one a step."""
+        self.starting()
+        for obj in self.objects.all():
+            enqueue(self.queue, self._for, obj)
+            yield
+
+    def started(self) -> Workers:
+        """Return the workers, not yet running."""
+        return self.context.workers(
+            self.queue,
+            self._sync,
+            self.workers,
+            on_start=self.enqueue_all,
+            on_stale=self.stale,
+        )
+
+    async def _sync(self, key: str) -> Outcome:
+        obj = self.objects.by_key(key)
+        if obj is None:
+            self.context.consistency.forget(key)
+            self.forget(key)
+            return DONE
+        return await self.reconcile(obj)
