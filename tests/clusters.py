@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -121,6 +122,18 @@ class Cluster:
         kind = self.server.catalogue.find("", "v1", "namespaces")
         assert kind is not None
         self.server.objects.create(kind, "", {"metadata": {"name": name}})
+
+    def add(self, kind: str, name: str, api: str = "v1", **parts: Any) -> None:
+        """Store an object of `parts`, its status included; in "default" if it can."""
+        found = self.server.catalogue.of(api, kind)
+        assert found is not None
+        namespace = "default" if found.namespaced else ""
+        obj = {"metadata": {"name": name}, **parts}
+        status = obj.pop("status", None)
+        stored = self.server.objects.create(found, namespace, obj)
+        if status is not None:
+            body = {**stored.obj, "status": {**stored.obj.get("status", {}), **status}}
+            self.server.objects.update(found, namespace, name, body, "status")
 
     @asynccontextmanager
     async def nodes(self, **options: float) -> AsyncGenerator[None, None]:

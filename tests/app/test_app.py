@@ -25,8 +25,8 @@ from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import LeaderElectionConfig, RateLimit
 from controller_manager.registry import known_names
 from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
-from tests.controllers.builders import deployment_json
-from tests.controllers.test_on_a_cluster import User, replica_set_json, settle
+from tests.controllers.builders import deployment_json, replica_set_json
+from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime
 

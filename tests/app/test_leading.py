@@ -28,7 +28,7 @@ from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json
-from tests.controllers.test_on_a_cluster import User, settle
+from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime
 

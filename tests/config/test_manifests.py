@@ -41,7 +41,7 @@ from tests.clusters import (
     run_manager,
 )
 from tests.controllers.builders import deployment_json
-from tests.controllers.test_on_a_cluster import User, settle
+from tests.controllers.user import User, settle
 
 JSON = dict[str, Any]
 

@@ -38,6 +38,35 @@ def deployment_json(name: str = "web", replicas: int = 3, **spec: Any) -> JSON:
     }
 
 
+def replica_set_json(name: str = "rs", replicas: int = 3, **spec: Any) -> JSON:
+    """Return a replica set as a user would write it."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(app=name),
+            **spec,
+        },
+    }
+
+
+def replication_controller_json(name: str = "rs", replicas: int = 3) -> JSON:
+    """Return a replication controller as a user would write it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"app": name},
+            "template": template(app=name),
+        },
+    }
+
+
 def deployment(
     replicas: int = 10, surge: Any = "25%", unavailable: Any = "25%", **spec: Any
 ) -> Deployment:

@@ -11,7 +11,7 @@ from controller_manager.client.errors import APIError, Invalid, NotFound
 from controller_manager.client.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
 from tests.controllers.builders import JSON
-from tests.controllers.test_garbage_collector import DEFINITIONS, WIDGETS, definition
+from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, definition
 
 pytestmark = pytest.mark.looptime
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.controllers.builders import deployment_json
-from tests.controllers.test_garbage_collector import definition
+from tests.controllers.custom_resources import definition
 
 KUBECTL = shutil.which("kubectl")
 

@@ -21,7 +21,7 @@ from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import deployment_json
-from tests.controllers.test_on_a_cluster import User
+from tests.controllers.user import User
 
 pytestmark = pytest.mark.looptime
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from tests.conformance.recordings import RECORDINGS
 from tests.simulation import sieve
 from tests.simulation.runner import Outcome, play, shrink
 from tests.simulation.scenarios import NAMED, play_named
@@ -43,7 +44,7 @@ _COMMAND: Final = "python -m tests.simulation"
 @click.option(
     "--sieve",
     "recorded",
-    type=click.Choice([*sieve.SCENARIOS, "all"]),
+    type=click.Choice([*RECORDINGS, "all"]),
     help="Break every write of a recorded scenario in every way, instead of seeds.",
 )
 @click.option("--jobs", default=1, show_default=True, help="Processes to play in.")
@@ -216,7 +217,7 @@ def _play_scenarios(console: Console, wanted: str, jobs: int) -> bool:
 
 
 def _play_sieve(console: Console, wanted: str, jobs: int) -> bool:
-    names = list(sieve.SCENARIOS) if wanted == "all" else [wanted]
+    names = list(RECORDINGS) if wanted == "all" else [wanted]
     table = Table(title="Every write, broken in every way")
     table.add_column("scenario")
     for heading in ("writes", "breaks", "violations"):

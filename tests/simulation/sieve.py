@@ -9,11 +9,9 @@ writes; then again, from the beginning, for each write and each pattern.
 import asyncio
 import contextvars
 import itertools
-import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.app import ControllerManager
@@ -23,8 +21,8 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
-from tests.clusters import TOKEN, WORKLOADS, Cluster, make_config
-from tests.conformance.player import Player
+from tests.clusters import TOKEN, Cluster
+from tests.conformance.recordings import RECORDINGS, Recording
 from tests.simulation.checks import differences, lives, target_of
 from tests.simulation.managers import WorkClock
 from tests.simulation.network import (
@@ -39,13 +37,6 @@ from tests.simulation.network import (
 from tests.simulation.runner import run
 
 JSON = dict[str, Any]
-
-SCENARIOS: Final = {
-    path.stem: path
-    for path in sorted(
-        (Path(__file__).parent.parent / "data").glob("*scenarios/*.json")
-    )
-}
 
 PATTERNS: Final = {
     "crash before": "intermediate state: ended right before the write, started again",
@@ -140,7 +131,7 @@ class _Sieve:
 
     cluster: Cluster
     broken: Break | None
-    controllers: Sequence[str]
+    recording: Recording
     writes: list[str] = field(default_factory=list)
     processes: list[_Process] = field(default_factory=list)
     surplus: list[str] = field(default_factory=list)
@@ -209,9 +200,8 @@ class _Sieve:
 
     async def keep_running(self, line: Line, *, elected: bool) -> None:
         """Run a manager on a line, again whenever it has ended."""
-        config = make_config(
-            controllers=self.controllers,
-            leader_election=LeaderElectionConfig(leader_elect=elected),
+        config = self.recording.config(
+            leader_election=LeaderElectionConfig(leader_elect=elected)
         )
         while True:
             process = _Process(self, line)
@@ -236,34 +226,31 @@ class _Sieve:
 
 def play_scenario(name: str, broken: Break | None = None) -> Played:
     """Return what a recorded scenario comes to, with one write broken or none."""
-    return run(_play(json.loads(SCENARIOS[name].read_text()), broken))
+    return run(_play(RECORDINGS[name], broken))
 
 
-async def _play(scenario: JSON, broken: Break | None) -> Played:
+async def _play(recording: Recording, broken: Break | None) -> Played:
     cluster = Cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
     # The one that pods name; of an unknown node's they would be collected.
     cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
-    # Only some were recorded with all controllers.
-    sieve = _Sieve(cluster, broken, ("*",) if "kinds" in scenario else WORKLOADS)
+    sieve = _Sieve(cluster, broken, recording)
     elected = broken is not None and broken.pattern == "stale takeover"
     managers = []
     for _ in range(2 if elected else 1):
         line = Line(cluster.transport)
         managers.append(asyncio.create_task(sieve.keep_running(line, elected=elected)))
         await asyncio.sleep(5)
-    player = Player(
+    player = recording.player(
         InMemoryTransport(cluster.server, TOKEN),
-        scenario["name"],
         cluster.clock,
         quiet=_QUIET,
         poll=_POLL,
         patience=3 * _QUIET,
-        kinds=scenario.get("kinds", ()),
     )
     try:
-        checkpoints = await player.play(scenario["steps"])
+        checkpoints = await player.play(recording.steps)
     finally:
         for manager in managers:
             manager.cancel()

@@ -1,4 +1,4 @@
-"""What the controllers do with each feature gate in both positions."""
+"""What the replica set controller does with each feature gate in both positions."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,119 +9,25 @@ import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
     REPLICASETS,
-    REPLICATION_CONTROLLERS,
 )
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.options.config import Config, FeatureGates
 from tests.clusters import Cluster, Write, make_config
-from tests.controllers.builders import JSON, deployment_json, template
-from tests.controllers.test_on_a_cluster import User, replica_set_json, settle
+from tests.controllers.builders import replica_set_json, template
+from tests.controllers.user import User, settle
 from tests.informers.test_informer import Faulty
 
 pytestmark = pytest.mark.looptime
-
-
-@pytest.fixture
-def user(cluster: Cluster) -> User:
-    return User(cluster)
 
 
 def config_with(**gates: bool) -> Config:
     return replace(make_config(), features=FeatureGates(**gates))
 
 
-def replication_controller_json(replicas: int) -> JSON:
-    return {
-        "apiVersion": "v1",
-        "kind": "ReplicationController",
-        "metadata": {"name": "rs", "namespace": "default"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"app": "rs"},
-            "template": template(app="rs"),
-        },
-    }
-
-
-async def set_status(user: User, name: str, restarts: int = 0) -> None:
-    """Have a pod run and be ready, as long as all others."""
-    status = {
-        "phase": "Running",
-        "conditions": [
-            {
-                "type": "Ready",
-                "status": "True",
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-            }
-        ],
-        "containerStatuses": [
-            {"name": "c", "image": "i", "imageID": "i", "restartCount": restarts}
-        ],
-    }
-    patch = {"status": status}
-    await user.client.patch(PODS, "default", name, patch, subresource="status")
-
-
 def creations(writes: list[Write]) -> int:
     return len([w for w in writes if w.method == "POST" and w.path.endswith("/pods")])
-
-
-# PodDeletionCost
-
-
-@pytest.mark.parametrize("gate", [True, False])
-@pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
-async def test_the_cheap_pod_goes_first_if_costs_count(
-    cluster: Cluster, user: User, kind: str, gate: bool
-) -> None:
-    """Else the one that has restarted most (TestPodDeletionCost of upstream)."""
-    config = config_with(pod_deletion_cost=gate)
-    names = ("replicaset-controller", "replicationcontroller-controller")
-    config = replace(config, generic=replace(config.generic, controllers=names))
-    async with cluster.manager(config):
-        if kind == "ReplicaSet":
-            resource: Any = REPLICASETS
-            await user.create(REPLICASETS, replica_set_json(replicas=2))
-        else:
-            resource = REPLICATION_CONTROLLERS
-            await user.create(resource, replication_controller_json(replicas=2))
-        await settle()
-        dear, cheap = [pod.metadata.name for pod in await user.pods()]
-        cost = {"controller.kubernetes.io/pod-deletion-cost": "100"}
-        await user.patch(PODS, dear, {"metadata": {"annotations": cost}})
-        await set_status(user, dear, restarts=9)
-        await set_status(user, cheap)
-        await settle()
-        await user.patch(resource, "rs", {"spec": {"replicas": 1}})
-        await settle()
-        (left,) = await user.pods()
-        assert left.metadata.name == (dear if gate else cheap)
-
-
-# DeploymentReplicaSetTerminatingReplicas
-
-
-@pytest.mark.parametrize("gate", [True, False])
-async def test_terminating_pods_are_counted_if_the_gate_says_so(
-    cluster: Cluster, user: User, gate: bool
-) -> None:
-    """In the status of the deployment and of its replica set."""
-    config = config_with(deployment_replica_set_terminating_replicas=gate)
-    async with cluster.nodes(), cluster.manager(config):
-        await user.create(DEPLOYMENTS, deployment_json(replicas=3))
-        await settle()
-        await user.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 1}})
-        await settle(10)
-        (replica_set,) = (await user.replica_sets()).values()
-        expected = 2 if gate else None
-        assert replica_set.status.terminating_replicas == expected
-        assert (await user.deployment()).status.terminating_replicas == expected
-
-
-# StaleControllerConsistencyReplicaSet
 
 
 class Held:
@@ -168,7 +74,7 @@ async def test_a_replica_set_waits_for_its_own_writes_if_the_gate_says_so(
         recording.writes.clear()
         free.clear()
         for pod in await user.pods():
-            await set_status(user, pod.metadata.name)
+            await user.make_ready(pod.metadata.name)
             await settle(2)
         written = [write.path for write in recording.writes]
         assert {path.rpartition("/replicasets/")[2] for path in written} == {
@@ -201,9 +107,6 @@ async def test_a_lagging_watch_of_pods_makes_no_surplus_in_either_position(
         assert creations(recording.writes) == 3
         subject = await user.client.get(REPLICASETS, "default", "rs")
         assert subject.status.replicas == 3
-
-
-# AtomicFIFO
 
 
 async def exchange_pods(cluster: Cluster, user: User) -> None:
@@ -265,9 +168,6 @@ async def test_a_list_replaces_the_cache_at_once_if_the_gate_says_so(
         assert len(owned) == 3
 
 
-# WatchListClient
-
-
 @pytest.mark.parametrize("gate", [True, False])
 async def test_initial_lists_come_by_the_watch_if_the_gate_says_so(
     cluster: Cluster, user: User, gate: bool
@@ -286,3 +186,17 @@ async def test_initial_lists_come_by_the_watch_if_the_gate_says_so(
     ]
     assert lists[0] == ("true" if gate else "page")
     assert lists.count("true") == (1 if gate else 0)
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_the_cheap_pod_goes_first_if_costs_count(
+    cluster: Cluster, user: User, gate: bool
+) -> None:
+    """Else the one that has restarted most (TestPodDeletionCost of upstream)."""
+    async with cluster.manager(config_with(pod_deletion_cost=gate)):
+        await user.create(REPLICASETS, replica_set_json(replicas=2))
+        dear, cheap = await user.make_dear_and_cheap_pods()
+        await user.patch(REPLICASETS, "rs", {"spec": {"replicas": 1}})
+        await settle()
+        (left,) = await user.pods()
+        assert left.metadata.name == (dear if gate else cheap)

@@ -1,7 +1,6 @@
 """How a namespace is emptied, and what it says meanwhile."""
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,14 +8,10 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from controller_manager.api.core.v1 import NAMESPACES, Namespace, NamespaceCondition
+from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.controllers.cluster.namespace.conditions import (
-    Findings,
-    updated_conditions,
-)
 from controller_manager.devcluster.discovery import AGGREGATED
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import JSON
@@ -24,6 +19,8 @@ from tests.controllers.builders import JSON
 pytestmark = pytest.mark.looptime
 
 CONTROLLER = "namespace-controller"
+
+
 WELL = {
     "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
     "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
@@ -272,24 +269,3 @@ async def test_a_manager_that_starts_late_goes_on(
     async with managed(cluster, spoilt):
         await asyncio.sleep(7)
         assert await namespace(cluster.client) is None
-
-
-def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
-    """Only what it says is brought up to date."""
-    first = updated_conditions((), Findings(finalizers=Counter({"a/b": 1})), "t1")
-    second = updated_conditions(first, Findings(finalizers=Counter({"a/b": 2})), "t2")
-    third = updated_conditions(second, Findings(), "t3")
-    times = [
-        [each.last_transition_time for each in conditions]
-        for conditions in (first, second, third)
-    ]
-    assert times == [["t1"] * 5, ["t1"] * 5, ["t1"] * 4 + ["t3"]]
-    assert second[-1] == NamespaceCondition(
-        type="NamespaceFinalizersRemaining",
-        status="True",
-        last_transition_time="t1",
-        reason="SomeFinalizersRemain",
-        message="Some content in the namespace has finalizers remaining: a/b in 2 "
-        "resource instances",
-    )
-    assert updated_conditions(third, Findings(), "t4") == third

@@ -1,0 +1,11 @@
+"""What the tests of the workload controllers share."""
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.controllers.user import User
+
+
+@pytest.fixture
+def user(cluster: Cluster) -> User:
+    return User(cluster)

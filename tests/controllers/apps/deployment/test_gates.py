@@ -1,0 +1,36 @@
+"""What the deployment controller does with its feature gates in both positions."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
+)
+from controller_manager.options.config import Config, FeatureGates
+from tests.clusters import Cluster, make_config
+from tests.controllers.builders import deployment_json
+from tests.controllers.user import User, settle
+
+pytestmark = pytest.mark.looptime
+
+
+def config_with(**gates: bool) -> Config:
+    return replace(make_config(), features=FeatureGates(**gates))
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_terminating_pods_are_counted_if_the_gate_says_so(
+    cluster: Cluster, user: User, gate: bool
+) -> None:
+    """In the status of the deployment and of its replica set."""
+    config = config_with(deployment_replica_set_terminating_replicas=gate)
+    async with cluster.nodes(), cluster.manager(config):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=3))
+        await settle()
+        await user.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 1}})
+        await settle(10)
+        (replica_set,) = (await user.replica_sets()).values()
+        expected = 2 if gate else None
+        assert replica_set.status.terminating_replicas == expected
+        assert (await user.deployment()).status.terminating_replicas == expected

@@ -1,0 +1,63 @@
+"""When a job expires."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.batch.v1 import Job
+from controller_manager.controllers.batch.ttlafterfinished.reconciler import expires_at
+from controller_manager.runtime.outcome import SyncError
+from tests.controllers.builders import JSON
+
+SINCE = "2026-01-01T00:00:00Z"
+
+
+def job(**parts: Any) -> Job:
+    spec = {"ttlSecondsAfterFinished": parts.get("ttl", 10)}
+    conditions = parts.get("conditions", [])
+    metadata = {"name": "j", "namespace": "default", **parts.get("metadata", {})}
+    body = {"metadata": metadata, "spec": spec, "status": {"conditions": conditions}}
+    return msgspec.convert(body, Job)
+
+
+def condition(kind: str, status: str = "True", since: str | None = SINCE) -> JSON:
+    return {"type": kind, "status": status, "lastTransitionTime": since}
+
+
+@pytest.mark.parametrize(
+    ("subject", "when"),
+    [
+        (
+            job(conditions=[condition("Complete")]),
+            datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC),
+        ),
+        (
+            job(conditions=[condition("Failed")], ttl=0),
+            datetime(2026, 1, 1, tzinfo=UTC),
+        ),
+        (job(conditions=[condition("Complete", "False")]), None),
+        (job(conditions=[condition("Suspended")]), None),
+        (job(conditions=[condition("Complete")], ttl=None), None),
+        (
+            job(
+                conditions=[condition("Complete")],
+                metadata={"deletionTimestamp": SINCE},
+            ),
+            None,
+        ),
+    ],
+)
+def test_a_job_expires_some_time_after_its_end(
+    subject: Job, when: datetime | None
+) -> None:
+    """If it has an end, and somebody said how long it is to be kept."""
+    assert expires_at(subject) == when
+
+
+def test_a_job_that_does_not_say_when_it_ended_cannot_expire() -> None:
+    """That is said in so many words."""
+    subject = job(conditions=[condition("Complete", since=None)])
+    with pytest.raises(SyncError, match="find the time when the Job default/j"):
+        expires_at(subject)

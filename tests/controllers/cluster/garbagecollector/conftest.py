@@ -1,0 +1,11 @@
+"""What the tests of the garbage collector share."""
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.controllers.cluster.garbagecollector.collecting import User
+
+
+@pytest.fixture
+def user(cluster: Cluster) -> User:
+    return User(cluster)

@@ -1,0 +1,112 @@
+"""The graph of owners and dependents alone."""
+
+import pytest
+
+from controller_manager.api.core.v1 import CONFIG_MAPS
+from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.controllers.cluster.garbagecollector.dump import draw
+from controller_manager.controllers.cluster.garbagecollector.graph import (
+    Graph,
+    Identity,
+    Node,
+)
+
+pytestmark = pytest.mark.looptime
+
+
+def _object(name: str, *owners: OwnerReference, namespace: str = "n") -> PartialObject:
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name, namespace=namespace, uid=name, owner_references=owners or None
+        )
+    )
+
+
+def _reference(name: str, uid: str = "", kind: str = "ConfigMap") -> OwnerReference:
+    return OwnerReference(api_version="v1", kind=kind, name=name, uid=uid or name)
+
+
+class Bookkeeping:
+    """A graph, and what it asked for."""
+
+    def __init__(self) -> None:
+        self.to_delete: list[str] = []
+        self.misplaced: list[tuple[str, str]] = []
+        self.graph = Graph(
+            self.to_delete.append, self.to_delete.append, self._misplaced
+        )
+
+    def _misplaced(self, node: Node, reference: OwnerReference) -> None:
+        self.misplaced.append((node.uid, reference.uid))
+
+    def see(self, *objects: PartialObject) -> None:
+        for each in objects:
+            self.graph.seen(CONFIG_MAPS, None, each)
+
+    def asked(self) -> list[str]:
+        asked, self.to_delete[:] = list(self.to_delete), []
+        return asked
+
+
+async def test_an_owner_that_comes_after_its_dependent_is_no_longer_virtual() -> None:
+    """It was asked about meanwhile, once."""
+    books = Bookkeeping()
+    books.see(_object("child", _reference("owner")))
+    owner = books.graph.get("owner")
+    assert owner is not None
+    assert (owner.is_virtual, books.asked()) == (True, ["owner"])
+    books.see(_object("owner"))
+    assert (owner.is_virtual, books.asked()) == (False, [])
+    assert [node.uid for node in owner.dependents] == ["child"]
+
+
+async def test_children_that_mean_different_owners_by_one_uid_are_told_apart() -> None:
+    """The absence of one says nothing of the other."""
+    books = Bookkeeping()
+    books.see(
+        _object("one", _reference("a", uid="u")),
+        _object("two", _reference("b", uid="u", kind="Secret")),
+    )
+    books.asked()
+    books.graph.absent(Identity("v1", "ConfigMap", "n", "a", "u"))
+    owner = books.graph.get("u")
+    assert owner is not None
+    assert owner.identity == Identity("v1", "Secret", "n", "b", "u")
+    assert books.asked() == ["one"]
+    books.graph.absent(owner.identity)
+    assert books.asked() == ["two"]
+    books.graph.gone(_object("one"))
+    books.graph.gone(_object("two"))
+    assert books.graph.get("u") is None
+
+
+async def test_a_child_of_another_namespace_is_reported_whoever_comes_first() -> None:
+    """An owner that was only spoken of, and one that was seen."""
+    late, early = Bookkeeping(), Bookkeeping()
+    child = _object("child", _reference("owner"), namespace="m")
+    late.see(child, _object("owner"))
+    early.see(_object("owner"), child)
+    assert late.misplaced == early.misplaced == [("child", "owner")]
+    assert "child" in late.asked()
+    assert early.asked() == ["child"]
+
+
+async def test_a_kind_whose_objects_own_each_other_can_be_forgotten() -> None:
+    """Also if the owner was never seen."""
+    books = Bookkeeping()
+    books.see(_object("child", _reference("parent")))
+    books.graph.forget(CONFIG_MAPS)
+    assert books.graph.nodes() == []
+
+
+async def test_nothing_is_kept_of_objects_that_are_gone() -> None:
+    """Neither nodes nor the places of their dependents."""
+    books = Bookkeeping()
+    objects = [_object("a"), _object("b", _reference("a")), _object("c")]
+    books.see(*objects)
+    for each in reversed(objects):
+        books.graph.gone(each)
+    assert (len(books.graph), b"".join(draw(books.graph, (), ("json",))[1])) == (
+        0,
+        b'{"nodes":[],"edges":[]}',
+    )

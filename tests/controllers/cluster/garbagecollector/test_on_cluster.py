@@ -1,0 +1,258 @@
+"""What the garbage collector deletes, and what it leaves alone."""
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
+from controller_manager.client.client import (
+    PropagationPolicy,
+)
+from controller_manager.client.transport import Request
+from controller_manager.options.config import GarbageCollectorConfig
+from tests.clusters import make_config
+from tests.controllers.builders import JSON
+from tests.controllers.cluster.garbagecollector.collecting import (
+    COLLECTOR,
+    ROLES,
+    Interfering,
+    User,
+    blocking,
+    collecting,
+)
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_what_was_there_before_is_collected(user: User) -> None:
+    """A dangling object, and none of those that have an owner."""
+    owner = await user.create("owner")
+    await user.create("kept", owner)
+    await user.create("lost", {**owner, "uid": "gone"})
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        assert await user.names() == ["kept", "owner"]
+
+
+async def test_an_owner_in_another_namespace_is_none(user: User) -> None:
+    """The dependent goes, and an event says why."""
+    user.cluster.add_namespace("other")
+    owner = await user.create("owner", namespace="other")
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        lost = await user.create("lost", owner)
+        await asyncio.sleep(3)
+        assert await user.metadata("lost") is None
+        events = (await user.cluster.client.list_page(EVENTS)).items
+    meant = f"[v1/ConfigMap, namespace: default, name: owner, uid: {owner['uid']}]"
+    message = f'ownerRef {meant} does not exist in namespace "default"'
+    assert [
+        (each.type, each.reason, each.message, each.involved_object.uid)
+        for each in events
+    ] == [("Warning", "OwnerRefInvalidNamespace", message, lost["uid"])]
+    assert events[0].source.component == COLLECTOR
+
+
+async def test_an_owner_of_the_cluster_may_own_in_any_namespace(user: User) -> None:
+    """And takes its dependents along."""
+    owner = await user.create("owner", resource=ROLES)
+    await user.create("dependent", owner)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        assert await user.names() == ["dependent"]
+        await user.delete("owner", resource=ROLES)
+        await asyncio.sleep(3)
+        assert await user.names() == []
+
+
+async def test_an_object_of_no_namespace_whose_owner_is_of_one_stays(
+    user: User,
+) -> None:
+    """Such a reference is a mistake; nobody can say what is meant."""
+    owner = await user.create("owner")
+    await user.create("role", {**owner, "uid": "gone"}, resource=ROLES)
+    async with collecting(user.cluster):
+        await asyncio.sleep(40)
+        assert await user.metadata("role", ROLES) is not None
+
+
+async def test_a_circle_is_deleted_in_the_foreground(user: User) -> None:
+    """Each of the two would wait for the other."""
+    one = await user.create("one")
+    two = await user.create("two", blocking(one))
+    await _own(user, "one", blocking(two))
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("one", PropagationPolicy.FOREGROUND)
+        await asyncio.sleep(10)
+        assert await user.names() == []
+
+
+async def _own(user: User, name: str, owner: JSON) -> None:
+    await user.cluster.client.patch(
+        CONFIG_MAPS, "default", name, {"metadata": {"ownerReferences": [owner]}}
+    )
+
+
+async def test_a_dependent_that_stops_to_block_lets_its_owner_go(user: User) -> None:
+    """It is held by a finalizer of somebody else's all the while."""
+    owner = await user.create("owner")
+    await user.create("held", blocking(owner), finalizers=["example.com/hold"])
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("owner", PropagationPolicy.FOREGROUND)
+        await asyncio.sleep(3)
+        assert await user.names() == ["held", "owner"]
+        await _own(user, "held", {**owner, "blockOwnerDeletion": False})
+        await asyncio.sleep(3)
+        assert await user.names() == ["held"]
+
+
+async def test_a_deletion_that_began_before_the_start_goes_on(user: User) -> None:
+    """In the foreground and by orphaning."""
+    one, two = await user.create("one"), await user.create("two")
+    await user.create("of-one", blocking(one))
+    await user.create("of-two", two)
+    await user.delete("one", PropagationPolicy.FOREGROUND)
+    await user.delete("two", PropagationPolicy.ORPHAN)
+    async with collecting(user.cluster):
+        await asyncio.sleep(5)
+        assert await user.names() == ["of-two"]
+
+
+HOSTILE = (
+    ("v1", "Namespace", "kube-system/services/https:admin-ui:443/proxy/api/restart"),
+    ("v1", "ConfigMap", "../../../../api/v1/nodes"),
+    ("v1", "Secret", "a%2fb"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", ".."),
+)
+
+
+async def test_an_owner_with_a_hostile_name_is_asked_for_nowhere(user: User) -> None:
+    """The collector's token may do much: its requests go where owners can be."""
+    for number, (version, kind, name) in enumerate(HOSTILE):
+        owner = {"apiVersion": version, "kind": kind, "name": name, "uid": f"u{number}"}
+        await user.create(f"kept-{number}", owner)
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("lost", lost)
+    transport = Interfering(user.cluster.transport)
+    async with collecting(user.cluster, transport) as collector:
+        await asyncio.sleep(2000)
+        kept = [f"kept-{number}" for number in range(len(HOSTILE))]
+        assert await user.names() == kept
+        for name in kept:
+            await user.delete(name)
+        await asyncio.sleep(10)
+        assert collector._unknown == {}
+    asked = {request.path for request in transport.requests}
+    assert [path for path in asked if "proxy" in path or ".." in path] == []
+    assert [path for path in asked if "%" in path or path.endswith("/nodes/")] == []
+
+
+async def test_an_owner_of_the_cluster_that_is_gone_is_asked_about_once(
+    user: User,
+) -> None:
+    """Whatever namespaces its dependents are of, though they stay."""
+    user.cluster.add_namespace("other")
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "name": "r",
+        "uid": "gone",
+    }
+    for namespace in ("default", "other"):
+        await user.create(
+            "held", role, namespace=namespace, finalizers=["example.com/hold"]
+        )
+    reads: list[str] = []
+
+    async def note(request: Request) -> None:
+        if request.path.endswith("/clusterroles/r"):
+            reads.append(request.path)
+
+    transport = Interfering(user.cluster.transport, before=note)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(60)
+        assert len(reads) <= 4
+
+
+async def test_what_is_adopted_at_the_last_moment_stays(user: User) -> None:
+    """The deletion is refused, since it names the version that was looked at."""
+    owner = await user.create("owner")
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("dependent", lost)
+
+    async def adopt(request: Request) -> None:
+        if request.method == "DELETE" and transport.before is not None:
+            transport.before = None
+            await _own(user, "dependent", owner)
+
+    transport = Interfering(user.cluster.transport, before=adopt)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(5)
+        assert transport.before is None
+        assert await user.names() == ["dependent", "owner"]
+
+
+async def test_a_change_that_is_not_of_owners_does_not_save_an_object(
+    user: User,
+) -> None:
+    """It is deleted at its new version."""
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("dependent", lost)
+
+    async def touch(request: Request) -> None:
+        if request.method == "DELETE" and transport.before is not None:
+            transport.before = None
+            await user.cluster.client.patch(
+                CONFIG_MAPS, "default", "dependent", {"data": {"k": "v"}}
+            )
+
+    transport = Interfering(user.cluster.transport, before=touch)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(1)
+        assert await user.names() == []
+
+
+async def test_the_collector_can_be_switched_off(user: User) -> None:
+    """By ``--enable-garbage-collector=false``."""
+    await user.create(
+        "lost", {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    )
+    config = replace(
+        make_config(controllers=(COLLECTOR, "ttl")),
+        garbage_collector=GarbageCollectorConfig(enabled=False),
+    )
+    async with user.cluster.manager(config):
+        await asyncio.sleep(60)
+        assert await user.names() == ["lost"]
+
+
+async def test_the_graph_can_be_looked_at(user: User) -> None:
+    """All of it, or what hangs together with an object; as DOT and as JSON."""
+    owner = await user.create("owner")
+    dependent = await user.create("dependent", blocking(owner))
+    lone = await user.create("lone")
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        media_type, pieces = collector.drawn({})
+        dot = b"".join(pieces)
+        json, nothing = (
+            b"".join(collector.drawn({"uid": [each["uid"]], "output": ["json"]})[1])
+            for each in (owner, lone)
+        )
+    assert media_type == "text/vnd.graphviz"
+    assert dot.decode().startswith("strict digraph full {\n  // Node definitions.")
+    assert (
+        f"uid={owner['uid']}\\nnamespace=default\\nConfigMap.v1/owner" in dot.decode()
+    )
+    assert msgspec.json.decode(json)["edges"] == [
+        {
+            "dependent": dependent["uid"],
+            "owner": owner["uid"],
+            "blockOwnerDeletion": True,
+        }
+    ]
+    assert msgspec.json.decode(nothing) == {"nodes": [], "edges": []}

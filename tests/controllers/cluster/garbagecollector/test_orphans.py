@@ -1,0 +1,160 @@
+"""What is left to itself when its owner is deleted."""
+
+import asyncio
+from unittest import mock
+
+import pytest
+
+from controller_manager.client.client import (
+    PropagationPolicy,
+)
+from tests.controllers.cluster.garbagecollector.collecting import (
+    SECRETS,
+    Interfering,
+    User,
+    collecting,
+    define,
+    serve_versions,
+    serve_widgets,
+)
+from tests.controllers.custom_resources import WIDGETS
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_orphans_keep_their_other_owners(user: User) -> None:
+    """Only the one that goes is taken off."""
+    one = await user.create("one")
+    two = await user.create("two")
+    await user.create("dependent", one, two)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("one", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(3)
+        assert await user.names() == ["dependent", "two"]
+        metadata = await user.metadata("dependent")
+    assert metadata is not None
+    assert metadata["ownerReferences"] == [two]
+
+
+async def test_an_orphan_that_no_watch_has_shown_is_untied_all_the_same(
+    user: User,
+) -> None:
+    """It would be collected once the watch does."""
+    owner = await user.create("owner")
+    await user.create("early", owner)
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        with mock.patch.object(collector.graph, "_add_to_owners"):
+            await user.create("late", owner)
+            await asyncio.sleep(1)
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(3)
+        found = [await user.metadata(name) for name in ("early", "late", "owner")]
+    assert [each and "ownerReferences" in each for each in found] == [
+        False,
+        False,
+        None,
+    ]
+
+
+async def test_orphans_of_a_kind_that_was_not_read_yet_are_untied(
+    user: User,
+) -> None:
+    """Nobody can have seen them, so the API server is asked (seed 22)."""
+    owner = await user.create("owner")
+    await user.create("kept", owner, resource=SECRETS)
+    transport = Interfering(user.cluster.transport, silent="/secrets")
+    async with collecting(user.cluster, transport):
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(60)
+        assert await user.names() == []
+        transport.speaks.set()
+        await asyncio.sleep(600)
+        kept = await user.metadata("kept", SECRETS)
+        assert kept is not None
+        assert "ownerReferences" not in kept
+
+
+async def test_orphans_whose_references_name_another_version_are_found(
+    user: User,
+) -> None:
+    """A kind is the same in all its versions."""
+    await define(user)
+    await serve_versions(user, "v1", "v2")
+    owner = await user.create("owner", resource=WIDGETS)
+    by_v1 = {**owner, "apiVersion": "example.com/v1"}
+    await user.create("early", by_v1)
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        node = collector.graph.get(owner["uid"])
+        assert node is not None
+        assert node.identity.api_version == "example.com/v2"
+        with mock.patch.object(collector.graph, "_add_to_owners"):
+            await user.create("late", by_v1)
+            await asyncio.sleep(1)
+        await user.delete("owner", PropagationPolicy.ORPHAN, WIDGETS)
+        await asyncio.sleep(3)
+        found = [await user.metadata(name) for name in ("early", "late")]
+    assert [each and "ownerReferences" in each for each in found] == [False, False]
+
+
+async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
+    user: User,
+) -> None:
+    """They would be collected once it is known again."""
+    await define(user)
+    owner = await user.create("owner")
+    await user.create("dependent", owner, resource=WIDGETS)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        serve_widgets(user, served=False)
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(20)
+        serve_widgets(user, served=True)
+        await asyncio.sleep(60)
+        metadata = await user.metadata("dependent", WIDGETS)
+        assert metadata is not None
+        assert "ownerReferences" not in metadata
+        assert await user.names() == []
+
+
+async def test_a_kind_that_cannot_be_listed_holds_up_orphaning_for_a_while(
+    user: User,
+) -> None:
+    """Half a minute; other kinds' dependents are untied then."""
+    await define(user)
+    stray = await user.create("stray")
+    await user.create("widget", stray, resource=WIDGETS)
+    owner = await user.create("owner")
+    await user.create("dependent", owner)
+    transport = Interfering(user.cluster.transport)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(3)
+        transport.broken = "/widgets"
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(20)
+        assert await user.metadata("owner") is not None
+        await asyncio.sleep(60)
+        assert await user.names() == ["dependent", "stray"]
+
+
+async def test_orphans_that_could_not_be_listed_are_untied_when_they_are_seen(
+    user: User,
+) -> None:
+    """Their owner did not wait for them; they are no garbage all the same (seed 70)."""
+    owner = await user.create("owner")
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("kept", owner, resource=SECRETS)
+    await user.create("lost", lost, owner, resource=SECRETS)
+    transport = Interfering(user.cluster.transport, broken="/secrets")
+    async with collecting(user.cluster, transport):
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(200)
+        assert await user.names() == []
+        transport.broken = ""
+        await asyncio.sleep(600)
+        assert await user.names(SECRETS) == ["kept"]
+        kept = await user.metadata("kept", SECRETS)
+        assert kept is not None
+        assert "ownerReferences" not in kept

@@ -1,0 +1,292 @@
+"""Kinds that come, go, change their versions, or cannot be listed."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from controller_manager.client.client import (
+    PatchType,
+    PropagationPolicy,
+)
+from controller_manager.client.transport import Request
+from controller_manager.controllers.cluster.garbagecollector.controller import (
+    GarbageCollector,
+)
+from controller_manager.runtime.outcome import Outcome
+from tests.controllers.cluster.garbagecollector.collecting import (
+    Interfering,
+    User,
+    blocking,
+    collecting,
+    define,
+    serve_versions,
+    serve_widgets,
+)
+from tests.controllers.custom_resources import DEFINITIONS, WIDGETS
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_custom_resources_are_collected_from_soon_after_they_are_defined(
+    user: User,
+) -> None:
+    """As owners and as dependents; merge patches untie them from one of two."""
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await define(user)
+        one = await user.create("one", resource=WIDGETS)
+        two = await user.create("two", resource=WIDGETS)
+        await user.create("of-one", one)
+        await user.create("of-both", one, two, resource=WIDGETS)
+        await asyncio.sleep(3)
+        await user.delete("one", resource=WIDGETS)
+        await asyncio.sleep(3)
+        assert await user.names() == []
+        untied = await user.metadata("of-both", WIDGETS)
+        assert untied is not None
+        assert untied["ownerReferences"] == [two]
+
+
+async def test_a_resource_that_is_served_no_more_is_watched_no_more(
+    user: User,
+) -> None:
+    """What it owned may be owned still, so it stays."""
+    await define(user)
+    owner = await user.create("owner", resource=WIDGETS)
+    await user.create("dependent", owner)
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        monitors = collector._monitors._monitors
+        assert ("example.com", "widgets") in monitors
+        kinds = user.cluster.server.catalogue
+        found = kinds.find("example.com", "v1", "widgets")
+        assert found is not None
+        kinds.remove(found)
+        await asyncio.sleep(60)
+        assert ("example.com", "widgets") in monitors  # it may come back
+        await asyncio.sleep(60)
+        assert ("example.com", "widgets") not in monitors
+        assert await user.names() == ["dependent"]
+
+
+async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
+    user: User,
+) -> None:
+    """For half a minute, not for ever."""
+    transport = Interfering(user.cluster.transport, broken="/secrets")
+    await user.create(
+        "lost",
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"},
+    )
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(20)
+        assert await user.names() == ["lost"]
+        await asyncio.sleep(15)
+        assert await user.names() == []
+
+
+async def test_workers_start_when_the_graph_is_whole(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50,000 owners that were looked at five times a second kept the loop busy."""
+    looks: list[float] = []
+    attempt = GarbageCollector.attempt_to_delete
+
+    async def counted(self: GarbageCollector, uid: str) -> Outcome:
+        looks.append(asyncio.get_running_loop().time())
+        return await attempt(self, uid)
+
+    monkeypatch.setattr(GarbageCollector, "attempt_to_delete", counted)
+    for number in range(20):
+        lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": f"x{number}"}
+        await user.create(f"lost-{number}", {**lost, "uid": f"gone-{number}"})
+    transport = Interfering(user.cluster.transport, broken="/secrets")
+    async with collecting(user.cluster, transport) as collector:
+        await asyncio.sleep(29)
+        assert (len(looks), len(collector.deletions)) == (0, 20)
+        await asyncio.sleep(5)
+        assert await user.names() == []
+    assert min(looks) == pytest.approx(30, abs=2)
+
+
+async def test_nothing_is_remembered_of_what_referred_to_an_unknown_kind(
+    user: User,
+) -> None:
+    """Once it is gone itself."""
+    stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
+    async with collecting(user.cluster) as collector:
+        for number in range(10):
+            await user.create(f"d{number}", {**stranger, "uid": f"gone-{number}"})
+        await asyncio.sleep(40)
+        assert len(collector._unknown) >= 10
+        for number in range(10):
+            await user.delete(f"d{number}")
+        await asyncio.sleep(1)
+        assert collector._unknown == {}
+        invented = [kind for kind in collector.graph._kinds if kind[1] == "Widget"]
+        assert invented == []
+
+
+async def test_nothing_is_remembered_of_a_kind_that_is_served_no_more(
+    user: User,
+) -> None:
+    """As an owner or as a dependent."""
+    async with collecting(user.cluster) as collector:
+        await define(user)
+        await asyncio.sleep(5)
+        one = await user.create("one", resource=WIDGETS)
+        await user.create("two", one, resource=WIDGETS)
+        await asyncio.sleep(5)
+        widget = ("example.com", "Widget")
+        assert widget in collector.graph._kinds
+        await user.cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
+        await asyncio.sleep(300)
+        assert widget not in collector.graph._kinds
+
+
+async def test_that_a_kind_is_not_served_says_nothing_of_its_objects(
+    user: User,
+) -> None:
+    """An API server that has just started may not know it yet."""
+    await define(user)
+    widget = await user.create("widget", resource=WIDGETS)
+    other = await user.create("other")
+    await user.create("dependent", other, widget)
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        serve_widgets(user, served=False)
+        await user.delete("other")
+        await asyncio.sleep(20)
+        assert await user.names() == ["dependent"]
+        serve_widgets(user, served=True)
+        await asyncio.sleep(40)
+        metadata = await user.metadata("dependent")
+        assert metadata is not None
+        assert metadata["ownerReferences"] == [widget]
+
+
+async def test_what_a_dropped_kinds_objects_owned_is_collected(user: User) -> None:
+    """They were seen to go, though nobody can be asked about them any more."""
+    await define(user)
+    owner = await user.create("owner", resource=WIDGETS)
+    await user.create("dependent", owner)
+    reads: list[str] = []
+
+    async def be_slow(request: Request) -> None:
+        reads.append(request.path)
+        await asyncio.sleep(0.02)
+
+    transport = Interfering(user.cluster.transport, before=be_slow)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(3)
+        await user.cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
+        await asyncio.sleep(10)
+        assert await user.names() == []
+
+
+async def test_a_kind_that_nobody_ever_saw_is_asked_about_ever_more_seldom(
+    user: User,
+) -> None:
+    """Many clusters have references to kinds of long ago."""
+    stranger = {"apiVersion": "extensions/v1beta1", "kind": "Thing", "name": "t"}
+    await user.create("dependent", {**stranger, "uid": "gone"})
+    reads: list[str] = []
+
+    async def note(request: Request) -> None:
+        if "configmaps" in request.path and request.method == "GET":
+            reads.append(request.path)
+
+    transport = Interfering(user.cluster.transport, before=note)
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(7200)
+        assert len(reads) < 20
+        assert await user.names() == ["dependent"]
+
+
+async def test_a_better_version_of_a_resource_changes_nothing(user: User) -> None:
+    """A foreground deletion still waits for what the old one has shown."""
+    await define(user)
+    owner = await user.create("owner")
+    await user.create(
+        "held", blocking(owner), resource=WIDGETS, finalizers=["example.com/hold"]
+    )
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        await user.delete("owner", PropagationPolicy.FOREGROUND)
+        await serve_versions(user, "v1", "v2")
+        await asyncio.sleep(130)
+        assert await user.names() == ["owner"]
+        await serve_versions(user, "v2")
+        await asyncio.sleep(130)
+        assert await user.names() == ["owner"]
+        versions = {
+            node.identity.api_version
+            for node in collector.graph.nodes()
+            if node.identity.kind == "Widget"
+        }
+        assert versions == {"example.com/v2"}
+        latest = replace(WIDGETS, version="v2")
+        patch = {"metadata": {"finalizers": None}}
+        await user.cluster.client.patch(
+            latest, "default", "held", patch, PatchType.MERGE
+        )
+        await asyncio.sleep(5)
+        assert await user.names() == []
+
+
+async def test_an_owner_in_the_foreground_does_not_wait_for_what_is_served_no_more(
+    user: User,
+) -> None:
+    """Nobody could ever see it go."""
+    await define(user)
+    owner = await user.create("owner")
+    await user.create(
+        "held", blocking(owner), resource=WIDGETS, finalizers=["example.com/hold"]
+    )
+    async with collecting(user.cluster):
+        await asyncio.sleep(3)
+        await user.delete("owner", PropagationPolicy.FOREGROUND)
+        await asyncio.sleep(3)
+        serve_widgets(user, served=False)
+        await asyncio.sleep(130)
+        assert await user.names() == []
+
+
+async def test_resources_are_waited_for_from_when_they_are_known(user: User) -> None:
+    """However long that took."""
+    lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
+    await user.create("dependent", lost)
+    transport = Interfering(user.cluster.transport, broken="/apis")
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(50)
+        transport.broken = "/secrets"
+        await asyncio.sleep(20)
+        assert await user.names() == ["dependent"]
+        transport.broken = ""
+        await asyncio.sleep(60)
+        assert await user.names() == []
+
+
+async def test_that_nothing_is_served_is_not_believed(user: User) -> None:
+    """An API server says so that has just started."""
+    await user.create("known")
+    transport = Interfering(user.cluster.transport)
+    async with collecting(user.cluster, transport) as collector:
+        await asyncio.sleep(3)
+        known = len(collector.graph)
+        transport.empty = True
+        await asyncio.sleep(300)
+        assert len(collector.graph) == known
+
+
+async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(user: User) -> None:
+    """Until the kind is served, and it can be seen that there is no such object."""
+    stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
+    await user.create("dependent", {**stranger, "uid": "gone"})
+    async with collecting(user.cluster):
+        await asyncio.sleep(100)
+        assert await user.names() == ["dependent"]
+        await define(user)
+        await asyncio.sleep(5)
+        assert await user.names() == []

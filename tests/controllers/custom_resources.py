@@ -1,0 +1,40 @@
+"""Definitions of custom resources, for tests."""
+
+from typing import Any
+
+from controller_manager.api.resource import Resource
+from tests.controllers.builders import JSON
+
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget", dict)
+
+
+DEFINITIONS: Resource[Any] = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    dict,
+    namespaced=False,
+)
+
+
+def definition(plural: str = "widgets", kind: str = "Widget") -> JSON:
+    """Return a custom resource definition."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }

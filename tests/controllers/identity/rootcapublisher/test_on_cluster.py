@@ -1,0 +1,97 @@
+"""The authority is published in every namespace, and repaired."""
+
+import asyncio
+import io
+
+import pytest
+
+from controller_manager.api.core.v1 import (
+    CONFIG_MAPS,
+    NAMESPACES,
+)
+from controller_manager.client.builder import Connections
+from controller_manager.client.client import PatchType
+from controller_manager.observability.logs import make_logger
+from tests.clusters import Cluster, make_config, run_manager
+
+pytestmark = pytest.mark.looptime
+
+
+CONFIG = make_config(controllers=("root-ca-certificate-publisher-controller",))
+
+
+async def test_only_published_authorities_are_watched(cluster: Cluster) -> None:
+    """Not all config maps there are."""
+    for number in range(50):
+        cluster.add("ConfigMap", f"other-{number}", data={"k": "v" * 1000})
+    connections = Connections(cluster.transport, root_ca="PEM")
+    async with run_manager(connections, cluster.clock, cluster.rng, CONFIG) as manager:
+        await asyncio.sleep(1)
+        cached = {
+            each.resource.plural: len(each.store) for each in manager.informers.all()
+        }
+    assert cached == {"namespaces": 2, "configmaps": 2}
+
+
+async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> None:
+    """One that is ending gets none, and no attempt is made."""
+    cluster.add_namespace("ending")
+    await cluster.client.delete(NAMESPACES, "", "ending")
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        cluster.add_namespace("late")
+        await asyncio.sleep(1)
+        maps = (await cluster.client.list_page(CONFIG_MAPS)).items
+    assert [(each.metadata.namespace, each.data) for each in maps] == [
+        (namespace, {"ca.crt": "PEM"})
+        for namespace in ("default", "kube-system", "late")
+    ]
+    assert [each.path for each in recording.writes if "/ending/" in each.path] == []
+
+
+async def test_no_empty_authority_is_published_over_a_good_one(
+    cluster: Cluster,
+) -> None:
+    """Where nobody has said what the authority is, the controller does not run."""
+    log = io.StringIO()
+    settings = make_config(controllers=("root-ca-cert-publisher", "ttl"))
+    connections = Connections(cluster.transport, root_ca="PEM")
+    async with run_manager(connections, cluster.clock, cluster.rng, settings):
+        await asyncio.sleep(1)
+    unsaid = Connections(cluster.transport)
+    logger = make_logger(stream=log)
+    async with run_manager(unsaid, cluster.clock, cluster.rng, settings, logger):
+        await asyncio.sleep(600)
+        maps = (await cluster.client.list_page(CONFIG_MAPS)).items
+    assert {each.data["ca.crt"] for each in maps if each.data} == {"PEM"}
+    assert "There is no authority to publish; give --root-ca-file" in log.getvalue()
+
+
+async def test_the_published_authority_is_repaired_and_nothing_else_is_lost(
+    cluster: Cluster,
+) -> None:
+    """Labels and annotations of others stay; the description comes back."""
+    connections = Connections(cluster.transport, root_ca="PEM")
+    name = "kube-root-ca.crt"
+    async with run_manager(connections, cluster.clock, cluster.rng, CONFIG):
+        await asyncio.sleep(1)
+        described = await cluster.client.get(CONFIG_MAPS, "default", name)
+        patch = {
+            "metadata": {
+                "labels": {"mine": "1"},
+                "annotations": {"kubernetes.io/description": None, "mine": "2"},
+            },
+            "data": {"ca.crt": "FORGED", "more": "x"},
+        }
+        await cluster.client.patch(CONFIG_MAPS, "default", name, patch, PatchType.MERGE)
+        await asyncio.sleep(1)
+        repaired = await cluster.client.get(CONFIG_MAPS, "default", name)
+        await cluster.client.delete(CONFIG_MAPS, "default", name)
+        await asyncio.sleep(1)
+        again = await cluster.client.get(CONFIG_MAPS, "default", name)
+    assert repaired.data == again.data == {"ca.crt": "PEM"}
+    assert repaired.metadata.labels == {"mine": "1"}
+    assert repaired.metadata.annotations == {
+        **(described.metadata.annotations or {}),
+        "mine": "2",
+    }

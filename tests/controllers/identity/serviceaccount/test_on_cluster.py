@@ -1,0 +1,42 @@
+"""Every namespace has its default account."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.core.v1 import NAMESPACES, SERVICE_ACCOUNTS
+from controller_manager.client.builder import Connections
+from tests.clusters import Cluster, make_config, run_manager
+
+pytestmark = pytest.mark.looptime
+
+CONFIG = make_config(controllers=("serviceaccount-controller",))
+
+
+async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
+    """One that is ending gets none, and no attempt is made."""
+    cluster.add_namespace("ending")
+    await cluster.client.delete(NAMESPACES, "", "ending")
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        cluster.add_namespace("late")
+        await asyncio.sleep(1)
+        accounts = (await cluster.client.list_page(SERVICE_ACCOUNTS)).items
+    namespaces = ["default", "kube-system", "late"]
+    assert [(each.metadata.namespace, each.metadata.name) for each in accounts] == [
+        (namespace, "default") for namespace in namespaces
+    ]
+    assert [each.path for each in recording.writes if "/ending/" in each.path] == []
+
+
+async def test_only_default_accounts_are_watched(cluster: Cluster) -> None:
+    """Not all accounts there are."""
+    for number in range(50):
+        cluster.add("ServiceAccount", f"other-{number}")
+    connections = Connections(cluster.transport)
+    async with run_manager(connections, cluster.clock, cluster.rng, CONFIG) as manager:
+        await asyncio.sleep(1)
+        cached = {
+            each.resource.plural: len(each.store) for each in manager.informers.all()
+        }
+    assert cached == {"namespaces": 2, "serviceaccounts": 2}

@@ -1,0 +1,109 @@
+"""Which pods are collected."""
+
+from typing import Any
+
+import msgspec
+
+from controller_manager.api.core.v1 import (
+    Node,
+    Pod,
+)
+from controller_manager.controllers.nodes.podgc.selection import (
+    is_of_interest,
+    terminated_beyond,
+    terminating_out_of_service,
+    unknown_nodes,
+    unscheduled_terminating,
+)
+
+SINCE = "2026-01-01T00:00:00Z"
+
+
+def pod(name: str = "p", **parts: Any) -> Pod:
+    """Return a pod; `parts` are of its metadata, spec and status."""
+    metadata = {"name": name, "namespace": "default", **parts.get("metadata", {})}
+    body = {"metadata": metadata, **{k: parts.get(k, {}) for k in ("spec", "status")}}
+    return msgspec.convert(body, Pod)
+
+
+def ended(name: str, created: str, reason: str = "", phase: str = "Failed") -> Pod:
+    return pod(
+        name,
+        metadata={"creationTimestamp": created},
+        status={"phase": phase, "reason": reason},
+    )
+
+
+def node(name: str, *, ready: bool, taint: str = "") -> Node:
+    status = {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}
+    spec = {"taints": [{"key": taint}]} if taint else {}
+    body = {"metadata": {"name": name}, "spec": spec, "status": status}
+    return msgspec.convert(body, Node)
+
+
+def test_evicted_pods_go_first_then_the_oldest() -> None:
+    """Of those that have ended; as many as there are above the threshold."""
+    pods = [
+        ended("old", "2026-01-01T00:00:00Z", phase="Succeeded"),
+        ended("older", "2025-01-01T00:00:00Z"),
+        ended("evicted", "2026-02-01T00:00:00Z", "Evicted"),
+        ended("young", "2026-03-01T00:00:00Z"),
+        pod("running", status={"phase": "Running"}),
+    ]
+    names = {
+        threshold: [each.metadata.name for each in terminated_beyond(pods, threshold)]
+        for threshold in (0, 1, 3, 4, 100)
+    }
+    assert names == {
+        0: [],
+        1: ["evicted", "older", "old"],
+        3: ["evicted"],
+        4: [],
+        100: [],
+    }
+
+
+def test_only_pods_of_nodes_that_are_out_of_service_are_ended_by_force() -> None:
+    """Not ready, and tainted; one of both is not enough."""
+    taint = "node.kubernetes.io/out-of-service"
+    nodes = {
+        "gone": node("gone", ready=False, taint=taint),
+        "back": node("back", ready=True, taint=taint),
+        "weak": node("weak", ready=False),
+    }
+    pods = [
+        pod(name, metadata={"deletionTimestamp": SINCE}, spec={"nodeName": name})
+        for name in (*nodes, "unknown")
+    ] + [pod("alive", spec={"nodeName": "gone"})]
+    found = [each.metadata.name for each in terminating_out_of_service(pods, nodes)]
+    assert found == ["gone"]
+
+
+def test_a_terminating_pod_that_no_node_has_is_ended_by_force() -> None:
+    """And one that a node has is left to it."""
+    pods = [
+        pod("lost", metadata={"deletionTimestamp": SINCE}),
+        pod("held", metadata={"deletionTimestamp": SINCE}, spec={"nodeName": "n"}),
+        pod("pending"),
+    ]
+    assert [each.metadata.name for each in unscheduled_terminating(pods)] == ["lost"]
+    assert unknown_nodes(pods, {}) == {"n"}
+    assert unknown_nodes(pods, {"n": node("n", ready=True)}) == set()
+
+
+def test_every_pod_that_may_be_chosen_is_of_interest() -> None:
+    """And those that run where they should are not."""
+    nodes = {"n": node("n", ready=True)}
+    pods = {
+        "running": pod(spec={"nodeName": "n"}, status={"phase": "Running"}),
+        "pending": pod(status={"phase": "Pending"}),
+        "ended": pod(spec={"nodeName": "n"}, status={"phase": "Succeeded"}),
+        "going": pod(
+            metadata={"deletionTimestamp": SINCE},
+            spec={"nodeName": "n"},
+            status={"phase": "Running"},
+        ),
+        "lost": pod(spec={"nodeName": "x"}, status={"phase": "Running"}),
+    }
+    found = [name for name, each in pods.items() if is_of_interest(each, nodes)]
+    assert found == ["ended", "going", "lost"]

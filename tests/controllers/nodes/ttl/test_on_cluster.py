@@ -1,0 +1,54 @@
+"""Nodes are annotated on a cluster in memory, on virtual time."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.core.v1 import (
+    NODES,
+)
+from controller_manager.client.client import PatchType
+from tests.clusters import Cluster, make_config
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_all_nodes_are_told_when_the_cluster_has_grown(cluster: Cluster) -> None:
+    """At once, also those that do not change by themselves."""
+    for number in range(100):
+        cluster.add("Node", f"n{number:03}")
+    async with cluster.manager(make_config(controllers=("ttl",))):
+        await asyncio.sleep(1)
+        assert await _told(cluster) == {"0": 100}
+        cluster.add("Node", "n100")
+        await asyncio.sleep(1)
+        assert await _told(cluster) == {"15": 101}
+        await cluster.client.delete(NODES, "", "n100")
+        await asyncio.sleep(1)
+        assert await _told(cluster) == {"15": 100}
+
+
+async def _told(cluster: Cluster) -> dict[str | None, int]:
+    told: dict[str | None, int] = {}
+    for each in (await cluster.client.list_page(NODES)).items:
+        annotations = each.metadata.annotations
+        value = annotations.ttl if annotations is not None else None
+        told[value] = told.get(value, 0) + 1
+    return told
+
+
+async def test_a_node_that_was_annotated_otherwise_is_corrected(
+    cluster: Cluster,
+) -> None:
+    """One that is right is left alone."""
+    note = {"node.alpha.kubernetes.io/ttl": "7"}
+    right = {"node.alpha.kubernetes.io/ttl": "0"}
+    cluster.add("Node", "wrong")
+    cluster.add("Node", "right")
+    for name, annotations in (("wrong", note), ("right", right)):
+        patch = {"metadata": {"annotations": annotations}}
+        await cluster.client.patch(NODES, "", name, patch, PatchType.MERGE)
+    async with cluster.manager(make_config(controllers=("ttl",))) as recording:
+        await asyncio.sleep(1)
+        assert await _told(cluster) == {"0": 2}
+        assert [each.path for each in recording.writes] == ["/api/v1/nodes/wrong"]

@@ -1,0 +1,28 @@
+"""How long kubelets may cache, by the number of nodes."""
+
+import pytest
+
+from controller_manager.controllers.nodes.ttl.reconciler import STEPS, step_for
+
+
+@pytest.mark.parametrize(
+    ("nodes", "before", "after"),
+    [
+        (0, 0, 0),
+        (100, 0, 0),
+        (101, 0, 1),
+        (95, 1, 1),
+        (89, 1, 0),
+        (5_000, 0, 4),
+        (1_799, 4, 3),
+        (1, 4, 0),
+    ],
+)
+def test_the_step_by_size_has_some_play(nodes: int, before: int, after: int) -> None:
+    """Upstream's bounds: it goes up above one, down below another."""
+    assert step_for(nodes, before) == after
+
+
+def test_the_seconds_are_upstreams() -> None:
+    """From nothing to five minutes."""
+    assert [each.seconds for each in STEPS] == [0, 15, 30, 60, 300]
