@@ -152,8 +152,9 @@ class AuthorizationConfig:
 class Config:
     """Everything that the daemon is told.
 
-    `controllers` has the options of each controller by the class that declares
-    them. `document` is the same as /configz shows it, `flags` as /flagz does.
+    `controllers` has the options of controllers, by the class that declares them;
+    of one that is not there all are the default. `document` is the same as /configz
+    shows it, `flags` as /flagz does.
     """
 
     client: ClientConfig = field(default_factory=ClientConfig)

@@ -134,7 +134,7 @@ def parse(
         authentication=_authentication(options),
         authorization=_authorization(options),
         disabled_metrics=options.words("disabled-metrics"),
-        controllers={each: made(each, options.__getitem__) for each in build.options},
+        controllers=_of_controllers(options),
         root_ca_file=options["root-ca-file"],
         features=_features(options),
         document=as_tree(options.values),
@@ -144,6 +144,12 @@ def parse(
     if options.problems:
         raise OptionsError(options.problems)
     return config
+
+
+def _of_controllers(options: Options) -> dict[type[Any], Any]:
+    """Return the options of those controllers whose differ from the defaults."""
+    all_made = {each: made(each, options.__getitem__) for each in options.build.options}
+    return {each: found for each, found in all_made.items() if found != each()}
 
 
 def _check_selection(options: Options) -> None:

@@ -23,7 +23,7 @@ from controller_manager.devcluster.kinds import Catalogue
 from controller_manager.observability.exposition import expose, go_float
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import LeaderElectionConfig, RateLimit
-from controller_manager.registry import known_names
+from controller_manager.registry import registry
 from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
 from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User, settle
@@ -100,8 +100,8 @@ async def test_a_controller_whose_resources_are_missing_is_skipped(
 @pytest.mark.parametrize(
     ("selection", "started"),
     [
-        (("*",), set(known_names())),
-        (("*", "-deployment"), set(known_names()) - {"deployment-controller"}),
+        (("*",), set(registry().names)),
+        (("*", "-deployment"), set(registry().names) - {"deployment-controller"}),
         (("deployment",), {"deployment-controller"}),
         (("replicaset-controller",), {"replicaset-controller"}),
     ],

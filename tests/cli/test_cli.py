@@ -12,15 +12,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from controller_manager import registry
 from controller_manager.cli.command import make_command
 from controller_manager.cli.flags import normalised, split
+from controller_manager.controllers.apps.deployment.options import DeploymentOptions
+from controller_manager.controllers.apps.replicaset.options import ReplicaSetOptions
 from controller_manager.options.config import (
     CertificateFiles,
     ClientConfig,
-    ConcurrencyConfig,
     Config,
-    FeatureGates,
     GenericConfig,
     LeaderElectionConfig,
     LoggingConfig,
@@ -28,14 +27,11 @@ from controller_manager.options.config import (
     ServingConfig,
 )
 from controller_manager.options.document import as_tree, defaults
-from controller_manager.options.flags import FLAGS
+from controller_manager.options.durations import format_duration, parse_duration
+from controller_manager.options.gates import FeatureGates
 from controller_manager.options.parsing import OptionsError, configz, parse
-from controller_manager.options.values import (
-    format_duration,
-    parse_bool,
-    parse_duration,
-)
-from controller_manager.registry import check_selection, known_names
+from controller_manager.options.values import parse_bool
+from controller_manager.registry import UnknownControllerError, registry
 from controller_manager.serving.certificates import self_signed
 
 DATA = Path(__file__).parent.parent / "data"
@@ -55,7 +51,7 @@ def problems(*arguments: str) -> list[str]:
 
 
 def config_of(given: Mapping[str, Sequence[str]]) -> Config:
-    return parse(given, check_selection, known_names())
+    return parse(given, registry())
 
 
 def refused(given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -137,9 +133,11 @@ def test_flags_become_one_frozen_config() -> None:
                 CertificateFiles("c.crt", "c.key"),
             ),
         ),
-        deployment=ConcurrencyConfig(7),
-        replicaset=ConcurrencyConfig(8),
-        features=FeatureGates(watch_list_client=False),
+        controllers={
+            DeploymentOptions: DeploymentOptions(7),
+            ReplicaSetOptions: ReplicaSetOptions(8),
+        },
+        features=FeatureGates({"WatchListClient": False}),
         warnings=("--feature-gates: AllAlpha has no effect in this build",),
     )
     assert config.client.limit_of("deployment-controller") == RateLimit(7.0, 9)
@@ -160,7 +158,7 @@ def test_every_flag_of_upstream_is_there() -> None:
         "stringToString": "pairs",
     }
     here = {}
-    for flag in FLAGS:
+    for flag in registry().flags:
         shown = None if flag.default in empty else flag.default
         here[flag.name] = (flag.section, flag.type, shown)
     for name, (section, type_, default) in recorded.items():
@@ -443,7 +441,7 @@ def test_help_comes_in_sections() -> None:
     )
     positions = [text.index(section) for section in sections]
     assert positions == sorted(positions)
-    for flag in FLAGS:
+    for flag in registry().flags:
         assert f"--{flag.name}" in text
     assert "      --min-resync-period duration\n" in text
     assert "(default 12h0m0s)" in text
@@ -627,7 +625,8 @@ def test_controllers_that_send_more_may_do_so_faster() -> None:
     """The general limit times what upstream gives them, unless one is asked for."""
     config = config_of({"controller-kube-api-qps": ["namespace-controller=7"]})
     factors = {
-        each.name: (each.qps_factor, each.burst_factor) for each in registry.DESCRIPTORS
+        each.name: (each.qps_factor, each.burst_factor)
+        for each in registry().descriptors
     }
     limits = {
         name: config.client.limit_of(name, *factors[name])
@@ -705,7 +704,7 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> N
     assert config.client.limit == RateLimit(70, 100)
     assert config.client.limit_of("deployment-controller") == RateLimit(9, 100)
     assert config.generic.controllers == ("deployment-controller",)
-    assert config.features == FeatureGates(watch_list_client=False)
+    assert config.features == FeatureGates({"WatchListClient": False})
     assert config.serving.port == 0
 
 
@@ -837,7 +836,11 @@ def test_a_file_that_is_no_configuration_is_named(
 
 def test_every_path_has_a_default_that_its_type_allows() -> None:
     """The tree of defaults is itself a configuration file."""
-    assert set(as_tree(defaults())) > {"Generic", "SecureServing", "Authentication"}
+    assert set(as_tree(defaults(registry().flags))) > {
+        "Generic",
+        "SecureServing",
+        "Authentication",
+    }
 
 
 def test_a_shell_can_complete() -> None:
@@ -908,18 +911,18 @@ def test_a_selection_enables_by_name_alias_and_star(
     selection: list[str], names: list[str]
 ) -> None:
     """The first word about a controller counts."""
-    assert [each.name for each in registry.select(selection)] == names
+    assert [each.name for each in registry().select(selection)] == names
 
 
 def test_an_unknown_controller_cannot_be_selected() -> None:
     """Even if nobody checked before."""
-    with pytest.raises(registry.UnknownControllerError, match='"nope"'):
-        registry.select(["nope"])
+    with pytest.raises(UnknownControllerError, match='"nope"'):
+        registry().select(["nope"])
 
 
 def test_switching_off_what_is_not_here_is_no_news() -> None:
     """It does not run, as asked."""
-    assert registry.check_selection(["-job", "-podgc", "cronjob"]) == (
+    assert registry().check_selection(["-job", "-podgc", "cronjob"]) == (
         [],
         ["cronjob is not in this build, it is not run"],
     )
@@ -927,8 +930,8 @@ def test_switching_off_what_is_not_here_is_no_news() -> None:
 
 def test_every_controller_can_be_loaded() -> None:
     """Its init function exists under the name in the registry."""
-    for descriptor in registry.DESCRIPTORS:
-        assert callable(descriptor.load())
+    for descriptor in registry().descriptors:
+        assert callable(descriptor.loaded())
 
 
 def test_flags_that_contradict_each_other_are_refused() -> None:

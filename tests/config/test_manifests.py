@@ -13,6 +13,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from controller_manager import upstream
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.coordination.v1 import LEASES
@@ -32,7 +33,7 @@ from controller_manager.options.config import (
     RateLimit,
     ServingConfig,
 )
-from controller_manager.registry import _ABSENT
+from controller_manager.registry import registry
 from tests.clusters import (
     Cluster,
     RecordingTransport,
@@ -224,7 +225,7 @@ def test_who_replaces_kube_controller_manager_is_told_what_stops() -> None:
     """All of its controllers that are not in this build, no more and no fewer."""
     text = (REPLACE / "kustomization.yaml").read_text()
     listed = re.findall(r"^#   (\S+)$", text, re.MULTILINE)
-    assert listed == sorted(_ABSENT)
+    assert listed == sorted(upstream.ALIASES.keys() - registry().names)
 
 
 def _in_memory(where: str) -> Config:
@@ -370,24 +371,31 @@ async def test_the_roles_are_enough_and_no_more(where: str) -> None:
 
 
 def _metrics_of_the_daemon(cluster: Cluster) -> set[str]:
-    registry = CollectorRegistry()
+    prometheus = CollectorRegistry()
     ControllerManager(
         make_config(leader_election=LeaderElectionConfig()),
         Connections(cluster.transport),
         clock=cluster.clock,
         rng=cluster.rng,
         logger=silent_logger(),
-        registry=registry,
+        registry=prometheus,
     )
     suffixes = {
         "histogram": ("_bucket", "_count", "_sum"),
         "counter": ("_total",),
     }
-    return {
+    of_daemon = {
         f"{metric.name}{suffix}"
-        for metric in registry.collect()
+        for metric in prometheus.collect()
         for suffix in suffixes.get(metric.type, ("",))
     }
+    of_controllers = {
+        f"{name}{suffix}"
+        for descriptor in registry().descriptors
+        for name in descriptor.metrics
+        for suffix in ("", *suffixes["histogram"])
+    }
+    return of_daemon | of_controllers
 
 
 def _expressions() -> Iterator[tuple[str, str]]:

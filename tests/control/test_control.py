@@ -1,34 +1,16 @@
 """The shared actors."""
 
 import asyncio
-import random
-from collections.abc import Sequence
 
 import msgspec
 import pytest
 
-from controller_manager.api.apps.v1 import ReplicaSet
-from controller_manager.api.core.v1 import PODS, Pod, PodMeta
-from controller_manager.api.selectors import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    compile_selector,
-)
+from controller_manager.api.core.v1 import Pod, PodMeta
 from controller_manager.clock import LoopClock
-from controller_manager.control.candidates import (
-    index_orphans,
-    index_selectors,
-    orphans_matching,
-    owners_selecting,
-)
-from controller_manager.control.consistency import ConsistencyStore
 from controller_manager.control.expectations import TIMEOUT, Expectations, State
 from controller_manager.control.slow_start import slow_start
 from controller_manager.control.takeover import Takeover
-from controller_manager.informers.informer import SharedInformer
-from controller_manager.informers.store import Store
-from controller_manager.observability.logs import silent_logger
-from tests.clusters import EPOCH, Cluster, informer_metrics
+from tests.clusters import EPOCH
 
 pytestmark = pytest.mark.looptime
 
@@ -130,104 +112,6 @@ async def test_slow_start_stops_after_a_batch_with_a_failure() -> None:
     assert (started, calls, str(failure)) == (3, 3, "quota")
 
 
-async def test_a_write_must_be_seen_before_the_key_acts_again() -> None:
-    """By the informer that shows it; other keys are free."""
-    cluster = Cluster()
-    informer = SharedInformer(
-        cluster.client,
-        PODS,
-        resync_period=0,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=informer_metrics(),
-    )
-    written = ConsistencyStore()
-    informer.advanced("9")
-    written.wrote("a", informer, "10")
-    written.wrote("a", informer, "7")
-    assert written.behind("a") is informer
-    assert written.behind("b") is None
-    informer.advanced("10")
-    assert written.behind("a") is None
-    assert len(written) == 0
-    written.wrote("a", informer, "11")
-    written.forget("a")
-    assert written.behind("a") is None
-
-
-# Candidates
-
-
-def orphan(name: str, **labels: str) -> Pod:
-    metadata = {"name": name, "namespace": "n", "labels": labels}
-    return msgspec.convert({"metadata": metadata}, Pod)
-
-
-def owner(name: str, selector: LabelSelector | None) -> ReplicaSet:
-    empty = msgspec.json.decode(b"{}", type=ReplicaSet)
-    metadata = msgspec.structs.replace(empty.metadata, name=name, namespace="n")
-    spec = msgspec.structs.replace(empty.spec, selector=selector)
-    return msgspec.structs.replace(empty, metadata=metadata, spec=spec)
-
-
-def found(objects: Sequence[Pod | ReplicaSet]) -> list[str]:
-    return sorted(each.metadata.name for each in objects)
-
-
-async def test_candidates_are_those_that_a_scan_would_find() -> None:
-    """For random labels and selectors of every kind."""
-    seed = random.randrange(2**32)
-    rng = random.Random(seed)
-
-    def labels() -> dict[str, str]:
-        return {k: rng.choice("xy") for k in "abc" if rng.random() < 0.6}
-
-    def selector() -> LabelSelector:
-        expressions = tuple(
-            LabelSelectorRequirement(key=key, operator="Exists")
-            for key in "abc"
-            if rng.random() < 0.2
-        )
-        return LabelSelector(match_labels=labels(), match_expressions=expressions)
-
-    pods: Store[Pod] = Store()
-    owners: Store[ReplicaSet] = Store()
-    index_orphans(pods)
-    index_selectors(owners)
-    for number in range(60):
-        pods.put(orphan(f"p{number}", **labels()))
-        owners.put(owner(f"o{number}", selector()))
-    for each in owners:
-        compiled = compile_selector(each.spec.selector)
-        expected = [p for p in pods if compiled.matches(p.metadata.labels or {})]
-        matching: list[Pod] = orphans_matching(pods, "n", compiled)
-        assert found(matching) == found(expected), seed
-    for pod in pods:
-        labelled = pod.metadata.labels or {}
-        selecting = [
-            each
-            for each in owners
-            if labelled
-            and not compile_selector(each.spec.selector).is_empty
-            and compile_selector(each.spec.selector).matches(labelled)
-        ]
-        assert found(owners_selecting(owners, pod)) == found(list(selecting)), seed
-
-
-async def test_an_owner_without_a_usable_selector_selects_nothing() -> None:
-    """Absent, empty and invalid ones alike."""
-    owners: Store[ReplicaSet] = Store()
-    index_selectors(owners)
-    bad = LabelSelectorRequirement(key="a", operator="Near")
-    for name, selector in (
-        ("absent", None),
-        ("empty", LabelSelector()),
-        ("invalid", LabelSelector(match_expressions=(bad,))),
-    ):
-        owners.put(owner(name, selector))
-    assert owners_selecting(owners, orphan("p", a="x")) == []
-
-
 # Takeover
 
 
@@ -240,15 +124,15 @@ async def test_what_was_there_before_is_looked_at_once() -> None:
     later = msgspec.structs.replace(
         Pod(), metadata=PodMeta(name="b", creation_timestamp="2026-01-01T00:01:00Z")
     )
-    inheritance = Takeover(clock, elected=True)
-    assert not inheritance.is_doubtful(before)  # nobody acts yet
-    inheritance.begin()
-    assert inheritance.is_doubtful(before)
-    assert not inheritance.is_doubtful(later)
-    inheritance.looked_at("a")
-    assert not inheritance.is_doubtful(before)
-    inheritance.forget("a")
-    assert inheritance.is_doubtful(before)
+    takeover = Takeover(clock, elected=True)
+    assert not takeover.is_doubtful(before)  # nobody acts yet
+    takeover.leads()
+    assert takeover.is_doubtful(before)
+    assert not takeover.is_doubtful(later)
+    takeover.looked_at("a")
+    assert not takeover.is_doubtful(before)
+    takeover.forget("a")
+    assert takeover.is_doubtful(before)
     alone = Takeover(clock, elected=False)
-    alone.begin()
+    alone.leads()
     assert not alone.is_doubtful(before)

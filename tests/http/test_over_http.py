@@ -51,7 +51,7 @@ from controller_manager.devcluster.demo import sample_manifests
 from controller_manager.devcluster.http_face import HTTPFace
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
-from controller_manager.registry import known_names
+from controller_manager.registry import registry
 from controller_manager.serving.certificates import ServingError, self_signed
 from tests.clusters import Cluster, informer_metrics, make_config, run_manager
 from tests.controllers.builders import deployment_json
@@ -622,7 +622,7 @@ def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> No
     wait_for(lambda: "Starting controller" in log.read_text(), process)
     assert get(port, "/healthz?verbose")[1].splitlines() == [
         "[+]leaderElection ok",
-        *(f"[+]{name} ok" for name in known_names()),
+        *(f"[+]{name} ok" for name in registry().names),
         "healthz check passed",
     ]
 

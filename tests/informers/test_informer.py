@@ -19,16 +19,13 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.client.watch import Modified
 from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.informer import Handler, SharedInformer
 from controller_manager.informers.reflector import State
-from controller_manager.informers.store import (
-    CONTROLLER_UID_INDEX,
-    Store,
-    controller_uid_index,
-)
+from controller_manager.informers.store import Store
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors
-from controller_manager.options.config import FeatureGates
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, informer_metrics
 
 pytestmark = pytest.mark.looptime
@@ -131,8 +128,10 @@ async def informer(
 ) -> AsyncGenerator[SharedInformer[Pod], None]:
     client = Client(transport or cluster.transport, cluster.clock)
     gates = FeatureGates(
-        atomic_fifo=options.pop("atomic_fifo", True),
-        watch_list_client=options.pop("stream_lists", True),
+        {
+            "AtomicFIFO": options.pop("atomic_fifo", True),
+            "WatchListClient": options.pop("stream_lists", True),
+        }
     )
     subject = SharedInformer(
         client,
@@ -675,19 +674,17 @@ async def test_indexes_follow_the_objects() -> None:
     """Through changes of what they are filed under, and removal."""
     store: Store[Pod] = Store()
     store.put(pod("a", owner="x"))
-    store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
+    store.add_index(BY_CONTROLLER)
     store.put(pod("b", owner="x"))
-    assert [
-        each.metadata.name for each in store.by_index(CONTROLLER_UID_INDEX, "x")
-    ] == [
+    assert [each.metadata.name for each in store.by_index(BY_CONTROLLER, "x")] == [
         "a",
         "b",
     ]
     old = store.put(pod("a", version=2, owner="y"))
     assert old == pod("a", owner="x")
-    assert store.by_index(CONTROLLER_UID_INDEX, "x") == [pod("b", owner="x")]
+    assert store.by_index(BY_CONTROLLER, "x") == [pod("b", owner="x")]
     assert store.remove("n/b") == pod("b", owner="x")
-    assert store.by_index(CONTROLLER_UID_INDEX, "x") == []
+    assert store.by_index(BY_CONTROLLER, "x") == []
     assert list(store) == [pod("a", version=2, owner="y")]
     assert (len(store), store.get("n/b"), store.remove("n/b")) == (1, None, None)
 

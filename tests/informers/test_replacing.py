@@ -8,11 +8,8 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, key_of
+from controller_manager.informers.indexes import BY_CONTROLLER, Index
 from controller_manager.informers.informer import Handler
-from controller_manager.informers.store import (
-    CONTROLLER_UID_INDEX,
-    controller_uid_index,
-)
 from tests.clusters import Cluster
 from tests.controllers.builders import pod
 from tests.informers.test_informer import Seen, informer
@@ -157,18 +154,20 @@ async def test_an_index_that_comes_meanwhile_is_filled(cluster: Cluster) -> None
     def by_prefix(obj: KubeObject) -> list[str]:
         return [obj.metadata.name[0]]
 
+    prefix = Index("prefix", by_prefix)
+
     async with informer(cluster) as subject:
         await subject.wait_for_sync()
-        subject.store.add_index(CONTROLLER_UID_INDEX, controller_uid_index)
+        subject.store.add_index(BY_CONTROLLER)
         await subject.replaced(many("a"), "1000")
         work = asyncio.create_task(subject.replaced(many("b"), "2000"))
         # The first turns find what is different, the next ones fill a new store.
         for _ in range(9):
             await asyncio.sleep(0)
         assert subject.store.get(key_of(pod("a-000"))) is not None
-        subject.store.add_index("prefix", by_prefix)
-        assert len(subject.store.by_index("prefix", "a")) == 350
+        subject.store.add_index(prefix)
+        assert len(subject.store.by_index(prefix, "a")) == 350
         await work
-        assert subject.store.by_index("prefix", "a") == []
-        assert len(subject.store.by_index("prefix", "b")) == 350
-        assert subject.store.by_index(CONTROLLER_UID_INDEX, "nobody") == []
+        assert subject.store.by_index(prefix, "a") == []
+        assert len(subject.store.by_index(prefix, "b")) == 350
+        assert subject.store.by_index(BY_CONTROLLER, "nobody") == []

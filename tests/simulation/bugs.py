@@ -21,7 +21,6 @@ from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.leader_election import FencedTransport, LeaderElector
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.claims import Claimer
-from controller_manager.control.consistency import ConsistencyStore
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.apps.deployment import rolling
@@ -36,6 +35,7 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
 from controller_manager.manager.controllers import ControllerGroup
+from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import WorkQueue
 from tests.simulation.network import LiveStream
@@ -178,7 +178,9 @@ def _pause_after_each_cut(_: Reflector[Any]) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "ignore expectations": Bug(37, Expectations, "state", _ignore_expectations),
-    "act on a stale cache": Bug(1, ConsistencyStore, "behind", _act_on_a_stale_cache),
+    "act on a stale cache": Bug(
+        1, ConsistencyStore, "stale_cache", _act_on_a_stale_cache
+    ),
     "trust a standby's cache": Bug(
         1, Takeover, "is_doubtful", _trust_an_inherited_cache
     ),

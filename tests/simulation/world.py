@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from controller_manager.api.times import format_time
 from controller_manager.clock import LoopClock
+from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.kinds import Kind
@@ -19,7 +20,6 @@ from controller_manager.options.config import (
     Config,
     GenericConfig,
     LeaderElectionConfig,
-    PodGCConfig,
     RateLimit,
     ServingConfig,
 )
@@ -85,7 +85,7 @@ class World:
                 )
             ),
             serving=ServingConfig(port=0),
-            pod_gc=PodGCConfig(_KEPT_PODS),
+            controllers={PodGCOptions: PodGCOptions(_KEPT_PODS)},
         )
         for name in (NAMESPACE, "kube-system"):
             self.create_namespace(name)

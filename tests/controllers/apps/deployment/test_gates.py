@@ -7,7 +7,8 @@ import pytest
 from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
 )
-from controller_manager.options.config import Config, FeatureGates
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
@@ -15,8 +16,8 @@ from tests.controllers.user import User, settle
 pytestmark = pytest.mark.looptime
 
 
-def config_with(**gates: bool) -> Config:
-    return replace(make_config(), features=FeatureGates(**gates))
+def config_with(gates: dict[str, bool]) -> Config:
+    return replace(make_config(), features=FeatureGates(gates))
 
 
 @pytest.mark.parametrize("gate", [True, False])
@@ -24,7 +25,7 @@ async def test_terminating_pods_are_counted_if_the_gate_says_so(
     cluster: Cluster, user: User, gate: bool
 ) -> None:
     """In the status of the deployment and of its replica set."""
-    config = config_with(deployment_replica_set_terminating_replicas=gate)
+    config = config_with({"DeploymentReplicaSetTerminatingReplicas": gate})
     async with cluster.nodes(), cluster.manager(config):
         await user.create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle()

@@ -13,7 +13,8 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.options.config import Config, FeatureGates
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
 from tests.controllers.builders import replica_set_json, template
 from tests.controllers.user import User, settle
@@ -22,8 +23,8 @@ from tests.informers.test_informer import Faulty
 pytestmark = pytest.mark.looptime
 
 
-def config_with(**gates: bool) -> Config:
-    return replace(make_config(), features=FeatureGates(**gates))
+def config_with(gates: dict[str, bool]) -> Config:
+    return replace(make_config(), features=FeatureGates(gates))
 
 
 def creations(writes: list[Write]) -> int:
@@ -67,7 +68,7 @@ async def test_a_replica_set_waits_for_its_own_writes_if_the_gate_says_so(
 ) -> None:
     """Without it, a sync on the stale cache writes a status that is refused."""
     free = hold(cluster, "replicasets")
-    config = config_with(stale_controller_consistency_replica_set=gate)
+    config = config_with({"StaleControllerConsistencyReplicaSet": gate})
     async with cluster.manager(config) as recording:
         await user.create(REPLICASETS, replica_set_json(replicas=2))
         await settle()
@@ -93,7 +94,7 @@ async def test_a_lagging_watch_of_pods_makes_no_surplus_in_either_position(
 ) -> None:
     """Expectations hold without the versions of what was written."""
     free = hold(cluster, "pods")
-    config = config_with(stale_controller_consistency_replica_set=gate)
+    config = config_with({"StaleControllerConsistencyReplicaSet": gate})
     async with cluster.manager(config) as recording:
         free.clear()
         await user.create(REPLICASETS, replica_set_json(replicas=3))
@@ -144,7 +145,7 @@ async def test_a_list_replaces_the_cache_at_once_if_the_gate_says_so(
     for number in range(250):
         await add_pod(user, f"other-{number:03}", "other")
     config = config_with(
-        atomic_fifo=atomic, stale_controller_consistency_replica_set=False
+        {"AtomicFIFO": atomic, "StaleControllerConsistencyReplicaSet": False}
     )
     async with cluster.manager(config, transport=transport) as recording:
         await user.create(REPLICASETS, replica_set_json(replicas=3))
@@ -174,7 +175,7 @@ async def test_initial_lists_come_by_the_watch_if_the_gate_says_so(
 ) -> None:
     """Else pages are read, and the watch follows them."""
     transport = Faulty(cluster)
-    config = config_with(watch_list_client=gate)
+    config = config_with({"WatchListClient": gate})
     async with cluster.manager(config, transport=transport):
         await user.create(REPLICASETS, replica_set_json(replicas=2))
         await settle()
@@ -193,7 +194,7 @@ async def test_the_cheap_pod_goes_first_if_costs_count(
     cluster: Cluster, user: User, gate: bool
 ) -> None:
     """Else the one that has restarted most (TestPodDeletionCost of upstream)."""
-    async with cluster.manager(config_with(pod_deletion_cost=gate)):
+    async with cluster.manager(config_with({"PodDeletionCost": gate})):
         await user.create(REPLICASETS, replica_set_json(replicas=2))
         dear, cheap = await user.make_dear_and_cheap_pods()
         await user.patch(REPLICASETS, "rs", {"spec": {"replicas": 1}})

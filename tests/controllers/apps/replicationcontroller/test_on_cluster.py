@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller_manager.api.apps.v1 import REPLICATION_CONTROLLERS
-from controller_manager.options.config import FeatureGates
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import replication_controller_json
 from tests.controllers.user import User, settle
@@ -20,7 +20,7 @@ async def test_the_cheap_pod_goes_first_if_costs_count(
     """Else the one that has restarted most (TestPodDeletionCost of upstream)."""
     config = replace(
         make_config(controllers=("replicationcontroller-controller",)),
-        features=FeatureGates(pod_deletion_cost=gate),
+        features=FeatureGates({"PodDeletionCost": gate}),
     )
     async with cluster.manager(config):
         await user.create(

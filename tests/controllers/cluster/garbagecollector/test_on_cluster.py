@@ -11,7 +11,9 @@ from controller_manager.client.client import (
     PropagationPolicy,
 )
 from controller_manager.client.transport import Request
-from controller_manager.options.config import GarbageCollectorConfig
+from controller_manager.controllers.cluster.garbagecollector.options import (
+    GarbageCollectorOptions,
+)
 from tests.clusters import make_config
 from tests.controllers.builders import JSON
 from tests.controllers.cluster.garbagecollector.collecting import (
@@ -223,7 +225,7 @@ async def test_the_collector_can_be_switched_off(user: User) -> None:
     )
     config = replace(
         make_config(controllers=(COLLECTOR, "ttl")),
-        garbage_collector=GarbageCollectorConfig(enabled=False),
+        controllers={GarbageCollectorOptions: GarbageCollectorOptions(enabled=False)},
     )
     async with user.cluster.manager(config):
         await asyncio.sleep(60)

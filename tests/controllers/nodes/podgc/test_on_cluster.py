@@ -11,7 +11,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
-from controller_manager.options.config import PodGCConfig
+from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import JSON
 
@@ -95,7 +95,7 @@ async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> N
         cluster.add("Pod", name, spec=CONTAINERS, status={"phase": "Succeeded"})
     settings = replace(
         make_config(controllers=("podgc",)),
-        pod_gc=PodGCConfig(terminated_pod_threshold=2),
+        controllers={PodGCOptions: PodGCOptions(terminated_pod_threshold=2)},
     )
     async with cluster.manager(settings):
         await asyncio.sleep(25)

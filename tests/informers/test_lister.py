@@ -1,0 +1,141 @@
+"""Listers answer by index what a walk over all objects would."""
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from controller_manager.api.apps.v1 import ReplicaSet
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.selectors import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    compile_selector,
+)
+from controller_manager.informers.indexes import (
+    BY_CONTROLLER,
+    BY_NAMESPACE,
+    BY_SELECTED_LABEL,
+    ORPHANS,
+    ORPHANS_BY_LABEL,
+)
+from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Store
+
+
+def orphan(name: str, **labels: str) -> Pod:
+    metadata = {"name": name, "namespace": "n", "labels": labels}
+    return msgspec.convert({"metadata": metadata}, Pod)
+
+
+def owner(name: str, selector: LabelSelector | None) -> ReplicaSet:
+    empty = msgspec.json.decode(b"{}", type=ReplicaSet)
+    metadata = msgspec.structs.replace(empty.metadata, name=name, namespace="n")
+    spec = msgspec.structs.replace(empty.spec, selector=selector)
+    return msgspec.structs.replace(empty, metadata=metadata, spec=spec)
+
+
+def found(objects: Sequence[Pod | ReplicaSet]) -> list[str]:
+    return sorted(each.metadata.name for each in objects)
+
+
+def test_orphans_and_owners_are_those_that_a_scan_would_find() -> None:
+    """For random labels and selectors of every kind."""
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+
+    def labels() -> dict[str, str]:
+        return {k: rng.choice("xy") for k in "abc" if rng.random() < 0.6}
+
+    def selector() -> LabelSelector:
+        expressions = tuple(
+            LabelSelectorRequirement(key=key, operator="Exists")
+            for key in "abc"
+            if rng.random() < 0.2
+        )
+        return LabelSelector(match_labels=labels(), match_expressions=expressions)
+
+    pods: Store[Pod] = Store()
+    owners: Store[ReplicaSet] = Store()
+    pod_lister = Lister(pods, "Pod", ORPHANS, ORPHANS_BY_LABEL)
+    owner_lister = Lister(owners, "ReplicaSet", BY_SELECTED_LABEL)
+    for number in range(60):
+        pods.put(orphan(f"p{number}", **labels()))
+        owners.put(owner(f"o{number}", selector()))
+    for each in owners:
+        compiled = compile_selector(each.spec.selector)
+        expected = [p for p in pods if compiled.matches(p.metadata.labels or {})]
+        assert found(pod_lister.orphans("n", compiled)) == found(expected), seed
+    for pod in pods:
+        labelled = pod.metadata.labels or {}
+        selecting = [
+            each
+            for each in owners
+            if labelled
+            and not compile_selector(each.spec.selector).is_empty
+            and compile_selector(each.spec.selector).matches(labelled)
+        ]
+        assert found(owner_lister.selecting(pod)) == found(list(selecting)), seed
+
+
+def test_an_owner_without_a_usable_selector_selects_nothing() -> None:
+    """Absent, empty and invalid ones alike."""
+    owners: Store[ReplicaSet] = Store()
+    lister = Lister(owners, "ReplicaSet", BY_SELECTED_LABEL)
+    bad = LabelSelectorRequirement(key="a", operator="Near")
+    for name, selector in (
+        ("absent", None),
+        ("empty", LabelSelector()),
+        ("invalid", LabelSelector(match_expressions=(bad,))),
+    ):
+        owners.put(owner(name, selector))
+    assert lister.selecting(orphan("p", a="x")) == []
+
+
+def owned(name: str, uid: str, owner_name: str = "web") -> Pod:
+    reference = {"kind": "ReplicaSet", "name": owner_name, "uid": uid}
+    metadata = {
+        "name": name,
+        "namespace": "n",
+        "labels": {"app": name},
+        "ownerReferences": [{**reference, "controller": True}],
+    }
+    return msgspec.convert({"metadata": metadata}, Pod)
+
+
+def test_objects_are_read_by_name_namespace_and_owner() -> None:
+    """A namesake of the owner that came after it manages nothing."""
+    pods: Store[Pod] = Store()
+    owners: Store[ReplicaSet] = Store()
+    pod_lister = Lister(pods, "Pod", BY_NAMESPACE, BY_CONTROLLER)
+    owner_lister = Lister(owners, "ReplicaSet")
+    web = msgspec.convert(
+        {"metadata": {"name": "web", "namespace": "n", "uid": "1"}}, ReplicaSet
+    )
+    owners.put(web)
+    first, second = owned("a", "1"), owned("b", "2")
+    pods.put(first)
+    pods.put(second)
+    assert pod_lister.get("n", "a") == pod_lister.by_key("n/a") == first
+    assert pod_lister.get("other", "a") is None
+    assert list(pod_lister.list("n")) == [first, second]
+    selector = compile_selector(LabelSelector(match_labels={"app": "b"}))
+    assert list(pod_lister.list("n", selector)) == [second]
+    assert list(pod_lister.list("other")) == []
+    assert list(pod_lister.controlled_by(web)) == [first]
+    assert owner_lister.controller_of(first) == web
+    assert owner_lister.controller_of(second) is None
+    assert (len(pod_lister), list(pod_lister.keys())) == (2, ["n/a", "n/b"])
+
+
+def test_a_lister_has_the_indexes_that_it_was_asked_for_with() -> None:
+    """What another lister of the same cache has is no accident to rely on."""
+    pods: Store[Pod] = Store()
+    Lister(pods, "Pod", BY_NAMESPACE)
+    with pytest.raises(LookupError) as raised:
+        Lister(pods, "Pod", BY_CONTROLLER).list("n")
+    assert str(raised.value) == (
+        "the lister of Pod has no index namespace; name the index where the lister "
+        "is asked for"
+    )

@@ -1,0 +1,95 @@
+"""A key is not synced again before the caches show what its sync wrote."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.core.v1 import (
+    CONFIG_MAPS,
+    NODES,
+    PODS,
+    ConfigMap,
+    Pod,
+    PodMeta,
+)
+from controller_manager.api.meta import ObjectMeta
+from controller_manager.client.sync_key import SYNC_KEY
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.runtime.consistency import ConsistencyStore
+from tests.clusters import Cluster
+
+pytestmark = pytest.mark.looptime
+
+
+def pod(version: str) -> Pod:
+    return Pod(metadata=PodMeta(name="p", namespace="n", resource_version=version))
+
+
+@pytest.fixture
+def informers(cluster: Cluster) -> ControllerInformers:
+    factory = InformerFactory(
+        cluster.client,
+        min_resync_period=0,
+        rng=random.Random(1),
+        logger=silent_logger(),
+        metrics=InformerCollectors(CollectorRegistry(), "test"),
+    )
+    return ControllerInformers(factory)
+
+
+async def test_a_write_must_be_seen_before_the_key_acts_again(
+    informers: ControllerInformers,
+) -> None:
+    """By the informer that shows it; other keys are free."""
+    informer = informers.informer(PODS)
+    store = ConsistencyStore(informers)
+    informer.advanced("9")
+    store.note("a", PODS, pod("10"))
+    store.note("a", PODS, pod("7"))
+    assert store.stale_cache("a") is informer
+    assert store.stale_cache("b") is None
+    informer.advanced("10")
+    assert store.stale_cache("a") is None
+    assert len(store) == 0
+    store.note("a", PODS, pod("11"))
+    store.forget("a")
+    assert store.stale_cache("a") is None
+
+
+async def test_a_write_is_noted_for_the_key_under_sync(
+    informers: ControllerInformers,
+) -> None:
+    """Outside of a sync nobody waits, nor where a gate has it switched off."""
+    informer = informers.informer(PODS)
+    store = ConsistencyStore(informers)
+    store.wrote(PODS, pod("5"))
+    assert len(store) == 0
+    token = SYNC_KEY.set("n/web")
+    store.wrote(PODS, pod("5"))
+    store.notes_writes = False
+    store.wrote(PODS, pod("6"))
+    SYNC_KEY.reset(token)
+    assert store.stale_cache("n/web") is informer
+    informer.advanced("5")
+    assert store.stale_cache("n/web") is None
+
+
+async def test_a_write_that_no_informer_shows_is_waited_for_by_nobody(
+    informers: ControllerInformers,
+) -> None:
+    """Another resource, or a watch of one name that is not this object's."""
+    informers.informer(NODES)
+    one = replace(CONFIG_MAPS, field_selector="metadata.name=kube-root-ca.crt")
+    watched = informers.informer(one)
+    store = ConsistencyStore(informers)
+    store.note("a", PODS, pod("5"))
+    other = ConfigMap(metadata=ObjectMeta(name="x", resource_version="5"))
+    store.note("a", CONFIG_MAPS, other)
+    assert len(store) == 0
+    root = ConfigMap(metadata=ObjectMeta(name="kube-root-ca.crt", resource_version="5"))
+    store.note("a", CONFIG_MAPS, root)
+    assert store.stale_cache("a") is watched
