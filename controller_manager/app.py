@@ -26,6 +26,7 @@ from controller_manager.client.leader_election import (
     is_of_this_program,
     new_identity,
 )
+from controller_manager.client.ownership import LeaseOwnership
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
@@ -151,7 +152,7 @@ class ControllerManager:
             metrics=ElectionCollectors(self._registry, config.resource_name),
             logger=self._logger.bind(component="leaderelection"),
         )
-        self._clients.fence(elector)
+        self._clients.fence(LeaseOwnership(elector))
         return elector
 
     @property

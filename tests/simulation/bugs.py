@@ -18,7 +18,8 @@ from controller_manager.api.meta import (
 )
 from controller_manager.client.client import Client, WatchOptions
 from controller_manager.client.errors import RequestTimeout, TransportError
-from controller_manager.client.leader_election import FencedTransport, LeaderElector
+from controller_manager.client.fencing import FencedTransport
+from controller_manager.client.leader_election import LeaderElector
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.claims import Claimer
 from controller_manager.control.consistency import ConsistencyStore
@@ -139,7 +140,9 @@ async def _end_with_the_lease_as_it_was(
     if request.method == "GET":
         return await self._inner.request(request)
     try:
-        async with asyncio.timeout(min(self._seconds_left(), request.timeout)):
+        async with asyncio.timeout(
+            min(self._ownership.seconds_left(""), request.timeout)
+        ):
             return await self._inner.request(request)
     except TimeoutError:
         raise RequestTimeout(request.path) from None
