@@ -15,11 +15,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.app import ControllerManager, StartError
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds import Catalogue
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.manager.startup import StartError
 from controller_manager.observability.exposition import expose, go_float
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import LeaderElectionConfig, RateLimit
@@ -341,7 +342,7 @@ async def test_a_look_at_its_health_changes_nothing(cluster: Cluster) -> None:
     connections = Connections(cluster.transport)
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
         before = manager.informers.all()
-        for check in manager._health_checks().values():
+        for check in manager.health.healthz().values():
             assert check() is None
         assert manager.informers.all() == before
         with pytest.raises(RuntimeError, match="not asked for before the start"):

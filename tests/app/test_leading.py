@@ -14,7 +14,6 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.app import ControllerManager
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.leader_election import (
@@ -22,6 +21,7 @@ from controller_manager.client.leader_election import (
     is_of_this_program,
 )
 from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.runtime.worker import Workers
@@ -153,7 +153,7 @@ async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
         await settle()
         assert len(first.way.writes) > 3
         assert second.way.writes == []
-        ready = probe("readyz", second.manager._readiness_checks(), verbose=True)
+        ready = probe("readyz", second.manager.health.readyz(), verbose=True)
         assert ready.text == (
             "[+]apiserver ok\n[+]shutdown ok\n[+]informer-deployments.apps ok\n"
             "[+]informer-replicasets.apps ok\n[+]informer-pods ok\n"
@@ -248,9 +248,9 @@ async def test_a_daemon_that_starts_first_waits_for_its_server(
     cluster.server.handle = absent  # type: ignore[method-assign]
     daemon = Daemon(cluster, "early")
     await asyncio.sleep(1800)
-    checks = daemon.manager._health_checks()
+    checks = daemon.manager.health.healthz()
     assert probe("healthz", checks, verbose=False).text == "ok"
-    ready = probe("readyz", daemon.manager._readiness_checks(), verbose=False)
+    ready = probe("readyz", daemon.manager.health.readyz(), verbose=False)
     assert ready.text.splitlines()[0] == (
         "[-]apiserver failed: waiting for the API server: /healthz: cannot connect"
     )
@@ -290,7 +290,7 @@ async def test_a_controllers_workers_that_died_make_it_unhealthy(
     workers = daemon.manager.controllers["deployment-controller"].controller
     assert isinstance(workers, Workers)
     workers._alive -= 1
-    health = probe("healthz", daemon.manager._health_checks(), verbose=True)
+    health = probe("healthz", daemon.manager.health.healthz(), verbose=True)
     assert health.text == (
         "[-]deployment-controller failed: workers have died\n"
         "[+]replicaset-controller ok\nhealthz check failed\n"

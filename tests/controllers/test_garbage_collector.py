@@ -13,7 +13,6 @@ import pytest
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.app import ControllerManager
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import (
     DeleteOptions,
@@ -31,6 +30,7 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
     Identity,
     Node,
 )
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.options.config import GarbageCollectorConfig
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import Outcome

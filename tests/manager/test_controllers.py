@@ -13,9 +13,10 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import NODES
-from controller_manager.app import ControllerManager, StartError
 from controller_manager.client.builder import Connections
 from controller_manager.client.transport import Request, Response
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.serving.health import probe
@@ -91,7 +92,7 @@ async def test_a_resource_that_cannot_be_listed_holds_up_its_own_controllers_onl
         manager._refresh()
         assert daemon.synced("ttl-after-finished-controller", "jobs.batch") == 0
         assert daemon.synced("replicaset-controller", "pods") == 1
-        ready = probe("readyz", manager._readiness_checks(), verbose=False)
+        ready = probe("readyz", manager.health.readyz(), verbose=False)
         assert not ready.healthy
         assert (
             "[-]informer-jobs.batch failed: waiting for the cache to sync; "
@@ -114,14 +115,14 @@ async def test_a_controller_starts_when_its_resource_can_be_listed_at_last(
     async with daemon.running("ttl", "ttl-after-finished") as manager:
         await asyncio.sleep(7200)
         for name in ("healthz", "livez"):
-            assert probe(name, manager._health_checks(), verbose=False).text == "ok"
+            assert probe(name, manager.health.healthz(), verbose=False).text == "ok"
         assert not manager.synced.is_set()
         daemon.refused.clear()
         await asyncio.sleep(65)
         assert manager.synced.is_set()
         log = daemon.log.getvalue()
         assert 'Starting controller" controller="ttl-after-finished-controller"' in log
-        ready = probe("readyz", manager._readiness_checks(), verbose=False)
+        ready = probe("readyz", manager.health.readyz(), verbose=False)
         assert ready.text == "ok"
 
 
@@ -206,12 +207,12 @@ async def test_what_was_read_once_and_cannot_be_read_any_more_is_told(
         daemon.refused.add("jobs")
         await asyncio.sleep(650)  # until the watch has ended and was refused
         await asyncio.sleep(300)
-        ready = probe("readyz", manager._readiness_checks(), verbose=False)
+        ready = probe("readyz", manager.health.readyz(), verbose=False)
         assert "[-]informer-jobs.batch failed: jobs.batch not read for " in ready.text
-        assert probe("healthz", manager._health_checks(), verbose=False).text == "ok"
+        assert probe("healthz", manager.health.healthz(), verbose=False).text == "ok"
         daemon.refused.clear()
         await asyncio.sleep(70)
-        assert probe("readyz", manager._readiness_checks(), verbose=False).text == "ok"
+        assert probe("readyz", manager.health.readyz(), verbose=False).text == "ok"
 
 
 @pytest.mark.parametrize("selection", [("job-controller",), ("-*",), ()])

@@ -36,7 +36,7 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
 )
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
-from controller_manager.manager.controllers import ControllerGroup
+from controller_manager.manager.caches import CacheGroup
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import WorkQueue
 from tests.simulation.network import LiveStream
@@ -148,9 +148,8 @@ async def _end_with_the_lease_as_it_was(
         raise RequestTimeout(request.path) from None
 
 
-async def _wait_for_every_cache(self: ControllerGroup, _: float) -> None:
-    for member in self:
-        await member.informers.wait_for_sync()
+async def _wait_for_every_cache(self: CacheGroup, _: float) -> None:
+    await self.informers.wait_for_sync()
 
 
 def _never_let_others_in(_: Turns) -> bool:
@@ -217,7 +216,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "webhook-outlasts-the-lease",
     ),
     "wait for every cache": Bug(
-        0, ControllerGroup, "some_can_work", _wait_for_every_cache, "list-is-refused"
+        0, CacheGroup, "some_can_work", _wait_for_every_cache, "list-is-refused"
     ),
     "drain a queue in one turn": Bug(
         0, Turns, "_has_time", _never_let_others_in, "hundreds-are-settled-at-the-start"
