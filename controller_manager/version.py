@@ -7,3 +7,6 @@ VERSION: Final = "0.2.0"
 
 KUBERNETES_VERSION: Final = "v1.36.2"
 """The kube-controller-manager release whose visible behaviour is reproduced."""
+
+USER_AGENT: Final = f"controller-manager/v{VERSION}"
+"""What this program calls itself in its requests."""

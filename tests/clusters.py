@@ -10,7 +10,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.app import ControllerManager
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
 from controller_manager.client.inmemory import InMemoryTransport
@@ -20,6 +19,7 @@ from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.nodes import Nodes
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors, InformerMetrics
 from controller_manager.options.config import (

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.app import USER_AGENT, ControllerManager, StartError
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.open_files import raise_open_files_limit
 from controller_manager.client.builder import Connections
@@ -29,12 +28,14 @@ from controller_manager.client.leader_election import LeadershipLost
 from controller_manager.client.tls import pem_only, tls_reason
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock, SystemClock
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.observability.metrics import LogCollectors
 from controller_manager.options.config import Config
 from controller_manager.serving.certificates import ServingError
-from controller_manager.version import KUBERNETES_VERSION, VERSION
+from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
 
 ResultT = TypeVar("ResultT")
 

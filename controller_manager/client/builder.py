@@ -5,7 +5,6 @@ Upstream: controller-manager's client builders. With
 own; without it, all are the manager. Every controller has its own rate limit.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,8 @@ from controller_manager.client.client import (
     WriteHook,
     ignore_write,
 )
-from controller_manager.client.leader_election import FencedTransport, LeaderElector
+from controller_manager.client.fencing import FencedTransport
+from controller_manager.client.ownership import Always, Ownership
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.service_accounts import (
@@ -83,14 +83,18 @@ class ClientBuilder:
         self._warnings = WarningHeaders(logger)
         self.server_clock = ServerClock(clock)
         self._accounts: dict[str, ServiceAccountTransport] = {}
-        self._elector: LeaderElector | None = None
+        self._ownership: Ownership = Always()
 
-    def fence(self, elector: LeaderElector) -> None:
-        """Let writes through only while `elector` leads."""
-        self._elector = elector
+    def fence(self, ownership: Ownership) -> None:
+        """Let writes through only for the keys of `ownership`, for every client.
 
-    def _seconds_left(self) -> float:
-        return math.inf if self._elector is None else self._elector.seconds_left()
+        It comes after the first clients: an election needs them itself.
+        """
+        self._ownership = ownership
+
+    def seconds_left(self, key: str) -> float:
+        """Return for how many seconds writes for `key` may go on; see `Ownership`."""
+        return self._ownership.seconds_left(key)
 
     def manager(self) -> Client:
         """Return a client of the manager itself, for reads.
@@ -132,7 +136,7 @@ class ClientBuilder:
             await account.close()
 
     def _fenced(self, transport: Transport) -> Transport:
-        return FencedTransport(transport, self._seconds_left)
+        return FencedTransport(transport, self)
 
     def _transport_of(self, service_account: str) -> Transport:
         anonymous = self._connections.anonymous

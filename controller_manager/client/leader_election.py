@@ -10,9 +10,7 @@ import asyncio
 import math
 import random
 import uuid
-from collections.abc import Callable
 from contextlib import aclosing
-from types import TracebackType
 from typing import Final, Protocol
 
 import msgspec
@@ -26,13 +24,10 @@ from controller_manager.client.errors import (
     APIError,
     Conflict,
     NotFound,
-    NotSent,
     ProtocolError,
-    RequestTimeout,
     TransportError,
 )
 from controller_manager.client.events import NORMAL, EventRecorder
-from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
@@ -42,12 +37,6 @@ JITTER: Final = 1.2
 """Waits for the lease last 1 to 2.2 retry periods (client-go's JitterFactor)."""
 
 _HEALTH_TOLERANCE: Final = 20.0
-_READS: Final = frozenset(("GET", "HEAD"))
-_LEAST_WAIT: Final = 0.001
-_LONGEST_WAIT: Final = 1.0
-"""Seconds between two looks at how long this process leads, at least and at most."""
-
-
 _VERSION: Final = 8
 """The version of RFC 9562 for UUIDs of a program's own making."""
 
@@ -74,10 +63,6 @@ def is_of_this_program(identity: str) -> bool:
 
 class LeadershipLost(Exception):  # noqa: N818 - an event, not an error
     """This process does not lead any more; the message says why."""
-
-
-class NotLeading(NotSent):
-    """A write that was not sent, because this process may not write."""
 
 
 class ElectionMetrics(Protocol):
@@ -429,87 +414,3 @@ class LeaderElector:
         self._leading = True
         self._renewed_at = sent_at
         return True
-
-
-class _WhileLeading:
-    """Cancels what runs inside it, with TimeoutError, once this process leads no more.
-
-    At the end that was known at first, it asks again: the lease has most likely been
-    renewed meanwhile.
-    """
-
-    def __init__(self, seconds_left: Callable[[], float]) -> None:
-        self._seconds_left = seconds_left
-        self._timeout = asyncio.timeout(None)
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-        self._ask()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._timeout.__aexit__(kind, error, traceback)
-
-    def _ask(self) -> None:
-        loop = asyncio.get_running_loop()
-        left = self._seconds_left()
-        if left > 0:
-            # The loop's time stands still while the machine is suspended.
-            delay = min(max(left, _LEAST_WAIT), _LONGEST_WAIT)
-            self._timer = loop.call_later(delay, self._ask)
-        else:
-            self._timeout.reschedule(loop.time())
-
-
-class FencedTransport:
-    """Lets writes through only while this process leads.
-
-    A write that is under way ends when the lease does, so that none is under way
-    when another leader starts. Each renewal of the lease gives it more time: a
-    write may take as long as its own timeout says, far longer than one lease.
-    """
-
-    def __init__(self, inner: Transport, seconds_left: Callable[[], float]) -> None:
-        """Take the way to the server, and who knows for how long we lead."""
-        self._inner = inner
-        self._seconds_left = seconds_left
-
-    @property
-    def host(self) -> str:
-        """``host:port`` of the server."""
-        return self._inner.host
-
-    async def request(self, request: Request) -> Response:
-        """Send; raises NotLeading for a write that may not be sent."""
-        if request.method in _READS:
-            return await self._inner.request(request)
-        left = self._seconds_left()
-        if left <= 0:
-            msg = (
-                f"{request.method} {request.path}: not sent, this process does not lead"
-            )
-            raise NotLeading(msg)
-        if left == math.inf:
-            return await self._inner.request(request)
-        try:
-            # Whatever the way there does first (tokens, plugins) counts, too.
-            async with _WhileLeading(self._seconds_left):
-                return await self._inner.request(request)
-        except TimeoutError:
-            msg = f"{request.method} {request.path}: no answer while this process led"
-            raise RequestTimeout(msg) from None
-
-    async def stream(self, request: Request) -> Stream:
-        """Pass a watch on."""
-        return await self._inner.stream(request)
-
-    async def close(self) -> None:
-        """Close what is behind the fence."""
-        await self._inner.close()

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from controller_manager.app import USER_AGENT, ControllerManager
 from controller_manager.client.builder import Connections
 from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
@@ -28,11 +27,13 @@ from controller_manager.devcluster.manifests import (
     apply_manifests,
     read_manifests,
 )
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import parse
 from controller_manager.registry import registry
+from controller_manager.version import USER_AGENT
 
 
 def embedded_config(secure_port: int, verbosity: int = 0) -> Config:

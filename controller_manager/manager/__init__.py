@@ -1,6 +1,10 @@
-"""The parts of which the daemon consists: groups of what runs, and their health.
+"""The manager: groups of runnables, and the order in which they start and stop.
 
-``controllers`` starts each controller once its own caches are synced, and stops
-them all; ``health`` makes the checks of /healthz, /livez and /readyz of what runs.
-Nothing here knows a particular controller.
+``servers`` serves over HTTPS, ``caches`` runs the informers, ``ownership`` takes and
+holds the right to write, ``controllers`` runs the controllers, each once its own
+caches are synced, and ``events`` writes what they record. All are runnables (see
+``runnable``): they run, stop, and say whether they are healthy and ready.
+``startup`` chooses the controllers and makes them, with what ``contexts`` gives them;
+``health`` collects the checks of /healthz, /livez and /readyz; ``manager`` puts it
+all together. Nothing here knows a particular controller.
 """

@@ -2,14 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from controller_manager.informers.factory import ControllerInformers
+from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import CacheCollectors
+from controller_manager.options.config import GenericConfig
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.stopping import done_before
+from controller_manager.runtime.worker import DebugPage
 
 
 @dataclass(slots=True)
@@ -36,17 +38,23 @@ class Member:
         return None
 
 
-class ControllerGroup:
+class ControllerGroup(Runnable):
     """Runs controllers; one that cannot be started yet holds up no other."""
 
     def __init__(
-        self, rng: random.Random, logger: Logger, metrics: CacheCollectors
+        self, config: GenericConfig, rng: random.Random, logger: Logger
     ) -> None:
-        """Start with no controllers."""
+        """Start with no controllers.
+
+        The config says how far apart they start, and how long syncs that are in
+        progress at the end may take.
+        """
+        self._config = config
         self._rng = rng
         self._logger = logger
-        self._metrics = metrics
         self._members: dict[str, Member] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopping = False
 
     def __len__(self) -> int:
         """Return how many controllers there are."""
@@ -74,75 +82,28 @@ class ControllerGroup:
         """Whether no key waits or is being worked on, delayed ones aside."""
         return all(member.controller.is_idle for member in self)
 
-    def unsynced(self) -> dict[str, list[str]]:
-        """Return who waits for what: resources by the controller's name."""
-        waiting = {member.name: member.informers.unsynced() for member in self}
-        return {
-            name: [each.resource.group_resource for each in informers]
-            for name, informers in waiting.items()
-            if informers
-        }
+    def debug_pages(self) -> Mapping[str, Mapping[str, DebugPage]]:
+        """Return the pages that controllers show of themselves, by their names."""
+        return {member.name: member.controller.debug for member in self}
 
     def report(self) -> None:
         """Bring the metrics up to date that change with time alone."""
         for member in self:
             member.controller.report_running()
-            for informer in member.informers.all():
-                self._metrics.synced(
-                    member.name,
-                    informer.resource.group_resource,
-                    synced=informer.is_synced,
-                )
 
-    async def some_can_work(self, patience: float) -> None:
-        """Wait until all can start; after `patience` seconds until some can.
+    async def run(self, life: Lifetime) -> None:
+        """Start the controllers, one to two start intervals apart.
 
-        Who cannot do anything must not lead, and one resource that cannot be read
-        must not keep all others from being looked after.
+        One whose caches are not synced starts when they are; with `stop` set it
+        ends.
         """
-        waits = [
-            asyncio.create_task(member.informers.wait_for_sync())
-            for member in self
-            if member.informers.all()
-        ]
-        try:
-            if waits:
-                _, late = await asyncio.wait(waits, timeout=patience)
-                if late:
-                    self._log_waiting()
-                if len(late) == len(self):
-                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
-
-    def _log_waiting(self) -> None:
+        interval = self._config.controller_start_interval
         for member in self:
-            for informer in member.informers.unsynced():
-                self._logger.warning(
-                    "Controller waits for its cache, others go on",
-                    controller=member.name,
-                    resource=informer.resource.group_resource,
-                    err=informer.problem() or "the list is not complete",
-                )
-
-    async def start(
-        self, group: asyncio.TaskGroup, stop: asyncio.Event, interval: float
-    ) -> list["asyncio.Task[None]"]:
-        """Start the controllers, `interval` to twice that many seconds apart.
-
-        Returns their tasks, named as they are. One whose caches are not synced
-        starts when they are; with `stop` set it ends.
-        """
-        tasks = []
-        for member in self:
-            running = self._run(member, stop)
-            tasks.append(group.create_task(running, name=member.name))
-            if interval and not stop.is_set():
+            running = self._run(member, life.stop)
+            self._tasks.append(life.tasks.create_task(running, name=member.name))
+            if interval and not life.stop.is_set():
                 delay = interval * (1 + self._rng.random())
-                await done_before(stop, asyncio.sleep(delay))
-        return tasks
+                await done_before(life.stop, asyncio.sleep(delay))
 
     async def _run(self, member: Member, stop: asyncio.Event) -> None:
         if member.informers.unsynced() and not await done_before(
@@ -153,8 +114,33 @@ class ControllerGroup:
         member.is_running = True
         await member.controller.run()
 
-    def stop(self) -> None:
-        """Have all controllers accept no more keys."""
+    async def stop(self) -> None:
+        """Accept no more keys, and finish the syncs that are in progress.
+
+        Those that take longer than the shut-down timeout are cut short.
+        """
+        if not self._tasks:
+            return
+        self._logger.info("Shutting down")
+        self._is_stopping = True
         for member in self:
             member.is_running = False
             member.controller.stop()
+        timeout = self._config.controller_shutdown_timeout
+        _, late = await asyncio.wait(self._tasks, timeout=timeout)
+        for task in late:
+            self._logger.warning("Syncs cut short", controller=task.get_name())
+            task.cancel()
+        # None of them may write once the lease is given back.
+        await asyncio.gather(*late, return_exceptions=True)
+
+    def health(self) -> Checks:
+        """Return a check for each controller: its workers are alive."""
+        return {member.name: member.problem for member in self}
+
+    def ready(self) -> Checks:
+        """Return a check: the controllers are not being stopped."""
+        return {"shutdown": self._stopping_problem}
+
+    def _stopping_problem(self) -> str | None:
+        return "shutting down" if self._is_stopping else None

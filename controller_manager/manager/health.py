@@ -5,58 +5,29 @@ depends on the API server: during an outage every kubelet would restart its mana
 the leader as well as the standby. The third says what the process waits for.
 """
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Sequence
 
-from controller_manager.client.leader_election import LeaderElector
-from controller_manager.informers.factory import InformerFactory
-from controller_manager.manager.controllers import ControllerGroup
-from controller_manager.serving.health import HealthCheck
+from controller_manager.manager.runnable import Checks, Runnable
+from controller_manager.manager.startup import StartUp
 
 
-def health_checks(
-    elector: LeaderElector | None, controllers: ControllerGroup
-) -> Mapping[str, HealthCheck]:
-    """Return the checks of /healthz and /livez: the lease, then each controller."""
-    checks: dict[str, HealthCheck] = {}
-    if elector is not None:
-        checks["leaderElection"] = elector.health_problem
-    for member in controllers:
-        checks[member.name] = member.problem
-    return checks
+class Health:
+    """The checks of all parts of a manager, in the order of the parts."""
 
+    def __init__(self, startup: StartUp, parts: Sequence[Runnable]) -> None:
+        """Take what comes before the parts, and the parts."""
+        self._startup = startup
+        self._parts = parts
 
-def readiness_checks(
-    waiting_for: str,
-    informers: InformerFactory,
-    controllers: ControllerGroup,
-    *,
-    stopping: bool,
-) -> Mapping[str, HealthCheck]:
-    """Return the checks of /readyz: the API server, then each cache.
+    def healthz(self) -> Checks:
+        """Return the checks of /healthz and /livez."""
+        return {
+            name: check for part in self._parts for name, check in part.health().items()
+        }
 
-    A cache's check says who waits for it, and why it is not synced.
-    """
-    checks: dict[str, HealthCheck] = {
-        "apiserver": partial(
-            _said, f"waiting for {waiting_for}" if waiting_for else None
-        ),
-        "shutdown": partial(_said, "shutting down" if stopping else None),
-    }
-    waiting: dict[str, list[str]] = {}
-    for name, resources in controllers.unsynced().items():
-        for resource in resources:
-            waiting.setdefault(resource, []).append(name)
-    for informer in informers.shared():
-        resource = informer.resource.group_resource
-        problem = informer.problem()
-        if not informer.is_synced:
-            who = ", ".join(waiting.get(resource, ())) or "nobody"
-            why = f": {problem}" if problem else ""
-            problem = f"waiting for the cache to sync; {who} cannot start{why}"
-        checks[f"informer-{resource}"] = partial(_said, problem)
-    return checks
-
-
-def _said(problem: str | None) -> str | None:
-    return problem
+    def readyz(self) -> Checks:
+        """Return the checks of /readyz: the API server, then those of the parts."""
+        checks = {"apiserver": self._startup.problem}
+        for part in self._parts:
+            checks |= part.ready()
+        return checks

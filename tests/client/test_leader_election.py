@@ -2,9 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,115 +13,20 @@ from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import EVENTS, PODS, Pod
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time
-from controller_manager.client.client import Client
 from controller_manager.client.errors import (
-    RequestTimeout,
     TransportError,
-    may_be_applied,
 )
-from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.leader_election import (
-    FencedTransport,
-    LeaderElector,
     LeadershipLost,
-    NotLeading,
 )
-from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.clock import Clock, LoopClock
-from controller_manager.observability.logs import silent_logger
-from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.client.transport import Request, Response
+from controller_manager.clock import LoopClock
+from tests.client.candidates import NAME, Candidate
 from tests.clusters import EPOCH, Cluster
 
 pytestmark = pytest.mark.looptime
 
-NAME, NAMESPACE = "kube-controller-manager", "kube-system"
-CONFIG = LeaderElectionConfig()
-
-
-@dataclass
-class Metrics:
-    status: list[bool] = field(default_factory=list)
-    slow: int = 0
-
-    def leads(self, *, leading: bool) -> None:
-        self.status.append(leading)
-
-    def slow_path(self) -> None:
-        self.slow += 1
-
-
-@dataclass
-class Faulty:
-    """A transport on which something can be wrong."""
-
-    cluster: Cluster
-    fault: Callable[[Request], Awaitable[Response | None]] | None = None
-
-    @property
-    def host(self) -> str:
-        return "faulty"
-
-    async def request(self, request: Request) -> Response:
-        async with asyncio.timeout(request.timeout):
-            if self.fault and (answer := await self.fault(request)) is not None:
-                return answer
-        return await self.cluster.transport.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        if self.fault:
-            await self.fault(request)
-        return await self.cluster.transport.stream(request)
-
-    async def close(self) -> None:
-        pass
-
-
-class Candidate:
-    """A manager as far as the lease is concerned."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        identity: str,
-        *,
-        clock: Clock | None = None,
-        watches: bool = True,
-    ) -> None:
-        self.transport = Faulty(cluster)
-        self.metrics = Metrics()
-        self.clock = clock or cluster.clock
-        self._watches = watches
-        client = Client(self.transport, self.clock)
-        self._broadcaster = EventBroadcaster(
-            client,
-            NAME,
-            clock=self.clock,
-            rng=random.Random(1),
-            logger=silent_logger(),
-        )
-        self.elector = LeaderElector(
-            client,
-            CONFIG,
-            identity,
-            clock=self.clock,
-            rng=random.Random(identity),
-            recorder=self._broadcaster,
-            metrics=self.metrics,
-            logger=silent_logger(),
-        )
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator["Candidate", None]:
-        """Follow the lease and write events while entered."""
-        tasks = [asyncio.create_task(self._broadcaster.run())]
-        if self._watches:
-            tasks.append(asyncio.create_task(self.elector.watch()))
-        try:
-            yield self
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+NAMESPACE = "kube-system"
 
 
 async def lease_of(cluster: Cluster) -> LeaseSpec:
@@ -480,79 +383,6 @@ async def test_a_leader_that_hangs_is_unhealthy(cluster: Cluster) -> None:
         )
 
 
-@dataclass
-class Slow(Faulty):
-    """Answers after some seconds, and remembers what it was asked."""
-
-    seconds: float = 0.0
-    seen: list[Request] = field(default_factory=list)
-
-    async def request(self, request: Request) -> Response:
-        self.seen.append(request)
-        await asyncio.sleep(self.seconds)
-        return Response(200, {}, b"{}")
-
-
-async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
-    cluster: Cluster,
-) -> None:
-    """What is refused was not sent, so nobody needs to wonder what became of it."""
-    transport = Slow(cluster)
-    client = Client(FencedTransport(transport, lambda: 0.0), cluster.clock)
-    await client.get(PODS, "default", "a")
-    with pytest.raises(NotLeading, match="this process does not lead") as refusal:
-        await client.delete(PODS, "default", "a")
-    assert not may_be_applied(refusal.value)
-    assert [each.method for each in transport.seen] == ["GET"]
-
-
-async def test_a_write_that_is_under_way_ends_when_the_lease_does(
-    cluster: Cluster,
-) -> None:
-    """The next leader must not meet it."""
-    ends_at = time() + 3.0
-    transport = Slow(cluster, seconds=100)
-    fenced = FencedTransport(transport, lambda: max(0.0, ends_at - time()))
-    client = Client(fenced, cluster.clock)
-    started = time()
-    with pytest.raises(RequestTimeout, match="no answer while this process led"):
-        await client.delete(PODS, "default", "a")
-    assert time() - started == pytest.approx(3.0)
-
-
-async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
-    cluster: Cluster,
-) -> None:
-    """A webhook that answers after 25 seconds outlasts the lease of that moment."""
-    transport = Slow(cluster, seconds=25)
-    async with Candidate(cluster, "a").running() as candidate:
-        await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
-        await asyncio.sleep(1.9)
-        fenced = FencedTransport(transport, candidate.elector.seconds_left)
-        started = time()
-        await Client(fenced, cluster.clock).delete(PODS, "default", "a")
-        assert time() - started == 25
-        holding.cancel()
-
-
-async def test_a_write_ends_soon_after_the_machine_was_suspended(
-    cluster: Cluster,
-) -> None:
-    """The lease has ended meanwhile; the loop's own time has stood still."""
-    asleep = 0.0
-    transport = Slow(cluster, seconds=60)
-    fenced = FencedTransport(transport, lambda: max(0.0, 10 - time() - asleep))
-    write = asyncio.create_task(
-        Client(fenced, cluster.clock).delete(PODS, "default", "a")
-    )
-    await asyncio.sleep(0.5)
-    asleep = 3600.0
-    with pytest.raises(RequestTimeout, match="no answer while this process led"):
-        await write
-    assert time() <= 1.5
-
-
 async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> None:
     """Its lease has gone on, whatever the loop's time says."""
 
@@ -570,15 +400,6 @@ async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> No
         assert candidate.elector.seconds_left() == 0
         with pytest.raises(LeadershipLost):
             await candidate.elector.hold()
-
-
-async def test_a_write_has_a_limit_of_its_own(cluster: Cluster) -> None:
-    """However long the lease lasts; the flag --kube-api-write-timeout sets it."""
-    transport = Slow(cluster)
-    fenced = FencedTransport(transport, lambda: 1000.0)
-    await Client(fenced, cluster.clock).delete(PODS, "default", "a")
-    await Client(fenced, cluster.clock, write_timeout=5).delete(PODS, "default", "a")
-    assert [each.timeout for each in transport.seen] == [70.0, 5.0]
 
 
 def test_a_lease_is_whole_when_it_is_written_back() -> None:

@@ -20,12 +20,12 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.api.meta import key_of
 from controller_manager.api.times import format_time
-from controller_manager.app import ControllerManager
 from controller_manager.cli.flags import make_config as parsed
 from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.negotiation import check_object
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     Config,

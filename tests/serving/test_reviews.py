@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from controller_manager.app import ControllerManager
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
 from tests.clusters import Cluster, make_config
@@ -66,6 +66,6 @@ async def test_reviews_of_a_manager_are_limited(cluster: Cluster) -> None:
         rng=cluster.rng,
         logger=silent_logger(),
     )
-    reviewers = [manager._reviewer(cluster.transport) for _ in range(2)]
+    reviewers = [manager._servers._reviewer(cluster.transport) for _ in range(2)]
     limiters = {each._limiter for each in reviewers if isinstance(each, Client)}
     assert [type(each) for each in limiters] == [ReviewLimiter] * 2

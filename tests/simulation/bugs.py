@@ -18,7 +18,8 @@ from controller_manager.api.meta import (
 )
 from controller_manager.client.client import Client, WatchOptions
 from controller_manager.client.errors import RequestTimeout, TransportError
-from controller_manager.client.leader_election import FencedTransport, LeaderElector
+from controller_manager.client.fencing import FencedTransport
+from controller_manager.client.leader_election import LeaderElector
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
@@ -34,7 +35,7 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
 )
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
-from controller_manager.manager.controllers import ControllerGroup
+from controller_manager.manager.caches import CacheGroup
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import WorkQueue
@@ -139,15 +140,16 @@ async def _end_with_the_lease_as_it_was(
     if request.method == "GET":
         return await self._inner.request(request)
     try:
-        async with asyncio.timeout(min(self._seconds_left(), request.timeout)):
+        async with asyncio.timeout(
+            min(self._ownership.seconds_left(""), request.timeout)
+        ):
             return await self._inner.request(request)
     except TimeoutError:
         raise RequestTimeout(request.path) from None
 
 
-async def _wait_for_every_cache(self: ControllerGroup, _: float) -> None:
-    for member in self:
-        await member.informers.wait_for_sync()
+async def _wait_for_every_cache(self: CacheGroup, _: float) -> None:
+    await self.informers.wait_for_sync()
 
 
 def _never_let_others_in(_: Turns) -> bool:
@@ -216,7 +218,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "webhook-outlasts-the-lease",
     ),
     "wait for every cache": Bug(
-        0, ControllerGroup, "some_can_work", _wait_for_every_cache, "list-is-refused"
+        0, CacheGroup, "some_can_work", _wait_for_every_cache, "list-is-refused"
     ),
     "drain a queue in one turn": Bug(
         0, Turns, "_has_time", _never_let_others_in, "hundreds-are-settled-at-the-start"

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from controller_manager.app import ControllerManager
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.worker import Workers
 from tests.simulation.checks import controller_of, lives

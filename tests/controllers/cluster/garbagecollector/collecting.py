@@ -11,7 +11,6 @@ import msgspec
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.app import ControllerManager
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import (
     DeleteOptions,
@@ -23,6 +22,7 @@ from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON

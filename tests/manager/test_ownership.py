@@ -3,147 +3,27 @@
 import asyncio
 import io
 import random
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
-from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.app import ControllerManager
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
-from controller_manager.client.leader_election import (
-    LeadershipLost,
-    is_of_this_program,
-)
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.leader_election import LeadershipLost, is_of_this_program
+from controller_manager.client.transport import Request
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.options.config import Config, LeaderElectionConfig
-from controller_manager.runtime.worker import Workers
+from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.serving.health import probe
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
+from tests.manager.daemons import ELECTING, Daemon, leader_and_standby, now
 
 pytestmark = pytest.mark.looptime
-
-ELECTING = make_config(leader_election=LeaderElectionConfig())
-
-
-@dataclass
-class Way:
-    """A manager's way to the server: it can be cut, and remembers requests."""
-
-    cluster: Cluster
-    hangs: bool = False
-    writes: list[tuple[float, str]] = field(default_factory=list)
-    reads: list[str] = field(default_factory=list)
-    flows: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __post_init__(self) -> None:
-        self.flows.set()
-
-    @property
-    def host(self) -> str:
-        return "way"
-
-    async def request(self, request: Request) -> Response:
-        if self.hangs:
-            await asyncio.sleep(min(request.timeout, 1e6))
-            msg = f"{request.path}: no answer"
-            raise TransportError(msg)
-        kind = request.path.rpartition("/")[2]
-        if request.method == "GET":
-            self.reads.append(kind)
-        elif "/leases" not in request.path:
-            self.writes.append((now(), f"{request.method} {request.path}"))
-        return await self.cluster.transport.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        kind = request.path.rpartition("/")[2]
-        self.reads.append(kind)
-        inner = await self.cluster.transport.stream(request)
-        return _Held(inner, self) if kind == "pods" else inner
-
-    async def close(self) -> None:
-        pass
-
-
-@dataclass
-class _Held:
-    """A watch of pods that brings nothing while it is held up."""
-
-    inner: Stream
-    way: Way
-
-    @property
-    def status(self) -> int:
-        return self.inner.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self.inner.headers
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        async with aclosing(self.inner.chunks()) as chunks:
-            async for chunk in chunks:
-                await self.way.flows.wait()
-                yield chunk
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-class Daemon:
-    """One manager, run as its process would be."""
-
-    def __init__(self, cluster: Cluster, name: str, config: Config = ELECTING) -> None:
-        self.way = Way(cluster)
-        self.manager = ControllerManager(
-            config,
-            Connections(self.way),
-            clock=cluster.clock,
-            rng=random.Random(name),
-            logger=silent_logger(),
-        )
-        self.stop = asyncio.Event()
-        self.running = asyncio.create_task(self.manager.run(self.stop))
-
-    async def stopped(self) -> None:
-        """Stop it cleanly."""
-        self.stop.set()
-        await self.running
-
-    async def killed(self) -> None:
-        """End it as SIGKILL does: at once, with nothing said."""
-        self.running.cancel()
-        await asyncio.gather(self.running, return_exceptions=True)
-
-
-@asynccontextmanager
-async def leader_and_standby(
-    cluster: Cluster,
-) -> AsyncGenerator[tuple[Daemon, Daemon], None]:
-    first = Daemon(cluster, "first")
-    await first.manager.started.wait()
-    second = Daemon(cluster, "second")
-    await second.manager.synced.wait()
-    await settle(0.1)  # it has looked at the lease
-    try:
-        yield first, second
-    finally:
-        for each in (first, second):
-            if not each.running.done():
-                await each.stopped()
 
 
 async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
@@ -153,7 +33,7 @@ async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
         await settle()
         assert len(first.way.writes) > 3
         assert second.way.writes == []
-        ready = probe("readyz", second.manager._readiness_checks(), verbose=True)
+        ready = probe("readyz", second.manager.health.readyz(), verbose=True)
         assert ready.text == (
             "[+]apiserver ok\n[+]shutdown ok\n[+]informer-deployments.apps ok\n"
             "[+]informer-replicasets.apps ok\n[+]informer-pods ok\n"
@@ -233,32 +113,6 @@ async def test_a_leader_that_is_cut_off_writes_no_more_and_ends(
         assert [when for when, _ in first.way.writes if when > cut_at] == []
 
 
-async def test_a_daemon_that_starts_first_waits_for_its_server(
-    cluster: Cluster,
-) -> None:
-    """For as long as it takes, alive and not ready, and says for what."""
-    handle = cluster.server.handle
-
-    async def absent(request: Request) -> Any:
-        if now() < 3600:
-            msg = f"{request.path}: cannot connect"
-            raise TransportError(msg)
-        return await handle(request)
-
-    cluster.server.handle = absent  # type: ignore[method-assign]
-    daemon = Daemon(cluster, "early")
-    await asyncio.sleep(1800)
-    checks = daemon.manager._health_checks()
-    assert probe("healthz", checks, verbose=False).text == "ok"
-    ready = probe("readyz", daemon.manager._readiness_checks(), verbose=False)
-    assert ready.text.splitlines()[0] == (
-        "[-]apiserver failed: waiting for the API server: /healthz: cannot connect"
-    )
-    await daemon.manager.started.wait()
-    assert 3600 <= now() < 3605
-    await daemon.stopped()
-
-
 async def test_a_leader_survives_a_restart_of_its_server(cluster: Cluster) -> None:
     """Shorter than the renew deadline, it goes on as if nothing had happened."""
     handle = cluster.server.handle
@@ -277,25 +131,6 @@ async def test_a_leader_survives_a_restart_of_its_server(cluster: Cluster) -> No
     await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
     await settle()
     assert len(await User(cluster).pods()) == 3
-    await daemon.stopped()
-
-
-async def test_a_controllers_workers_that_died_make_it_unhealthy(
-    cluster: Cluster,
-) -> None:
-    """By its name, among the checks."""
-    daemon = Daemon(cluster, "a", make_config())
-    await daemon.manager.started.wait()
-    await settle(1)
-    workers = daemon.manager.controllers["deployment-controller"].controller
-    assert isinstance(workers, Workers)
-    workers._alive -= 1
-    health = probe("healthz", daemon.manager._health_checks(), verbose=True)
-    assert health.text == (
-        "[-]deployment-controller failed: workers have died\n"
-        "[+]replicaset-controller ok\nhealthz check failed\n"
-    )
-    workers._alive += 1
     await daemon.stopped()
 
 
@@ -340,20 +175,41 @@ async def test_taking_over_from_upstreams_manager_names_what_nobody_runs_now(
     assert is_of_this_program(manager.elector.identity)  # type: ignore[union-attr]
 
 
-async def test_rollouts_are_measured(cluster: Cluster) -> None:
-    """From their first sync to the one that completes them; healing is none."""
-    daemon = Daemon(cluster, "a")
-    await daemon.manager.started.wait()
-    user = User(cluster)
-    async with cluster.nodes(start_delay=5.0):
-        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
-        await settle(30)
-        pods = await user.pods()
-        await cluster.client.delete(PODS, "default", pods[0].metadata.name)
-        await settle(60)
-    registry = daemon.manager._registry
-    count = registry.get_sample_value("deployment_rollout_duration_seconds_count")
-    total = registry.get_sample_value("deployment_rollout_duration_seconds_sum")
-    assert count == 1
-    assert total == pytest.approx(5, abs=1)
-    await daemon.stopped()
+async def test_the_lease_has_a_way_of_its_own(cluster: Cluster) -> None:
+    """What fills the others' connections must not hold up a renewal."""
+    ways = [RecordingTransport(cluster.transport) for _ in range(2)]
+    manager = ControllerManager(
+        make_config(leader_election=LeaderElectionConfig()),
+        Connections(ways[0], lease=ways[1]),
+        clock=cluster.clock,
+        rng=random.Random(1),
+        logger=silent_logger(),
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await manager.started.wait()
+    await asyncio.sleep(60)
+    stop.set()
+    await running
+    by_way = [["/leases" in each.path for each in way.writes] for way in ways]
+    assert not any(by_way[0])
+    assert all(by_way[1])
+    assert len(by_way[1]) > 20
+
+
+async def test_a_standby_that_is_stopped_leaves_the_lease_alone(
+    cluster: Cluster,
+) -> None:
+    """It writes nothing at all, and its leader goes on."""
+    async with leader_and_standby(cluster) as (first, second):
+        stopped_at = now()
+        await second.stopped()
+        assert now() - stopped_at < 0.1
+        assert second.way.writes == []
+        assert second.manager.started.is_set() is False
+        assert first.manager.elector is not None
+        assert first.manager.elector.is_leader
+        lease = await cluster.client.get(
+            LEASES, "kube-system", "kube-controller-manager"
+        )
+        assert lease.spec.holder_identity == first.manager.elector.identity

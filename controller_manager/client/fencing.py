@@ -1,0 +1,108 @@
+"""The fence: no write leaves this process unless it owns the key that is synced."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Final
+
+from controller_manager.client.errors import NotSent, RequestTimeout
+from controller_manager.client.ownership import Ownership
+from controller_manager.client.sync_key import SYNC_KEY
+from controller_manager.client.transport import Request, Response, Stream, Transport
+
+_READS: Final = frozenset(("GET", "HEAD"))
+_LEAST_WAIT: Final = 0.001
+_LONGEST_WAIT: Final = 1.0
+"""Seconds between two looks at how long a key is owned, at least and at most."""
+
+
+class NotLeading(NotSent):
+    """A write that was not sent, because this process does not own its key."""
+
+
+class _WhileOwned:
+    """Cancels what runs inside it, with TimeoutError, once the key is owned no more.
+
+    At the end that was known at first, it asks again: the lease has most likely been
+    renewed meanwhile.
+    """
+
+    def __init__(self, seconds_left: Callable[[], float]) -> None:
+        self._seconds_left = seconds_left
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+        self._ask()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, traceback)
+
+    def _ask(self) -> None:
+        loop = asyncio.get_running_loop()
+        left = self._seconds_left()
+        if left > 0:
+            # The loop's time stands still while the machine is suspended.
+            delay = min(max(left, _LEAST_WAIT), _LONGEST_WAIT)
+            self._timer = loop.call_later(delay, self._ask)
+        else:
+            self._timeout.reschedule(loop.time())
+
+
+class FencedTransport:
+    """Lets a write through only while this process owns the key under sync.
+
+    A write that is under way ends when the ownership does, so that none is under
+    way when another process starts to write for the key. Each renewal of a lease
+    gives it more time: a write may take as long as its own timeout says, far longer
+    than one lease.
+    """
+
+    def __init__(self, inner: Transport, ownership: Ownership) -> None:
+        """Take the way to the server, and who knows which keys are owned."""
+        self._inner = inner
+        self._ownership = ownership
+
+    @property
+    def host(self) -> str:
+        """``host:port`` of the server."""
+        return self._inner.host
+
+    async def request(self, request: Request) -> Response:
+        """Send; raises NotLeading for a write that may not be sent."""
+        if request.method in _READS:
+            return await self._inner.request(request)
+        key = SYNC_KEY.get()
+        left = self._ownership.seconds_left(key)
+        if left <= 0:
+            msg = (
+                f"{request.method} {request.path}: not sent, this process does not lead"
+            )
+            raise NotLeading(msg)
+        if left == math.inf:
+            return await self._inner.request(request)
+        try:
+            # Whatever the way there does first (tokens, plugins) counts, too.
+            async with _WhileOwned(partial(self._ownership.seconds_left, key)):
+                return await self._inner.request(request)
+        except TimeoutError:
+            msg = f"{request.method} {request.path}: no answer while this process led"
+            raise RequestTimeout(msg) from None
+
+    async def stream(self, request: Request) -> Stream:
+        """Pass a watch on."""
+        return await self._inner.stream(request)
+
+    async def close(self) -> None:
+        """Close what is behind the fence."""
+        await self._inner.close()

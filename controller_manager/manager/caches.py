@@ -1,0 +1,137 @@
+"""The caches of one daemon: informers, and who waits for which of them."""
+
+import asyncio
+import gc
+from functools import partial
+from typing import Final
+
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.manager.runnable import Checks, Lifetime, Runnable
+from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import CacheCollectors
+from controller_manager.serving.health import HealthCheck
+
+_PATIENCE: Final = 10.0
+"""Seconds that all caches are waited for before some controllers start alone."""
+
+
+class CacheGroup(Runnable):
+    """Runs the informers that controllers have asked for, each resource once."""
+
+    def __init__(
+        self, factory: InformerFactory, metrics: CacheCollectors, logger: Logger
+    ) -> None:
+        """Take the factory of all informers."""
+        self._factory = factory
+        self._metrics = metrics
+        self._logger = logger
+        self._needs: dict[str, ControllerInformers] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.synced = asyncio.Event()
+        """Set once all caches hold all objects."""
+
+    @property
+    def informers(self) -> InformerFactory:
+        """The informers that all controllers share."""
+        return self._factory
+
+    def add(self, controller: str, informers: ControllerInformers) -> None:
+        """Note which informers a controller needs, none perhaps."""
+        self._needs[controller] = informers
+
+    async def run(self, life: Lifetime) -> None:
+        """Start all informers."""
+        self._tasks = [
+            life.tasks.create_task(self._factory.run(), name="informers"),
+            life.tasks.create_task(self._note_sync(), name="sync"),
+        ]
+
+    async def _note_sync(self) -> None:
+        await self._factory.wait_for_sync()
+        self._logger.info("Caches are synced")
+        self.synced.set()
+
+    async def wait(self) -> None:
+        """Wait until all controllers can start; after ten seconds until some can.
+
+        What is cached by then lives long, so no later collection of garbage looks
+        at it.
+        """
+        await self.some_can_work(_PATIENCE)
+        gc.collect()
+        gc.freeze()
+
+    async def some_can_work(self, patience: float) -> None:
+        """Wait until all can start; after `patience` seconds until some can.
+
+        Who cannot do anything must not lead, and one resource that cannot be read
+        must not keep all others from being looked after.
+        """
+        waits = [
+            asyncio.create_task(informers.wait_for_sync())
+            for informers in self._needs.values()
+            if informers.all()
+        ]
+        try:
+            if waits:
+                _, late = await asyncio.wait(waits, timeout=patience)
+                if late:
+                    self._log_waiting()
+                if len(late) == len(self._needs):
+                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    def _log_waiting(self) -> None:
+        for controller, informers in self._needs.items():
+            for informer in informers.unsynced():
+                self._logger.warning(
+                    "Controller waits for its cache, others go on",
+                    controller=controller,
+                    resource=informer.resource.group_resource,
+                    err=informer.problem() or "the list is not complete",
+                )
+
+    async def stop(self) -> None:
+        """End all watches."""
+        for task in self._tasks:
+            task.cancel()
+
+    def ready(self) -> Checks:
+        """Return a check for each cache: who waits for it, why it is not synced."""
+        checks: dict[str, HealthCheck] = {}
+        waiting = self._waiting()
+        for informer in self._factory.shared():
+            resource = informer.resource.group_resource
+            problem = informer.problem()
+            if not informer.is_synced:
+                who = ", ".join(waiting.get(resource, ())) or "nobody"
+                why = f": {problem}" if problem else ""
+                problem = f"waiting for the cache to sync; {who} cannot start{why}"
+            checks[f"informer-{resource}"] = partial(_said, problem)
+        return checks
+
+    def _waiting(self) -> dict[str, list[str]]:
+        """Return the controllers that wait, by the resource that they wait for."""
+        waiting: dict[str, list[str]] = {}
+        for controller, informers in self._needs.items():
+            for informer in informers.unsynced():
+                resource = informer.resource.group_resource
+                waiting.setdefault(resource, []).append(controller)
+        return waiting
+
+    def report(self) -> None:
+        """Bring the metrics up to date that change with time alone."""
+        for controller, informers in self._needs.items():
+            for informer in informers.all():
+                self._metrics.synced(
+                    controller,
+                    informer.resource.group_resource,
+                    synced=informer.is_synced,
+                )
+
+
+def _said(problem: str | None) -> str | None:
+    return problem

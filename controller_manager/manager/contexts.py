@@ -1,0 +1,67 @@
+"""What each controller is given to work with."""
+
+import random
+from dataclasses import dataclass
+
+from controller_manager.client.builder import ClientBuilder
+from controller_manager.client.client import Client, WriteHook, ignore_write
+from controller_manager.clock import Clock
+from controller_manager.informers.factory import ControllerInformers
+from controller_manager.manager.events import EventBroadcasters
+from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import Collectors
+from controller_manager.options.config import Config
+from controller_manager.runtime.consistency import ConsistencyStore
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.turns import Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Makes the context of each controller from what they share."""
+
+    config: Config
+    clients: ClientBuilder
+    events: EventBroadcasters
+    clock: Clock
+    rng: random.Random
+    logger: Logger
+    root_ca: str
+    turns: Turns
+    metrics: Collectors
+
+    def make(
+        self, descriptor: Descriptor, informers: ControllerInformers
+    ) -> ControllerContext:
+        """Return what the init function of a controller receives."""
+        # Events have a rate limit of their own: a burst of them must not make
+        # syncs wait.
+        recorder = self.events.make(self._client(descriptor), descriptor.source)
+        consistency = ConsistencyStore(informers)
+        return ControllerContext(
+            name=descriptor.name,
+            config=self.config,
+            client=self._client(descriptor, consistency.wrote),
+            informers=informers,
+            recorder=recorder,
+            clock=self.clock,
+            server_clock=self.clients.server_clock,
+            rng=self.rng,
+            logger=self.logger.bind(component=descriptor.name),
+            root_ca=self.root_ca,
+            turns=self.turns,
+            metrics=self.metrics,
+            consistency=consistency,
+        )
+
+    def _client(
+        self, descriptor: Descriptor, on_write: WriteHook = ignore_write
+    ) -> Client:
+        return self.clients.controller(
+            descriptor.name,
+            descriptor.account,
+            descriptor.qps_factor,
+            descriptor.burst_factor,
+            on_write,
+        )

@@ -1,0 +1,64 @@
+"""The event broadcasters of one daemon, one for each component that has events."""
+
+import asyncio
+import random
+from typing import Final
+
+from controller_manager.client.client import Client
+from controller_manager.client.events import EventBroadcaster
+from controller_manager.clock import Clock
+from controller_manager.manager.runnable import Lifetime, Runnable
+from controller_manager.observability.logs import Logger
+
+_FLUSH: Final = 3.0
+"""Seconds that events which are not written yet are waited for at the end."""
+
+
+class EventBroadcasters(Runnable):
+    """Writes events in the background; it outlives the controllers for the last."""
+
+    def __init__(self, clock: Clock, rng: random.Random, logger: Logger) -> None:
+        """Start with no broadcasters."""
+        self._clock = clock
+        self._rng = rng
+        self._logger = logger
+        self._broadcasters: list[EventBroadcaster] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def make(self, client: Client, component: str) -> EventBroadcaster:
+        """Return a new broadcaster; to be called before `run`.
+
+        `client` writes its events, and `component` is their source.
+        """
+        broadcaster = EventBroadcaster(
+            client,
+            component,
+            clock=self._clock,
+            rng=self._rng,
+            logger=self._logger.bind(component=component),
+        )
+        self._broadcasters.append(broadcaster)
+        return broadcaster
+
+    async def run(self, life: Lifetime) -> None:
+        """Start to write what is recorded."""
+        self._tasks = [
+            life.tasks.create_task(broadcaster.run(), name="events")
+            for broadcaster in self._broadcasters
+        ]
+
+    async def flush(self) -> None:
+        """Wait until what was recorded is written, for three seconds at most."""
+        flushing = [
+            asyncio.create_task(broadcaster.flush())
+            for broadcaster in self._broadcasters
+        ]
+        if flushing:
+            _, unwritten = await asyncio.wait(flushing, timeout=_FLUSH)
+            for flush in unwritten:
+                flush.cancel()
+
+    async def stop(self) -> None:
+        """Write no more."""
+        for task in self._tasks:
+            task.cancel()

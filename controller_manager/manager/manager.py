@@ -1,0 +1,274 @@
+"""The manager: its groups of runnables, and the order in which they run."""
+
+import asyncio
+import random
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, disable_created_metrics
+
+from controller_manager.client.builder import ClientBuilder, Connections
+from controller_manager.client.leader_election import LeaderElector, new_identity
+from controller_manager.clock import Clock
+from controller_manager.informers.factory import InformerFactory
+from controller_manager.manager.caches import CacheGroup
+from controller_manager.manager.contexts import Contexts
+from controller_manager.manager.controllers import ControllerGroup
+from controller_manager.manager.events import EventBroadcasters
+from controller_manager.manager.health import Health
+from controller_manager.manager.ownership import OwnershipGroup
+from controller_manager.manager.runnable import Lifetime
+from controller_manager.manager.servers import ServerGroup
+from controller_manager.manager.startup import StartUp, warn_of_another_kind
+from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import Collectors, ElectionCollectors
+from controller_manager.observability.process import register_process
+from controller_manager.options.config import Config
+from controller_manager.registry import Registry
+from controller_manager.registry import registry as this_build
+from controller_manager.runtime.stopping import done_before
+from controller_manager.runtime.turns import Turns
+from controller_manager.serving.server import Pages, Server
+
+COMPONENT: Final = "kube-controller-manager"
+
+_FILES_FOR_REQUESTS: Final = 64
+_LEAST_WATCHES: Final = 16
+
+
+class ControllerManager:
+    """The daemon: from a config and connections to running controllers.
+
+    The order is: serve; wait for the API server, for as long as it takes; see
+    which resources it has; make the controllers and start the informers. Once
+    the caches are synced and, where managers elect a leader, this one leads,
+    the workers start, one controller after the other. A standby has done all
+    but the last step. A cache that does not come is waited for by those that need
+    it; the others start without them after a while.
+    """
+
+    def __init__(  # noqa: PLR0913 - one for each thing that differs
+        self,
+        config: Config,
+        connections: Connections,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        logger: Logger,
+        registry: CollectorRegistry | None = None,
+        build: Registry | None = None,
+        work_clock: Callable[[], float] = time.perf_counter,
+        open_files: int = 0,
+    ) -> None:
+        """Take what to run with; the connections stay the caller's to close.
+
+        `build` has the controllers that there are, by default those of this program.
+        `work_clock` measures, in seconds, how long work keeps others waiting.
+        `open_files` is how many this process may have, 0 for any number.
+        """
+        self._build = build or this_build()
+        self._config = config
+        self._connections = connections
+        self._clock = clock
+        self._rng = rng
+        self._logger = logger
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = registry or CollectorRegistry()
+        self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
+        register_process(self._registry)
+        self._clients = self._make_clients()
+        self._events = EventBroadcasters(clock, rng, logger)
+        self._caches = self._make_caches(_most_watches(open_files))
+        self._ownership = OwnershipGroup(self._make_elector())
+        self._clients.fence(self._ownership.ownership)
+        self._controllers = ControllerGroup(config.generic, rng, logger)
+        turns = Turns(clock=work_clock, turned=self._metrics.loop.turned)
+        self._startup = self._make_startup(turns)
+        self.health = Health(
+            self._startup, (self._ownership, self._controllers, self._caches)
+        )
+        self._servers = self._make_servers()
+        self.started = asyncio.Event()
+        """Set once all controllers have been started."""
+
+    def _make_clients(self) -> ClientBuilder:
+        return ClientBuilder(
+            self._connections,
+            self._config.client,
+            clock=self._clock,
+            metrics=self._metrics.client,
+            logger=self._logger,
+        )
+
+    def _make_caches(self, most_watches: int) -> CacheGroup:
+        factory = InformerFactory(
+            self._clients.manager(),
+            min_resync_period=self._config.generic.min_resync_period,
+            gates=self._config.features,
+            rng=self._rng,
+            logger=self._logger.bind(component="informers"),
+            metrics=self._metrics.informers,
+            most_watches=most_watches,
+        )
+        return CacheGroup(factory, self._metrics.caches, self._logger)
+
+    def _make_elector(self) -> LeaderElector | None:
+        config = self._config.generic.leader_election
+        if not config.leader_elect:
+            return None
+        # The event about our leading is written only while we lead.
+        recorder = self._events.make(self._clients.writer(), COMPONENT)
+        return LeaderElector(
+            self._clients.lease(),
+            config,
+            new_identity(socket.gethostname(), self._rng),
+            clock=self._clock,
+            rng=self._rng,
+            recorder=recorder,
+            metrics=ElectionCollectors(self._registry, config.resource_name),
+            logger=self._logger.bind(component="leaderelection"),
+        )
+
+    def _make_startup(self, turns: Turns) -> StartUp:
+        contexts = Contexts(
+            config=self._config,
+            clients=self._clients,
+            events=self._events,
+            clock=self._clock,
+            rng=self._rng,
+            logger=self._logger,
+            root_ca=self._connections.root_ca,
+            turns=turns,
+            metrics=self._metrics,
+        )
+        return StartUp(
+            self._build,
+            self._config.generic,
+            self._clients,
+            self._caches.informers,
+            contexts,
+            clock=self._clock,
+            logger=self._logger,
+        )
+
+    def _make_servers(self) -> ServerGroup:
+        pages = Pages(
+            self.health.healthz,
+            self.health.readyz,
+            self._registry,
+            self._refresh,
+            self._controllers.debug_pages,
+            self._clock.now(),
+        )
+        return ServerGroup(
+            self._config,
+            self._connections,
+            pages,
+            clock=self._clock,
+            metrics=self._metrics,
+            logger=self._logger,
+        )
+
+    @property
+    def elector(self) -> LeaderElector | None:
+        """The candidate for the lease, where managers elect a leader."""
+        return self._ownership.elector
+
+    @property
+    def informers(self) -> InformerFactory:
+        """The caches that all controllers share."""
+        return self._caches.informers
+
+    @property
+    def synced(self) -> asyncio.Event:
+        """Set once all caches are synced."""
+        return self._caches.synced
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no key waits or is being worked on, delayed ones aside."""
+        return self._controllers.is_idle
+
+    @property
+    def controllers(self) -> ControllerGroup:
+        """The controllers that were selected, and that the API server can serve."""
+        return self._controllers
+
+    @property
+    def server(self) -> Server | None:
+        """The HTTPS server, once it runs."""
+        return self._servers.server
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set, then finish what is in progress.
+
+        Raises StartError if the API server cannot be used in time, ServingError
+        if the port or a certificate cannot, LeadershipLost when another must
+        take over, each alone or in a group, and whatever a defect raises.
+        """
+        self._startup.select()
+        for warning in self._config.warnings:
+            self._logger.warning(warning)
+        async with asyncio.TaskGroup() as tasks:
+            try:
+                await self._servers.run(Lifetime(tasks, stop))
+                if await done_before(stop, self._prepare()):
+                    await self._run_groups(stop)
+            finally:
+                await self._clients.close()
+                await self._servers.stop()
+
+    async def _prepare(self) -> None:
+        for controller, informers in await self._startup.prepare():
+            self._caches.add(controller.name, informers)
+            self._controllers.add(controller, informers)
+
+    async def _run_groups(self, stop: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            life = Lifetime(tasks, stop)
+            await self._events.run(life)
+            # Before the caches: it opens a connection while there are files left.
+            await self._ownership.run(life)
+            await self._caches.run(life)
+            if await done_before(stop, self._wait_to_work()):
+                await self._work(life)
+            await self._ownership.stop()
+            await self._caches.stop()
+            await self._events.stop()
+
+    async def _wait_to_work(self) -> None:
+        """Wait for caches first: who cannot work must not lead."""
+        await self._caches.wait()
+        await self._ownership.wait()
+        warn_of_another_kind(
+            self._ownership.taken_from, self._controllers.names, self._logger
+        )
+
+    async def _work(self, life: Lifetime) -> None:
+        """Run the controllers until told to stop, and write their last events."""
+        self._ownership.hold(life)
+        await self._controllers.run(life)
+        self.started.set()
+        await life.stop.wait()
+        await self._controllers.stop()
+        await self._events.flush()
+
+    def _refresh(self) -> None:
+        """Bring up to date what changes with time alone, before a scrape."""
+        ends_at = self._connections.credential_ends_at()
+        left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
+        self._metrics.client.plugin_ttl(left)
+        self._controllers.report()
+        self._caches.report()
+
+
+def _most_watches(open_files: int) -> int:
+    """Return how many watches there may be, so that files are left for writes.
+
+    The HTTPS server may use a quarter of all files.
+    """
+    if not open_files:
+        return 0
+    return max(_LEAST_WATCHES, open_files * 3 // 4 - _FILES_FOR_REQUESTS)

@@ -1,0 +1,116 @@
+"""What a daemon serves over HTTPS, and what serving needs in the background."""
+
+import asyncio
+
+from controller_manager.client.builder import Connections
+from controller_manager.client.client import Client
+from controller_manager.client.transport import Transport
+from controller_manager.clock import Clock
+from controller_manager.manager.runnable import Lifetime, Runnable
+from controller_manager.observability.lag import watch_loop
+from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics import Collectors
+from controller_manager.options.config import Config
+from controller_manager.serving.authentication import Authenticator
+from controller_manager.serving.authorization import Authorizer
+from controller_manager.serving.certificates import Certificates
+from controller_manager.serving.reviews import ReviewLimiter
+from controller_manager.serving.server import Pages, Server
+
+
+class ServerGroup(Runnable):
+    """Serves endpoints, follows who may read them, and measures the event loop.
+
+    It runs first and stops last, so that a daemon that waits for its API server, or
+    for its last syncs, can be asked about it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        connections: Connections,
+        pages: Pages,
+        *,
+        clock: Clock,
+        metrics: Collectors,
+        logger: Logger,
+    ) -> None:
+        """Take what to show, and whom to ask about those who want to see it."""
+        self._config = config
+        self._connections = connections
+        self._pages = pages
+        self._clock = clock
+        self._metrics = metrics
+        self._logger = logger
+        self._tasks: list[asyncio.Task[None]] = []
+        self.server: Server | None = None
+        """The HTTPS server, once it runs; without a port there is none."""
+
+    async def run(self, life: Lifetime) -> None:
+        """Start to serve; raises ServingError if the port or a certificate cannot."""
+        lag = watch_loop(self._metrics.loop)
+        self._tasks.append(life.tasks.create_task(lag, name="event-loop-lag"))
+        if self._config.serving.port == 0:
+            return
+        authenticator = self._authenticator()
+        self.server = self._make_server(authenticator)
+        await self.server.start()
+        self._logger.info(
+            "Serving securely",
+            address=f"{self._config.serving.bind_address}:{self.server.port}",
+        )
+        following = authenticator.follow_cluster()
+        self._tasks.append(
+            life.tasks.create_task(following, name="authentication-settings")
+        )
+
+    def _authenticator(self) -> Authenticator:
+        return Authenticator(
+            self._config.authentication,
+            self._reviewer(self._connections.authentication),
+            lookup=self._lookup(self._connections.authentication),
+            clock=self._clock,
+            logger=self._logger.bind(component="serving"),
+        )
+
+    def _make_server(self, authenticator: Authenticator) -> Server:
+        logger = self._logger.bind(component="serving")
+        authorizer = Authorizer(
+            self._config.authorization,
+            self._reviewer(self._connections.authorization),
+            clock=self._clock,
+            logger=logger,
+        )
+        certificates = Certificates(
+            self._config.serving,
+            authenticator.authorities.bundle,
+            wants_clients=authenticator.wants_certificates,
+            logger=logger,
+        )
+        return Server(
+            self._config,
+            self._pages,
+            certificates,
+            authenticator,
+            authorizer,
+            self._clock,
+            logger,
+        )
+
+    def _reviewer(self, transport: Transport | None) -> Client | None:
+        if transport is None:
+            return None
+        limiter = ReviewLimiter(self._clock)
+        return Client(transport, self._clock, limiter, self._metrics.client)
+
+    def _lookup(self, transport: Transport | None) -> Client | None:
+        if transport is None:
+            return None
+        return Client(transport, self._clock, metrics=self._metrics.client)
+
+    async def stop(self) -> None:
+        """Close the port, once the requests that are being answered are done."""
+        for task in self._tasks:
+            task.cancel()
+        if self.server is not None:
+            await self.server.close()

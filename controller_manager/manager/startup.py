@@ -1,0 +1,196 @@
+"""Before anything runs: which controllers are wanted, and which can run here."""
+
+import asyncio
+from collections.abc import Collection
+from http import HTTPStatus
+from typing import Final
+
+from controller_manager import upstream
+from controller_manager.client.builder import ClientBuilder
+from controller_manager.client.client import Client
+from controller_manager.client.discovery import served_resources
+from controller_manager.client.errors import (
+    APIError,
+    ProtocolError,
+    TransportError,
+    UntrustedServer,
+)
+from controller_manager.client.leader_election import is_of_this_program
+from controller_manager.clock import Clock
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.manager.contexts import Contexts
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import GenericConfig
+from controller_manager.registry import Registry
+from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.initializing import initialized
+
+_POLL: Final = 1.0
+
+
+class StartError(Exception):
+    """The daemon cannot start; the message says why and what to do."""
+
+
+class StartUp:
+    """Waits for the API server, sees what it has, makes the controllers for it."""
+
+    def __init__(
+        self,
+        build: Registry,
+        config: GenericConfig,
+        clients: ClientBuilder,
+        factory: InformerFactory,
+        contexts: Contexts,
+        *,
+        clock: Clock,
+        logger: Logger,
+    ) -> None:
+        """Take the controllers that there are, and what they are made with."""
+        self._build = build
+        self._config = config
+        self._clients = clients
+        self._factory = factory
+        self._contexts = contexts
+        self._clock = clock
+        self._logger = logger
+        self._wanted: list[Descriptor] = []
+        self._waiting_for = "the start"
+
+    def problem(self) -> str | None:
+        """Return what the start waits for, `None` once the controllers are made."""
+        return f"waiting for {self._waiting_for}" if self._waiting_for else None
+
+    def select(self) -> None:
+        """Choose the controllers that are asked for; raises StartError for none."""
+        asked_for = self._config.controllers
+        self._wanted = self._build.select(asked_for)
+        if not self._wanted:
+            msg = (
+                f"--controllers={','.join(asked_for)}: there is no controller to run; "
+                f"this build has: {', '.join(self._build.names)}"
+            )
+            raise StartError(msg)
+
+    async def prepare(self) -> list[tuple[Controller, ControllerInformers]]:
+        """Return the chosen controllers that can run here, each with its informers.
+
+        Waits for the API server, for as long as the config says. Raises StartError
+        if it does not come, cannot be trusted, or lacks what every one needs.
+        """
+        await self._wait_for_api_server()
+        self._waiting_for = "discovery"
+        controllers = []
+        for descriptor in await self._available():
+            informers = ControllerInformers(self._factory)
+            controller = self._made(descriptor, informers)
+            if controller is not None:
+                controllers.append((controller, informers))
+        if not controllers:
+            msg = (
+                f"none of {', '.join(each.name for each in self._wanted)} can run "
+                "here; the warnings above say why"
+            )
+            raise StartError(msg)
+        self._waiting_for = ""
+        return controllers
+
+    def _made(
+        self, descriptor: Descriptor, informers: ControllerInformers
+    ) -> Controller | None:
+        context = self._contexts.make(descriptor, informers)
+        controller = initialized(descriptor, context)
+        if controller is None:
+            self._logger.warning(
+                "Controller is switched off", controller=descriptor.name
+            )
+        return controller
+
+    async def _wait_for_api_server(self) -> None:
+        client = self._clients.manager()
+        patience = self._config.api_server_timeout
+        deadline = self._clock.monotonic() + patience if patience else None
+        known = ""
+        while problem := await _health_problem(client):
+            self._waiting_for = f"the API server: {problem}"
+            if deadline is not None and self._clock.monotonic() + _POLL > deadline:
+                msg = (
+                    "failed to wait for apiserver being healthy within "
+                    f"{patience:g} s: {problem}"
+                )
+                raise StartError(msg)
+            if problem != known:
+                self._logger.warning("Waiting for the API server", err=problem)
+                known = problem
+            await asyncio.sleep(_POLL)
+
+    async def _available(self) -> list[Descriptor]:
+        """Return the chosen controllers whose resources the API server has."""
+        client = self._clients.manager()
+        served: dict[str, frozenset[str] | None] = {}
+        available = []
+        for descriptor in self._wanted:
+            missing = []
+            for resource in descriptor.requires:
+                version = resource.api_version
+                if version not in served:
+                    served[version] = await self._discovered(client, version)
+                if resource.plural not in (served[version] or ()):
+                    missing.append(f"{version}/{resource.plural}")
+            if missing:
+                self._logger.warning(
+                    "Controller skipped, the API server lacks its resources",
+                    controller=descriptor.name,
+                    missing=", ".join(missing),
+                )
+            else:
+                available.append(descriptor)
+        return available
+
+    async def _discovered(
+        self, client: Client, api_version: str
+    ) -> frozenset[str] | None:
+        while True:
+            try:
+                return await served_resources(client, api_version)
+            except (APIError, TransportError, ProtocolError) as error:
+                self._logger.warning(
+                    "Resources not discovered, trying again",
+                    groupVersion=api_version,
+                    err=str(error),
+                )
+            await asyncio.sleep(_POLL)
+
+
+def warn_of_another_kind(former: str, running: Collection[str], logger: Logger) -> None:
+    """Say which controllers run no longer, if upstream's manager ran them.
+
+    `former` is who held the lease before, empty for nobody; `running` are the
+    controllers that run now.
+    """
+    if not former or is_of_this_program(former):
+        return
+    absent = sorted(set(upstream.ON_BY_DEFAULT) - set(running))
+    if absent:
+        logger.warning(
+            "Took the lease over from a manager of another kind; nobody runs these "
+            "controllers of kube-controller-manager now",
+            former=former,
+            controllers=", ".join(absent),
+        )
+
+
+async def _health_problem(client: Client) -> str | None:
+    try:
+        answer = await client.raw("GET", "/healthz")
+    except UntrustedServer as error:
+        # Waiting does not help: it is the configuration that is wrong.
+        raise StartError(str(error)) from error
+    except TransportError as error:
+        return str(error)
+    if answer.status == HTTPStatus.OK:
+        return None
+    if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return f"/healthz answered {answer.status}: check the credentials"
+    return f"/healthz answered {answer.status}"

@@ -1,1 +1,0 @@
-"""Start-up and shut-down."""

@@ -1,0 +1,181 @@
+"""Managers for tests, run as their processes would be."""
+
+import asyncio
+import io
+import random
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from controller_manager.client.builder import Connections
+from controller_manager.client.errors import TransportError
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.options.config import Config, LeaderElectionConfig
+from tests.clusters import Cluster, make_config
+from tests.controllers.user import settle
+
+ELECTING = make_config(leader_election=LeaderElectionConfig())
+REFUSAL = b'{"kind":"Status","code":403,"reason":"Forbidden","message":"no jobs here"}'
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@dataclass
+class Way:
+    """A manager's way to the server: it can be cut, and remembers requests."""
+
+    cluster: Cluster
+    hangs: bool = False
+    writes: list[tuple[float, str]] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    flows: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.flows.set()
+
+    @property
+    def host(self) -> str:
+        return "way"
+
+    async def request(self, request: Request) -> Response:
+        if self.hangs:
+            await asyncio.sleep(min(request.timeout, 1e6))
+            msg = f"{request.path}: no answer"
+            raise TransportError(msg)
+        kind = request.path.rpartition("/")[2]
+        if request.method == "GET":
+            self.reads.append(kind)
+        elif "/leases" not in request.path:
+            self.writes.append((now(), f"{request.method} {request.path}"))
+        return await self.cluster.transport.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        kind = request.path.rpartition("/")[2]
+        self.reads.append(kind)
+        inner = await self.cluster.transport.stream(request)
+        return _Held(inner, self) if kind == "pods" else inner
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class _Held:
+    """A watch of pods that brings nothing while it is held up."""
+
+    inner: Stream
+    way: Way
+
+    @property
+    def status(self) -> int:
+        return self.inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.inner.headers
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.inner.chunks()) as chunks:
+            async for chunk in chunks:
+                await self.way.flows.wait()
+                yield chunk
+
+
+class Daemon:
+    """One manager, run as its process would be."""
+
+    def __init__(self, cluster: Cluster, name: str, config: Config = ELECTING) -> None:
+        self.way = Way(cluster)
+        self.manager = ControllerManager(
+            config,
+            Connections(self.way),
+            clock=cluster.clock,
+            rng=random.Random(name),
+            logger=silent_logger(),
+        )
+        self.stop = asyncio.Event()
+        self.running = asyncio.create_task(self.manager.run(self.stop))
+
+    async def stopped(self) -> None:
+        """Stop it cleanly."""
+        self.stop.set()
+        await self.running
+
+    async def killed(self) -> None:
+        """End it as SIGKILL does: at once, with nothing said."""
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def leader_and_standby(
+    cluster: Cluster,
+) -> AsyncGenerator[tuple[Daemon, Daemon], None]:
+    first = Daemon(cluster, "first")
+    await first.manager.started.wait()
+    second = Daemon(cluster, "second")
+    await second.manager.synced.wait()
+    await settle(0.1)  # it has looked at the lease
+    try:
+        yield first, second
+    finally:
+        for each in (first, second):
+            if not each.running.done():
+                await each.stopped()
+
+
+@dataclass
+class RefusedDaemon:
+    """A manager, on a cluster that refuses to list some resources."""
+
+    cluster: Cluster
+    refused: set[str] = field(default_factory=set)
+    log: io.StringIO = field(default_factory=io.StringIO)
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        handle = self.cluster.server.handle
+
+        async def refuse(request: Request) -> Any:
+            if request.path.rpartition("/")[2] in self.refused:
+                return Response(403, {}, REFUSAL)
+            return await handle(request)
+
+        self.cluster.server.handle = refuse  # type: ignore[method-assign]
+
+    @asynccontextmanager
+    async def running(
+        self, *controllers: str, elects: bool = True
+    ) -> AsyncGenerator[ControllerManager, None]:
+        manager = ControllerManager(
+            make_config(
+                controllers=controllers,
+                leader_election=LeaderElectionConfig(leader_elect=elects),
+            ),
+            Connections(self.cluster.transport, root_ca="PEM"),
+            clock=self.cluster.clock,
+            rng=random.Random(1),
+            logger=make_logger(stream=self.log),
+            registry=self.registry,
+        )
+        stop = asyncio.Event()
+        running = asyncio.create_task(manager.run(stop))
+        try:
+            yield manager
+        finally:
+            stop.set()
+            await running
+
+    def synced(self, controller: str, resource: str) -> float | None:
+        labels = {"controller": controller, "resource": resource}
+        return self.registry.get_sample_value("controller_cache_synced", labels)

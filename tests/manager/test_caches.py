@@ -1,0 +1,105 @@
+"""Each controller waits for its own caches, and none for another's."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.serving.health import probe
+from tests.clusters import Cluster
+from tests.controllers.builders import deployment_json
+from tests.controllers.user import User
+from tests.manager.daemons import (
+    RefusedDaemon,
+)
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_a_resource_that_cannot_be_listed_holds_up_its_own_controllers_only(
+    cluster: Cluster,
+) -> None:
+    """The lease is taken, the others act, and everybody is told who waits for what."""
+    daemon = RefusedDaemon(cluster, {"jobs"})
+    user = User(cluster)
+    async with daemon.running("*") as manager:
+        await asyncio.wait_for(manager.started.wait(), 15)
+        assert manager.elector is not None
+        assert manager.elector.is_leader
+        await user.create(DEPLOYMENTS, deployment_json(replicas=3))
+        await asyncio.sleep(1)
+        assert len(await user.pods()) == 3
+        manager._refresh()
+        assert daemon.synced("ttl-after-finished-controller", "jobs.batch") == 0
+        assert daemon.synced("replicaset-controller", "pods") == 1
+        ready = probe("readyz", manager.health.readyz(), verbose=False)
+        assert not ready.healthy
+        assert (
+            "[-]informer-jobs.batch failed: waiting for the cache to sync; "
+            "ttl-after-finished-controller cannot start: jobs.batch not read for"
+        ) in ready.text
+        assert "no jobs here" in ready.text
+        log = daemon.log.getvalue()
+        assert (
+            '"Controller waits for its cache, others go on" err="jobs.batch not read'
+        ) in log
+        assert 'controller="ttl-after-finished-controller" resource="jobs.batch"' in log
+        assert 'Starting controller" controller="ttl-after-finished' not in log
+
+
+async def test_a_controller_starts_when_its_resource_can_be_listed_at_last(
+    cluster: Cluster,
+) -> None:
+    """However late that is; a restart would not have helped, so none is asked for."""
+    daemon = RefusedDaemon(cluster, {"jobs"})
+    async with daemon.running("ttl", "ttl-after-finished") as manager:
+        await asyncio.sleep(7200)
+        for name in ("healthz", "livez"):
+            assert probe(name, manager.health.healthz(), verbose=False).text == "ok"
+        assert not manager.synced.is_set()
+        daemon.refused.clear()
+        await asyncio.sleep(65)
+        assert manager.synced.is_set()
+        log = daemon.log.getvalue()
+        assert 'Starting controller" controller="ttl-after-finished-controller"' in log
+        ready = probe("readyz", manager.health.readyz(), verbose=False)
+        assert ready.text == "ok"
+
+
+async def test_who_cannot_do_anything_does_not_lead(cluster: Cluster) -> None:
+    """Another manager may be able to; this one takes the lease once it can work."""
+    daemon = RefusedDaemon(cluster, {"jobs"})
+    async with daemon.running("ttl-after-finished") as manager:
+        await asyncio.sleep(600)
+        assert manager.elector is not None
+        assert not manager.elector.is_leader
+        daemon.refused.clear()
+        await asyncio.wait_for(manager.started.wait(), 65)
+        assert manager.elector.is_leader
+
+
+async def test_who_needs_no_cache_of_others_waits_for_none(cluster: Cluster) -> None:
+    """The garbage collector has watches of its own, which start once it leads."""
+    daemon = RefusedDaemon(cluster, {"jobs"})
+    async with daemon.running("garbagecollector", "ttl-after-finished") as manager:
+        await asyncio.wait_for(manager.started.wait(), 15)
+        assert manager.elector is not None
+        assert manager.elector.is_leader
+
+
+async def test_what_was_read_once_and_cannot_be_read_any_more_is_told(
+    cluster: Cluster,
+) -> None:
+    """After five minutes, by /readyz; /healthz is no matter of the API server."""
+    daemon = RefusedDaemon(cluster)
+    async with daemon.running("ttl-after-finished") as manager:
+        await manager.started.wait()
+        daemon.refused.add("jobs")
+        await asyncio.sleep(650)  # until the watch has ended and was refused
+        await asyncio.sleep(300)
+        ready = probe("readyz", manager.health.readyz(), verbose=False)
+        assert "[-]informer-jobs.batch failed: jobs.batch not read for " in ready.text
+        assert probe("healthz", manager.health.healthz(), verbose=False).text == "ok"
+        daemon.refused.clear()
+        await asyncio.sleep(70)
+        assert probe("readyz", manager.health.readyz(), verbose=False).text == "ok"

@@ -1,0 +1,94 @@
+"""What /healthz and /readyz say of a daemon, and when."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.client.errors import TransportError
+from controller_manager.client.transport import Request
+from controller_manager.serving.health import probe
+from tests.clusters import Cluster
+from tests.controllers.builders import deployment_json
+from tests.controllers.user import User
+from tests.manager.daemons import (
+    Daemon,
+    now,
+)
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_a_daemon_that_starts_first_waits_for_its_server(
+    cluster: Cluster,
+) -> None:
+    """For as long as it takes, alive and not ready, and says for what."""
+    handle = cluster.server.handle
+
+    async def absent(request: Request) -> Any:
+        if now() < 3600:
+            msg = f"{request.path}: cannot connect"
+            raise TransportError(msg)
+        return await handle(request)
+
+    cluster.server.handle = absent  # type: ignore[method-assign]
+    daemon = Daemon(cluster, "early")
+    await asyncio.sleep(1800)
+    checks = daemon.manager.health.healthz()
+    assert probe("healthz", checks, verbose=False).text == "ok"
+    ready = probe("readyz", daemon.manager.health.readyz(), verbose=False)
+    assert ready.text.splitlines()[0] == (
+        "[-]apiserver failed: waiting for the API server: /healthz: cannot connect"
+    )
+    await daemon.manager.started.wait()
+    assert 3600 <= now() < 3605
+    await daemon.stopped()
+
+
+async def test_the_checks_are_those_of_the_parts_in_their_order(
+    cluster: Cluster,
+) -> None:
+    """The lease and each controller; the API server, the end, each cache."""
+    daemon = Daemon(cluster, "a")
+    await daemon.manager.started.wait()
+    health = daemon.manager.health
+    assert list(health.healthz()) == [
+        "leaderElection",
+        "deployment-controller",
+        "replicaset-controller",
+    ]
+    assert list(health.readyz()) == [
+        "apiserver",
+        "shutdown",
+        "informer-deployments.apps",
+        "informer-replicasets.apps",
+        "informer-pods",
+    ]
+    await daemon.stopped()
+
+
+async def test_a_daemon_that_finishes_its_syncs_is_alive_and_not_ready(
+    cluster: Cluster,
+) -> None:
+    """Whoever sends it requests should stop, and nobody should restart it."""
+    handle = cluster.server.handle
+
+    async def slow(request: Request) -> Any:
+        if request.method == "POST" and request.path.endswith("/pods"):
+            await asyncio.sleep(5)
+        return await handle(request)
+
+    cluster.server.handle = slow  # type: ignore[method-assign]
+    daemon = Daemon(cluster, "a")
+    await daemon.manager.started.wait()
+    await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=1))
+    await asyncio.sleep(1)
+    daemon.stop.set()
+    await asyncio.sleep(1)
+    health = daemon.manager.health
+    assert probe("healthz", health.healthz(), verbose=False).text == "ok"
+    ready = probe("readyz", health.readyz(), verbose=False)
+    assert ready.text.splitlines()[1] == "[-]shutdown failed: shutting down"
+    await daemon.running
+    assert len(await User(cluster).pods()) == 1

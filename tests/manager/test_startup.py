@@ -1,0 +1,121 @@
+"""Before anything runs, the API server is waited for and controllers chosen."""
+
+import asyncio
+import io
+from typing import Any
+
+import pytest
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.client.builder import Connections
+from controller_manager.client.errors import TransportError
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.kinds import Catalogue
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.manager.startup import StartError
+from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.registry import registry
+from tests.clusters import Cluster, make_config
+from tests.controllers.builders import deployment_json, replica_set_json
+from tests.controllers.user import User, settle
+
+pytestmark = pytest.mark.looptime
+
+
+def manager_of(cluster: Cluster, log: io.StringIO | None = None) -> ControllerManager:
+    logger = make_logger(verbosity=2, stream=log) if log else silent_logger()
+    return ControllerManager(
+        make_config(api_server_timeout=10.0),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=logger,
+    )
+
+
+async def test_an_api_server_that_stays_away_is_reported(cluster: Cluster) -> None:
+    """After ten seconds, with what is wrong."""
+
+    async def refuse(request: Request) -> Response:
+        msg = f"{request.method} {request.path}: cannot connect: Connection refused"
+        raise TransportError(msg)
+
+    cluster.server.handle = refuse  # type: ignore[method-assign]
+    problem = (
+        "failed to wait for apiserver being healthy within 10 s: "
+        "GET /healthz: cannot connect: Connection refused"
+    )
+    with pytest.RaisesGroup(pytest.RaisesExc(StartError, match=problem)):
+        await manager_of(cluster).run(asyncio.Event())
+    assert asyncio.get_running_loop().time() == pytest.approx(9, abs=1.1)
+
+
+async def test_an_api_server_that_comes_late_is_waited_for(cluster: Cluster) -> None:
+    """And then everything runs."""
+    handle = cluster.server.handle
+
+    async def late(request: Request) -> Any:
+        if cluster.clock.monotonic() < 5:
+            return Response(500, {}, b"[-]etcd failed")
+        return await handle(request)
+
+    cluster.server.handle = late  # type: ignore[method-assign]
+    async with cluster.manager(make_config(api_server_timeout=10.0)):
+        user = User(cluster)
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle()
+        assert len(await user.pods()) == 2
+
+
+async def test_a_controller_whose_resources_are_missing_is_skipped(
+    cluster: Cluster,
+) -> None:
+    """With a warning that names them; the others run."""
+    rows = tuple(
+        kind for kind in Catalogue().all() if kind.resource != "deployments.apps"
+    )
+    cluster.server.catalogue = Catalogue(rows)
+    log = io.StringIO()
+    async with cluster.manager(logger=make_logger(stream=log)):
+        await User(cluster).create(REPLICASETS, replica_set_json())
+        await settle()
+        assert len(await User(cluster).pods()) == 3
+    assert (
+        'Controller skipped, the API server lacks its resources" '
+        'controller="deployment-controller" missing="apps/v1/deployments"'
+    ) in log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("selection", "started"),
+    [
+        (("*",), set(registry().names)),
+        (("*", "-deployment"), set(registry().names) - {"deployment-controller"}),
+        (("deployment",), {"deployment-controller"}),
+        (("replicaset-controller",), {"replicaset-controller"}),
+    ],
+)
+async def test_only_the_selected_controllers_run(
+    cluster: Cluster, selection: tuple[str, ...], started: set[str]
+) -> None:
+    """By name or old alias."""
+    log = io.StringIO()
+    config = make_config(controllers=selection)
+    async with cluster.manager(config, logger=make_logger(stream=log)):
+        await settle(1)
+    names = {
+        line.partition('controller="')[2].partition('"')[0]
+        for line in log.getvalue().splitlines()
+        if "Starting controller" in line
+    }
+    assert names == started
+
+
+@pytest.mark.parametrize("selection", [("job-controller",), ("-*",), ()])
+async def test_a_daemon_without_a_controller_to_run_does_not_start(
+    cluster: Cluster, selection: tuple[str, ...]
+) -> None:
+    """It would take the lease and do nothing."""
+    with pytest.raises(StartError, match="there is no controller to run"):
+        async with cluster.manager(make_config(controllers=selection)):
+            pass
