@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, cast
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    REPLICATION_CONTROLLERS,
-)
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import (
     CONFIG_MAPS,
     NAMESPACES,
     NODES,
     PODS,
+    REPLICATION_CONTROLLERS,
     SERVICE_ACCOUNTS,
 )
 from controller_manager.api.resource import AnyResource

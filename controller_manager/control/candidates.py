@@ -9,15 +9,12 @@ under each of their labels, owners under one label that their selector demands.
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from controller_manager.api.apps.v1 import (
-    Deployment,
-    ReplicaSet,
-    ReplicationController,
-    selector_of,
-)
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.core.v1 import ReplicationController
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
+from controller_manager.api.workloads import selector_of
 from controller_manager.informers.store import ORPHAN_INDEX, Store, orphan_index
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)

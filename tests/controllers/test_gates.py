@@ -8,12 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    REPLICATION_CONTROLLERS,
-)
-from controller_manager.api.core.v1 import PODS
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.options.config import Config, FeatureGates
 from tests.clusters import Cluster, Write, make_config

@@ -1,6 +1,6 @@
 """Replication controllers as owners of pods (replication_controller.go)."""
 
-from controller_manager.api.apps.v1 import REPLICATION_CONTROLLERS
+from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS
 from controller_manager.control.replicas.controller import Kind, ReplicasController
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
