@@ -2,19 +2,24 @@
 
 import asyncio
 import random
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
-from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
-from controller_manager.informers.transforms import MetadataTransform, PodTransform
+from controller_manager.informers.reads import Reads
+from controller_manager.informers.transforms import MonitorTransform, transform_for
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
 from controller_manager.options.config import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+class ClashError(ValueError):
+    """Controllers want the objects of one resource in one cache as two types."""
 
 
 class InformerFactory:
@@ -30,8 +35,13 @@ class InformerFactory:
         logger: Logger,
         metrics: InformerCollectors,
         most_watches: int = 0,
+        reads: Iterable[Reads] = (),
     ) -> None:
         """Take the client; each informer resyncs after 1 to 2 minimum periods.
+
+        Of each resource, caches keep what `reads` declare of it, and everything
+        if they declare nothing. Raises ClashError if they decode one resource in
+        two ways.
 
         With `most_watches`, monitors beyond that number wait until another is
         given up: each takes a connection, and some must be left for writes.
@@ -43,6 +53,7 @@ class InformerFactory:
         self._min_resync_period = min_resync_period
         self._rng = rng
         self._logger = logger
+        self._reads = _by_resource(reads)
         self._informers: dict[str, SharedInformer[Any]] = {}
         self._monitors: dict[str, SharedInformer[Any]] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -52,31 +63,42 @@ class InformerFactory:
         """Return the informer of `resource`, the same for everyone.
 
         One that is new must be asked for before the factory runs: later nobody
-        would wait for it. Raises RuntimeError then.
+        would wait for it. Raises RuntimeError then. Raises ClashError if somebody
+        else has its objects decoded in another way.
         """
         key = _key(resource)
+        reads = self._reads.get(key, [])
+        for each in reads:
+            _check_same(each.resource, resource)
         if key not in self._informers:
             if self._group is not None:
                 msg = f"an informer of {key} was not asked for before the start"
                 raise RuntimeError(msg)
             resync_period = self._min_resync_period * (1 + self._rng.random())
-            self._informers[key] = self._made(resource, resync_period)
-        return cast("SharedInformer[ObjectT]", self._informers[key])
+            transform = transform_for(resource, reads)
+            self._informers[key] = self._made(resource, resync_period, transform)
+        informer = self._informers[key]
+        _check_same(informer.resource, resource)
+        return cast("SharedInformer[ObjectT]", informer)
 
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
         """Return an informer that knows of objects at least whose they are.
 
         It is the one that controllers share, if there is one; else one of
         metadata alone, which nobody waits for and which may be given up again.
-        It is started at once if the factory runs.
+        It is started at once if the factory runs. Raises ClashError if there is
+        another monitor, which has the objects decoded in another way.
         """
         key = _key(resource)
         if key in self._informers:
             return self._informers[key]
         if key not in self._monitors:
-            informer = self._monitors[key] = self._made(resource, resync_period=0)
+            transform = MonitorTransform() if resource.metadata_only else None
+            informer = self._made(resource, 0, transform)
+            self._monitors[key] = informer
             if self._group is not None:
                 self._start_monitor(self._group, key, informer)
+        _check_same(self._monitors[key].resource, resource)
         return self._monitors[key]
 
     def give_up(self, resource: Resource[Any]) -> None:
@@ -92,7 +114,10 @@ class InformerFactory:
                 return
 
     def _made(
-        self, resource: Resource[ObjectT], resync_period: float
+        self,
+        resource: Resource[ObjectT],
+        resync_period: float,
+        transform: Callable[[ObjectT], None] | None,
     ) -> SharedInformer[ObjectT]:
         return SharedInformer(
             self._client,
@@ -104,14 +129,8 @@ class InformerFactory:
             metrics=self._metrics.informer(
                 resource.group, resource.version, resource.plural
             ),
-            **self._compacting(resource),
+            compact=transform or _keep_all,
         )
-
-    def _compacting(self, resource: AnyResource) -> dict[str, Any]:
-        """Return how to make a resource's objects smaller, if there is a way."""
-        if resource.metadata_only:
-            return {"compact": MetadataTransform()}
-        return {"compact": PodTransform()} if resource is PODS else {}
 
     async def run(self) -> None:
         """Run every informer that was or will be asked for, until cancelled."""
@@ -193,6 +212,35 @@ class ControllerInformers:
         """Wait until all that the controller has asked for is synced."""
         for informer in self.all():
             await informer.wait_for_sync()
+
+
+def _keep_all(_: object) -> None:
+    """Transform nothing."""
+
+
+def _by_resource(reads: Iterable[Reads]) -> dict[str, list[Reads]]:
+    """Return the declarations of each resource; raises ClashError."""
+    found: dict[str, list[Reads]] = {}
+    for each in reads:
+        of_same = found.setdefault(_key(each.resource), [])
+        of_same.append(each)
+        _check_same(of_same[0].resource, each.resource)
+    return found
+
+
+def _check_same(one: AnyResource, other: AnyResource) -> None:
+    """Raise ClashError if two resources decode the objects of one store differently."""
+    if (one.type, one.metadata_only) != (other.type, other.metadata_only):
+        msg = (
+            f"{_key(one)} is to be cached as {_form(one)} and as {_form(other)}: "
+            "controllers share one cache, so let them use one Resource"
+        )
+        raise ClashError(msg)
+
+
+def _form(resource: AnyResource) -> str:
+    form = f"{resource.type.__module__}.{resource.type.__qualname__}"
+    return f"{form} (metadata only)" if resource.metadata_only else form
 
 
 def _name(resource: AnyResource) -> str:

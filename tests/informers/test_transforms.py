@@ -1,0 +1,137 @@
+"""Cached objects are small: they share what they have in common."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import NODES, PODS, Pod
+from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.api.resource import Resource
+from controller_manager.informers.reads import Reads
+from controller_manager.informers.transforms import (
+    MonitorTransform,
+    PodTransform,
+    transform_for,
+)
+from tests.clusters import Cluster
+from tests.informers.test_informer import informer
+
+
+def decoded(name: str, owner: str = "u1", ready: str = "True") -> Pod:
+    pod: dict[str, Any] = {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": "web", "tier": "back"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "w", "uid": owner}],
+        },
+        "spec": {"nodeName": "node-1"},
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": "PodScheduled", "status": "True"},
+                {"type": "Ready", "status": ready, "lastTransitionTime": name},
+            ],
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(pod), type=Pod)
+
+
+def test_equal_parts_become_the_same() -> None:
+    """Labels, owners, and strings of which there are few."""
+    share = PodTransform()
+    one, two = decoded("a"), decoded("b")
+    for pod in (one, two):
+        share(pod)
+    assert one.metadata.labels is two.metadata.labels
+    assert one.metadata.owner_references is two.metadata.owner_references
+    assert one.metadata.namespace is two.metadata.namespace
+    assert one.spec.node_name is two.spec.node_name
+    assert one.status.phase is two.status.phase
+
+
+def test_what_differs_stays_as_it_is() -> None:
+    """Owners, and the states of pods."""
+    share = PodTransform()
+    one, two = decoded("a"), decoded("b", owner="u2", ready="False")
+    for pod in (one, two):
+        share(pod)
+    assert (one, two) == (decoded("a"), decoded("b", owner="u2", ready="False"))
+
+
+def test_pods_keep_what_is_declared_and_share_it() -> None:
+    """Of conditions, those that controllers read."""
+    transform = transform_for(
+        PODS, [Reads(PODS, "status.conditions[Ready]"), Reads(PODS, "spec.nodeName")]
+    )
+    one, two = decoded("a"), decoded("b", ready="False")
+    assert transform is not None
+    for pod in (one, two):
+        transform(pod)
+    assert one.spec.node_name is two.spec.node_name
+    assert msgspec.to_builtins(two) == {
+        "metadata": msgspec.to_builtins(decoded("b").metadata),
+        "spec": {"nodeName": "node-1"},
+        "status": {
+            "conditions": (
+                {"type": "Ready", "status": "False", "lastTransitionTime": "b"},
+            ),
+        },
+    }
+
+
+def partial(name: str) -> PartialObject:
+    owners = (OwnerReference(kind="ReplicaSet", name="w", uid="u1"),)
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name,
+            namespace="default",
+            labels={"app": "web"},
+            creation_timestamp="2026-01-01T00:00:00Z",
+            owner_references=owners,
+        )
+    )
+
+
+def test_monitors_keep_only_who_objects_are_and_whose() -> None:
+    """Informers of metadata keep all of it."""
+    resource = Resource("", "v1", "pods", "Pod", PartialObject, metadata_only=True)
+    transform = transform_for(resource, ())
+    kept, monitored = partial("a"), partial("b")
+    assert transform is not None
+    transform(kept)
+    MonitorTransform()(monitored)
+    assert kept == partial("a")
+    whole = partial("b").metadata
+    assert monitored.metadata == msgspec.structs.replace(
+        whole, labels=None, creation_timestamp=None
+    )
+
+
+def test_nothing_is_done_to_other_objects_of_which_everything_is_read() -> None:
+    """Nodes, without declarations."""
+    assert transform_for(NODES, ()) is None
+
+
+@pytest.mark.looptime
+async def test_a_long_list_leaves_others_their_turns(cluster: Cluster) -> None:
+    """A thousand pods are not gone through in one go."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    pods = {f"default/{number}": decoded(str(number)) for number in range(1000)}
+    async with informer(cluster) as subject:
+        await subject.wait_for_sync()
+        counting = asyncio.create_task(count())
+        await subject.replaced(pods, "1000")
+        counting.cancel()
+        await asyncio.gather(counting, return_exceptions=True)
+        assert len(subject.store) == 1000
+    assert turns >= 9
