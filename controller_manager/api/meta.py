@@ -67,6 +67,18 @@ class ListMeta(APIStruct, frozen=True):
     remaining_item_count: int | None = None
 
 
+class CompleteObject(APIStruct, frozen=True):
+    """Base of the types that have all fields of their version.
+
+    Only their objects may be written by PUT, which replaces everything: what a
+    type lacks would be deleted. A test holds each of them equal to the API.
+    """
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class Metadata(Protocol):
     """The part of ObjectMeta that caches and claims need."""
 
@@ -132,10 +144,18 @@ class PartialMetadata(APIStruct, frozen=True):
     finalizers: tuple[str, ...] | None = None
 
 
-class PartialObject(APIStruct, frozen=True):
-    """An object of any kind of which only that is read."""
+class Projection(APIStruct, frozen=True):
+    """Base of the types that have only the fields that somebody reads.
+
+    Their objects may be read, patched and deleted, and created from bytes. They
+    are never written by PUT.
+    """
 
     metadata: PartialMetadata = PartialMetadata()
+
+
+class PartialObject(Projection, frozen=True):
+    """An object of any kind of which only the metadata above is read."""
 
 
 class ObjectList(APIStruct, Generic[ObjectT], frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from controller_manager.api.autoscaling.v1 import Scale
-from controller_manager.api.meta import KubeObject, ObjectList
+from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList
 from controller_manager.api.resource import AnyResource, InvalidPathSegment, Resource
 from controller_manager.client.errors import (
     InvalidName,
@@ -30,6 +30,7 @@ from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import WRITE_TIMEOUT
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+CompleteT = TypeVar("CompleteT", bound=CompleteObject)
 DecodedT = TypeVar("DecodedT")
 
 LIST_TIMEOUT: Final = 120.0
@@ -372,17 +373,20 @@ class Client:
         finally:
             await stream.close()
 
-    async def create(self, resource: Resource[ObjectT], obj: ObjectT) -> ObjectT:
-        """Create `obj` in its namespace; return it as stored."""
+    async def create(self, resource: Resource[CompleteT], obj: CompleteT) -> CompleteT:
+        """Create `obj` in its namespace; return it as stored.
+
+        Raises TypeError for an object of a projection; see `update`.
+        """
+        body = _encode(resource, obj)
         path = _path(resource, obj.metadata.namespace)
-        body = self._encode(resource, obj)
         answer = await self._write("POST", path, body)
         return self._stored(resource, answer)
 
     async def create_json(
         self, resource: Resource[ObjectT], namespace: str, body: bytes
     ) -> ObjectT:
-        """Create what `body` holds, which is encoded already."""
+        """Create the object that `body` holds, which is encoded already."""
         path = _path(resource, namespace)
         answer = await self._write("POST", path, body)
         return self._stored(resource, answer)
@@ -393,23 +397,26 @@ class Client:
         namespace: str,
         name: str,
         subresource: str,
-        body: DecodedT,
-    ) -> DecodedT:
+        body: CompleteT,
+    ) -> CompleteT:
         """Post `body` to a subresource; return the answer, of the same type."""
+        _require_complete(body)
         path = _path(resource, namespace, name, subresource)
         answer = await self._write("POST", path, msgspec.json.encode(body))
         return self._decode(type(body), answer)
 
     async def update(
-        self, resource: Resource[ObjectT], obj: ObjectT, subresource: str = ""
-    ) -> ObjectT:
+        self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
+    ) -> CompleteT:
         """Replace an object (or its ``status``).
 
-        Raises Conflict unless it still has the resource version of `obj`.
+        Raises Conflict unless it still has the resource version of `obj`. Raises
+        TypeError for an object of a projection, before anything is sent: the
+        server would delete the fields that a projection lacks.
         """
         metadata = obj.metadata
+        body = _encode(resource, obj)
         path = _path(resource, metadata.namespace, metadata.name, subresource)
-        body = self._encode(resource, obj)
         answer = await self._write("PUT", path, body)
         return self._stored(resource, answer)
 
@@ -549,14 +556,6 @@ class Client:
                 received,
             )
 
-    def _encode(self, resource: AnyResource, obj: KubeObject) -> bytes:
-        typed: Any = obj
-        if not typed.kind:
-            typed = msgspec.structs.replace(
-                typed, api_version=resource.api_version, kind=resource.kind
-            )
-        return msgspec.json.encode(typed)
-
     def _decode(self, object_type: type[DecodedT], answer: Response) -> DecodedT:
         # mypy takes no type object for Hashable (its issue 11469).
         decoder: msgspec.json.Decoder[DecodedT] = _decoder(object_type)  # type: ignore[arg-type]
@@ -570,6 +569,27 @@ class Client:
         except msgspec.DecodeError as error:
             msg = f"the API server's answer cannot be read: {error}"
             raise ProtocolError(msg) from error
+
+
+def _encode(resource: AnyResource, obj: CompleteObject) -> bytes:
+    """Return a request body; raises TypeError unless `obj` is complete."""
+    _require_complete(obj)
+    if not obj.kind:
+        obj = msgspec.structs.replace(
+            obj, api_version=resource.api_version, kind=resource.kind
+        )
+    return msgspec.json.encode(obj)
+
+
+def _require_complete(obj: KubeObject) -> None:
+    """Raise TypeError for a projection, also where no type checker has looked."""
+    if not isinstance(obj, CompleteObject):
+        name = type(obj).__name__
+        msg = (
+            f"{name} is a projection: a server that gets it deletes the fields that "
+            "it lacks; patch the object, or create it from bytes"
+        )
+        raise TypeError(msg)
 
 
 def _path(

@@ -13,14 +13,10 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    Deployment,
-    desired_replicas,
-)
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, Deployment
 from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.client.client import (
     Client,
     DeleteOptions,

@@ -2,19 +2,24 @@
 
 import asyncio
 import random
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
-from controller_manager.informers.transforms import MetadataTransform, PodTransform
+from controller_manager.informers.reads import Reads
+from controller_manager.informers.transforms import MonitorTransform, transform_for
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+class ClashError(ValueError):
+    """Controllers want the objects of one resource in one cache as two types."""
 
 
 class InformerFactory:
@@ -43,40 +48,57 @@ class InformerFactory:
         self._min_resync_period = min_resync_period
         self._rng = rng
         self._logger = logger
+        self._reads: dict[str, list[Reads]] = {}
         self._informers: dict[str, SharedInformer[Any]] = {}
         self._monitors: dict[str, SharedInformer[Any]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[SharedInformer[Any], asyncio.Task[None]] = {}
 
-    def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
+    def informer(
+        self, resource: Resource[ObjectT], reads: Iterable[Reads] = ()
+    ) -> SharedInformer[ObjectT]:
         """Return the informer of `resource`, the same for everyone.
 
+        Its cache keeps what all who ask for it read together. Who declares nothing
+        of this resource in `reads` reads everything.
+
         One that is new must be asked for before the factory runs: later nobody
-        would wait for it. Raises RuntimeError then.
+        would wait for it. Raises RuntimeError then. Raises ClashError if somebody
+        else has its objects decoded in another way.
         """
         key = _key(resource)
+        declared = [each for each in reads if _key(each.resource) == key]
+        for each in declared:
+            _check_same(each.resource, resource)
         if key not in self._informers:
             if self._group is not None:
                 msg = f"an informer of {key} was not asked for before the start"
                 raise RuntimeError(msg)
             resync_period = self._min_resync_period * (1 + self._rng.random())
             self._informers[key] = self._made(resource, resync_period)
-        return cast("SharedInformer[ObjectT]", self._informers[key])
+        informer = self._informers[key]
+        _check_same(informer.resource, resource)
+        self._reads.setdefault(key, []).extend(declared or [Reads(resource)])
+        return cast("SharedInformer[ObjectT]", informer)
 
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
         """Return an informer that knows of objects at least whose they are.
 
         It is the one that controllers share, if there is one; else one of
         metadata alone, which nobody waits for and which may be given up again.
-        It is started at once if the factory runs.
+        It is started at once if the factory runs. Raises ClashError if there is
+        another monitor, which has the objects decoded in another way.
         """
         key = _key(resource)
         if key in self._informers:
             return self._informers[key]
         if key not in self._monitors:
-            informer = self._monitors[key] = self._made(resource, resync_period=0)
+            informer = self._monitors[key] = self._made(resource, 0)
+            if resource.metadata_only:
+                informer.set_transform(MonitorTransform())
             if self._group is not None:
                 self._start_monitor(self._group, key, informer)
+        _check_same(self._monitors[key].resource, resource)
         return self._monitors[key]
 
     def give_up(self, resource: Resource[Any]) -> None:
@@ -104,20 +126,15 @@ class InformerFactory:
             metrics=self._metrics.informer(
                 resource.group, resource.version, resource.plural
             ),
-            **self._compacting(resource),
         )
-
-    def _compacting(self, resource: AnyResource) -> dict[str, Any]:
-        """Return how to make a resource's objects smaller, if there is a way."""
-        if resource.metadata_only:
-            return {"compact": MetadataTransform()}
-        return {"compact": PodTransform()} if resource is PODS else {}
 
     async def run(self) -> None:
         """Run every informer that was or will be asked for, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             for key, informer in self._informers.items():
+                if transform := transform_for(informer.resource, self._reads[key]):
+                    informer.set_transform(transform)
                 self._start(group, key, informer)
             for key, informer in self._monitors.items():
                 self._start_monitor(group, key, informer)
@@ -162,14 +179,15 @@ class InformerFactory:
 class ControllerInformers:
     """The factory as one controller sees it: it knows what that one has asked for."""
 
-    def __init__(self, factory: InformerFactory) -> None:
-        """Take the factory of all informers."""
+    def __init__(self, factory: InformerFactory, reads: Sequence[Reads] = ()) -> None:
+        """Take the factory of all informers, and what the controller reads."""
         self._factory = factory
+        self._reads = reads
         self._asked_for: dict[SharedInformer[Any], None] = {}
 
     def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
         """Return the informer of `resource`; see `InformerFactory.informer`."""
-        informer = self._factory.informer(resource)
+        informer = self._factory.informer(resource, self._reads)
         self._asked_for[informer] = None
         return informer
 
@@ -193,6 +211,21 @@ class ControllerInformers:
         """Wait until all that the controller has asked for is synced."""
         for informer in self.all():
             await informer.wait_for_sync()
+
+
+def _check_same(one: AnyResource, other: AnyResource) -> None:
+    """Raise ClashError if two resources decode the objects of one store differently."""
+    if (one.type, one.metadata_only) != (other.type, other.metadata_only):
+        msg = (
+            f"{_key(one)} is to be cached as {_form(one)} and as {_form(other)}: "
+            "controllers share one cache, so let them use one Resource"
+        )
+        raise ClashError(msg)
+
+
+def _form(resource: AnyResource) -> str:
+    form = f"{resource.type.__module__}.{resource.type.__qualname__}"
+    return f"{form} (metadata only)" if resource.metadata_only else form
 
 
 def _name(resource: AnyResource) -> str:

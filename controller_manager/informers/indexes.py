@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controller_manager.api.apps.v1 import selector_of
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
+from controller_manager.api.workloads import selector_of
 
 
 def is_filed_alike(old: KubeObject, new: KubeObject) -> bool:

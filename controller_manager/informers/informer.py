@@ -128,11 +128,11 @@ class SharedInformer(Generic[ObjectT]):
         rng: random.Random,
         logger: Logger,
         metrics: InformerMetrics,
-        compact: Callable[[ObjectT], None] = _ignore,
+        transform: Callable[[ObjectT], None] = _ignore,
     ) -> None:
         """Take what to watch; `resync_period` is in seconds, 0 for none.
 
-        `compact` may make each object smaller before it is stored. Two gates
+        `transform` may make each object smaller before it is stored. Two gates
         concern informers: with WatchListClient the watch is asked for the initial
         list; with AtomicFIFO a complete list replaces the store in one moment.
         """
@@ -157,8 +157,15 @@ class SharedInformer(Generic[ObjectT]):
             rng=rng,
             logger=logger,
             metrics=metrics,
-            compact=compact,
+            transform=transform,
         )
+
+    def set_transform(self, transform: Callable[[ObjectT], None]) -> None:
+        """Have `transform` make each object smaller; must be set before `run`.
+
+        Upstream: client-go's SharedInformer.SetTransform.
+        """
+        self._reflector.transform = transform
 
     def problem(self) -> str | None:
         """Return why nothing can be read, `None` if that is possible.

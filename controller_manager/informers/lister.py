@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from controller_manager.api.apps.v1 import selector_of
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import (
@@ -12,6 +11,7 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
+from controller_manager.api.workloads import selector_of
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
     BY_NAMESPACE,

@@ -128,14 +128,14 @@ class Reflector(Generic[ObjectT]):
         rng: random.Random,
         logger: Logger,
         metrics: WatchMetrics,
-        compact: Callable[[ObjectT], None],
+        transform: Callable[[ObjectT], None],
     ) -> None:
         """Take what to watch and where to put it.
 
-        `compact` makes an object smaller, at once: what a list of 100,000 would
+        `transform` makes an object smaller, at once: what a list of 100,000 would
         free only in the end stays with the process.
         """
-        self._compact = compact
+        self.transform = transform
         self._metrics = metrics
         self._trouble_since: float | None = None
         self._trouble: Exception | None = None
@@ -370,7 +370,7 @@ class Reflector(Generic[ObjectT]):
 
     def _take(self, objects: dict[str, ObjectT], items: list[ObjectT]) -> None:
         for obj in items:
-            self._compact(obj)
+            self.transform(obj)
             objects[key_of(obj)] = obj
 
     def _collect(self, initial: dict[str, ObjectT], event: WatchEvent[ObjectT]) -> None:
@@ -442,7 +442,7 @@ class Reflector(Generic[ObjectT]):
             return
         match event:
             case Added(object=obj) | Modified(object=obj):
-                self._compact(obj)
+                self.transform(obj)
                 self._sink.changed(obj)
             case Deleted(object=obj):
                 self._sink.deleted(obj)

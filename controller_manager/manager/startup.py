@@ -83,7 +83,7 @@ class StartUp:
         self._waiting_for = "discovery"
         controllers = []
         for descriptor in await self._available():
-            informers = ControllerInformers(self._factory)
+            informers = ControllerInformers(self._factory, descriptor.reads)
             controller = self._made(descriptor, informers)
             if controller is not None:
                 controllers.append((controller, informers))

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from controller_manager.api.resource import AnyResource
+from controller_manager.informers.reads import Reads
 from controller_manager.options.controller_options import flags_of
 from controller_manager.options.flag import Flag
 from controller_manager.options.gates import Gate
@@ -23,6 +24,8 @@ class Descriptor:
     - `load`: where the `Reconciler` is, or an init function (from a
       `ControllerContext` to workers): ``.module:name``, from the package.
     - `requires`: resources that the API server must have.
+    - `reads`: what it reads of cached objects of types that are projections; of a
+      resource that it does not name it reads everything.
     - `options`: the class that declares its flags (see `options.option`).
     - `gates`: feature gates that it looks at.
     - `permissions`: the rules of its role, as upstream's bootstrap policy has them.
@@ -41,6 +44,7 @@ class Descriptor:
     load: str
     aliases: tuple[str, ...] = ()
     requires: tuple[AnyResource, ...] = ()
+    reads: tuple[Reads, ...] = ()
     options: type[Any] | None = None
     gates: tuple[Gate, ...] = ()
     permissions: tuple[Permission, ...] = ()

@@ -366,18 +366,18 @@ HOSTILE = (
 async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
     """Whatever the verb, and wherever in the path it would stand."""
     client, transport = scripted()
-    pod = Pod(metadata=PodMeta(name=name, namespace="default"))
-    elsewhere = Pod(metadata=PodMeta(name="a", namespace=name))
+    here = Deployment(metadata=ObjectMeta(name=name, namespace="default"))
+    elsewhere = Deployment(metadata=ObjectMeta(name="a", namespace=name))
     attempts = [
         client.get(PODS, "default", name),
         client.get(PODS, name, "a"),
         client.get_json(PODS, "default", name),
         client.list_page(PODS, name),
         anext(client.watch(PODS, name)),
-        client.create(PODS, elsewhere),
+        client.create(DEPLOYMENTS, elsewhere),
         client.create_json(PODS, name, b"{}"),
-        client.create_subresource(PODS, "default", name, "eviction", pod),
-        client.update(PODS, pod),
+        client.create_subresource(PODS, "default", name, "eviction", here),
+        client.update(DEPLOYMENTS, here),
         client.update_json(PODS, {"metadata": {"name": name}}),
         client.patch(PODS, "default", name, {}),
         client.delete(PODS, "default", name),
@@ -388,6 +388,26 @@ async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
     for attempt in attempts:
         with pytest.raises(errors.InvalidName, match=r"may not be '\.' or '\.\.'"):
             await attempt
+    assert transport.requests == []
+
+
+async def test_a_projection_is_never_written_whole() -> None:
+    """The server would delete what it lacks; mypy says so too, else it would warn."""
+    client, transport = scripted()
+    pod = Pod(metadata=PodMeta(name="a", namespace="default"))
+    attempts = [
+        client.create(PODS, pod),  # type: ignore[type-var]
+        client.update(PODS, pod),  # type: ignore[type-var]
+        client.update(PODS, pod, "status"),  # type: ignore[type-var]
+        client.create_subresource(PODS, "default", "a", "eviction", pod),  # type: ignore[type-var]
+    ]
+    for attempt in attempts:
+        with pytest.raises(TypeError) as caught:
+            await attempt
+        assert str(caught.value) == (
+            "Pod is a projection: a server that gets it deletes the fields that it "
+            "lacks; patch the object, or create it from bytes"
+        )
     assert transport.requests == []
 
 

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.apps.v1 import ReplicaSetCondition, ReplicaSetStatus
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import (
+    Pod,
+    ReplicationController,
+    ReplicationControllerCondition,
+    ReplicationControllerSpec,
+    ReplicationControllerStatus,
+)
+from controller_manager.api.meta import ObjectMeta
 from controller_manager.control.replicas.plan import (
     Create,
     Delete,
@@ -223,10 +230,39 @@ def test_the_next_look_is_at_the_next_pod_that_becomes_available() -> None:
 
 
 def test_a_status_that_counts_no_terminating_pods_is_compared_by_the_rest() -> None:
-    """A replication controller's never does: that alone is no news."""
+    """As with the gate DeploymentReplicaSetTerminatingReplicas turned off."""
     status = ReplicaSetStatus(replicas=2, observed_generation=1)
     later = msgspec.structs.replace(status, observed_generation=2)
     counted = msgspec.structs.replace(later, terminating_replicas=0)
     assert not differs_in_substance(status, later)
     assert not differs_in_substance(status, counted)
     assert differs_in_substance(status, msgspec.structs.replace(later, replicas=3))
+
+
+def test_a_replication_controller_has_a_status_of_its_own() -> None:
+    """It has no place for terminating pods, and its conditions are its own."""
+    subject = ReplicationController(
+        metadata=ObjectMeta(name="r", generation=4),
+        spec=ReplicationControllerSpec(replicas=3),
+    )
+    terminating = [pod("b")]
+    status = calculate_status(subject, [pod()], terminating, ValueError("quota"), NOW)
+    assert status == ReplicationControllerStatus(
+        replicas=1,
+        fully_labeled_replicas=1,
+        ready_replicas=1,
+        available_replicas=1,
+        observed_generation=4,
+        conditions=(
+            ReplicationControllerCondition(
+                type="ReplicaFailure",
+                status="True",
+                last_transition_time="2026-01-01T12:00:00Z",
+                reason="FailedCreate",
+                message="quota",
+            ),
+        ),
+    )
+    later = msgspec.structs.replace(status, observed_generation=5)
+    assert not differs_in_substance(status, later)
+    assert differs_in_substance(status, msgspec.structs.replace(later, replicas=2))

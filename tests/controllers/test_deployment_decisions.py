@@ -7,13 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from controller_manager.api.apps.v1 import (
-    DeploymentStatus,
-    ReplicaSet,
-    desired_replicas,
-)
+from controller_manager.api.apps.v1 import DeploymentStatus, ReplicaSet
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, raw_json
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.progress import (
     has_timed_out,
     next_progress_check,

@@ -1,4 +1,4 @@
-"""Cached pods share what they have in common."""
+"""Cached objects are small: they share what they have in common."""
 
 import asyncio
 from typing import Any
@@ -6,8 +6,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core.v1 import Pod
-from controller_manager.informers.transforms import PodTransform
+from controller_manager.api.core.v1 import NODES, PODS, Pod
+from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.api.resource import Resource
+from controller_manager.informers.reads import Reads
+from controller_manager.informers.transforms import (
+    MonitorTransform,
+    PodTransform,
+    transform_for,
+)
 from tests.clusters import Cluster
 from tests.informers.test_informer import informer
 
@@ -46,18 +53,66 @@ def test_equal_parts_become_the_same() -> None:
 
 
 def test_what_differs_stays_as_it_is() -> None:
-    """Of conditions, what controllers read."""
+    """Owners, and the states of pods."""
     share = PodTransform()
     one, two = decoded("a"), decoded("b", owner="u2", ready="False")
     for pod in (one, two):
         share(pod)
-    assert [each.metadata.owner_references for each in (one, two)] == [
-        decoded("x").metadata.owner_references,
-        decoded("x", owner="u2").metadata.owner_references,
-    ]
-    assert msgspec.to_builtins(two.status.conditions) == (
-        {"type": "Ready", "status": "False", "lastTransitionTime": "b"},
+    assert (one, two) == (decoded("a"), decoded("b", owner="u2", ready="False"))
+
+
+def test_pods_keep_what_is_declared_and_share_it() -> None:
+    """Of conditions, those that controllers read."""
+    transform = transform_for(
+        PODS, [Reads(PODS, "status.conditions[Ready]"), Reads(PODS, "spec.nodeName")]
     )
+    one, two = decoded("a"), decoded("b", ready="False")
+    assert transform is not None
+    for pod in (one, two):
+        transform(pod)
+    assert one.spec.node_name is two.spec.node_name
+    assert msgspec.to_builtins(two) == {
+        "metadata": msgspec.to_builtins(decoded("b").metadata),
+        "spec": {"nodeName": "node-1"},
+        "status": {
+            "conditions": (
+                {"type": "Ready", "status": "False", "lastTransitionTime": "b"},
+            ),
+        },
+    }
+
+
+def partial(name: str) -> PartialObject:
+    owners = (OwnerReference(kind="ReplicaSet", name="w", uid="u1"),)
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name,
+            namespace="default",
+            labels={"app": "web"},
+            creation_timestamp="2026-01-01T00:00:00Z",
+            owner_references=owners,
+        )
+    )
+
+
+def test_monitors_keep_only_who_objects_are_and_whose() -> None:
+    """Informers of metadata keep all of it."""
+    resource = Resource("", "v1", "pods", "Pod", PartialObject, metadata_only=True)
+    transform = transform_for(resource, ())
+    kept, monitored = partial("a"), partial("b")
+    assert transform is not None
+    transform(kept)
+    MonitorTransform()(monitored)
+    assert kept == partial("a")
+    whole = partial("b").metadata
+    assert monitored.metadata == msgspec.structs.replace(
+        whole, labels=None, creation_timestamp=None
+    )
+
+
+def test_nothing_is_done_to_other_objects_of_which_everything_is_read() -> None:
+    """Nodes, without declarations."""
+    assert transform_for(NODES, ()) is None
 
 
 @pytest.mark.looptime

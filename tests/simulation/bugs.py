@@ -10,12 +10,12 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from controller_manager.api.apps.v1 import desired_replicas
 from controller_manager.api.meta import (
     OwnerReference,
     PartialObject,
     is_deleting,
 )
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.client.client import Client, WatchOptions
 from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.fencing import FencedTransport

@@ -1,8 +1,8 @@
-"""Workloads (apps/v1): deployments and replica sets, and what came before them."""
+"""apps/v1: deployments and replica sets."""
 
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.intstr import IntOrString
-from controller_manager.api.meta import APIStruct, ObjectMeta
+from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import LabelSelector
 
@@ -62,12 +62,9 @@ class DeploymentStatus(APIStruct, frozen=True):
     collision_count: int | None = None
 
 
-class Deployment(APIStruct, frozen=True):
-    """A deployment, complete but for managedFields."""
+class Deployment(CompleteObject, frozen=True):
+    """A deployment."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 
@@ -103,51 +100,11 @@ class ReplicaSetStatus(APIStruct, frozen=True):
     conditions: tuple[ReplicaSetCondition, ...] | None = None
 
 
-class ReplicaSet(APIStruct, frozen=True):
-    """A replica set, complete but for managedFields."""
+class ReplicaSet(CompleteObject, frozen=True):
+    """A replica set."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
-
-
-class ReplicationControllerSpec(APIStruct, frozen=True):
-    """All of a replication controller's spec; it selects by equality alone."""
-
-    replicas: int | None = None
-    min_ready_seconds: int = 0
-    selector: dict[str, str] | None = None
-    template: PodTemplateSpec = PodTemplateSpec()
-
-
-class ReplicationController(APIStruct, frozen=True):
-    """A replication controller, complete but for managedFields.
-
-    Its status is a replica set's without terminatingReplicas.
-    """
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicationControllerSpec = ReplicationControllerSpec()
-    status: ReplicaSetStatus = ReplicaSetStatus()
-
-
-def desired_replicas(obj: Deployment | ReplicaSet | ReplicationController) -> int:
-    """Return the wanted size; the API defaults an absent one to 1."""
-    return 1 if obj.spec.replicas is None else obj.spec.replicas
-
-
-def selector_of(
-    obj: Deployment | ReplicaSet | ReplicationController,
-) -> LabelSelector | None:
-    """Return whom an owner selects, however it writes it."""
-    selector = obj.spec.selector
-    if isinstance(selector, dict):
-        return LabelSelector(match_labels=selector)
-    return selector
 
 
 DEPLOYMENTS: Resource[Deployment] = Resource(
@@ -157,9 +114,4 @@ DEPLOYMENTS: Resource[Deployment] = Resource(
 
 REPLICASETS: Resource[ReplicaSet] = Resource(
     "apps", "v1", "replicasets", "ReplicaSet", ReplicaSet
-)
-
-
-REPLICATION_CONTROLLERS: Resource[ReplicationController] = Resource(
-    "", "v1", "replicationcontrollers", "ReplicationController", ReplicationController
 )

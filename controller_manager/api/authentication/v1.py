@@ -1,7 +1,16 @@
-"""authentication.k8s.io/v1, as far as it is used."""
+"""authentication.k8s.io/v1: tokens, and whose they are."""
 
-from controller_manager.api.meta import APIStruct, ObjectMeta
+from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
+
+
+class BoundObjectReference(APIStruct, frozen=True):
+    """The object with which a token ends."""
+
+    kind: str = ""
+    api_version: str = ""
+    name: str = ""
+    uid: str = ""
 
 
 class TokenRequestSpec(APIStruct, frozen=True):
@@ -9,6 +18,7 @@ class TokenRequestSpec(APIStruct, frozen=True):
 
     audiences: tuple[str, ...] | None = None
     expiration_seconds: int | None = None
+    bound_object_ref: BoundObjectReference | None = None
 
 
 class TokenRequestStatus(APIStruct, frozen=True):
@@ -18,12 +28,9 @@ class TokenRequestStatus(APIStruct, frozen=True):
     expiration_timestamp: str | None = None
 
 
-class TokenRequest(APIStruct, frozen=True):
+class TokenRequest(CompleteObject, frozen=True):
     """Asks for a token of a service account."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: TokenRequestSpec = TokenRequestSpec()
     status: TokenRequestStatus = TokenRequestStatus()
 
@@ -38,9 +45,10 @@ class UserInfo(APIStruct, frozen=True):
 
 
 class TokenReviewSpec(APIStruct, frozen=True):
-    """The token to review."""
+    """The token to review, and for whom it must be."""
 
     token: str = ""
+    audiences: tuple[str, ...] | None = None
 
 
 class TokenReviewStatus(APIStruct, frozen=True):
@@ -48,15 +56,13 @@ class TokenReviewStatus(APIStruct, frozen=True):
 
     authenticated: bool = False
     user: UserInfo = UserInfo()
+    audiences: tuple[str, ...] | None = None
     error: str = ""
 
 
-class TokenReview(APIStruct, frozen=True):
+class TokenReview(CompleteObject, frozen=True):
     """Asks whose token something is."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: TokenReviewSpec = TokenReviewSpec()
     status: TokenReviewStatus = TokenReviewStatus()
 

@@ -1,7 +1,44 @@
-"""authorization.k8s.io/v1, as far as it is used."""
+"""authorization.k8s.io/v1: who may do what."""
 
-from controller_manager.api.meta import APIStruct, ObjectMeta
+from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
+from controller_manager.api.selectors import LabelSelectorRequirement
+
+
+class FieldSelectorRequirement(APIStruct, frozen=True):
+    """One expression of a field selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class FieldSelectorAttributes(APIStruct, frozen=True):
+    """The fields by which objects are selected, as text or as expressions."""
+
+    raw_selector: str = ""
+    requirements: tuple[FieldSelectorRequirement, ...] | None = None
+
+
+class LabelSelectorAttributes(APIStruct, frozen=True):
+    """The labels by which objects are selected, as text or as expressions."""
+
+    raw_selector: str = ""
+    requirements: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class ResourceAttributes(APIStruct, frozen=True):
+    """An object, or objects, and what is to be done with them."""
+
+    namespace: str = ""
+    verb: str = ""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    field_selector: FieldSelectorAttributes | None = None
+    label_selector: LabelSelectorAttributes | None = None
 
 
 class NonResourceAttributes(APIStruct, frozen=True):
@@ -14,6 +51,7 @@ class NonResourceAttributes(APIStruct, frozen=True):
 class SubjectAccessReviewSpec(APIStruct, frozen=True):
     """Who wants to do what."""
 
+    resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
     user: str = ""
     uid: str = ""
@@ -27,14 +65,12 @@ class SubjectAccessReviewStatus(APIStruct, frozen=True):
     allowed: bool = False
     denied: bool = False
     reason: str = ""
+    evaluation_error: str = ""
 
 
-class SubjectAccessReview(APIStruct, frozen=True):
+class SubjectAccessReview(CompleteObject, frozen=True):
     """Asks whether somebody may do something."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: SubjectAccessReviewSpec = SubjectAccessReviewSpec()
     status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
 

@@ -1,6 +1,6 @@
 """autoscaling/v1: the scale subresource."""
 
-from controller_manager.api.meta import APIStruct, ObjectMeta
+from controller_manager.api.meta import APIStruct, CompleteObject
 
 
 class ScaleSpec(APIStruct, frozen=True):
@@ -16,11 +16,8 @@ class ScaleStatus(APIStruct, frozen=True):
     selector: str = ""
 
 
-class Scale(APIStruct, frozen=True):
+class Scale(CompleteObject, frozen=True):
     """The scale subresource (autoscaling/v1)."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ScaleSpec = ScaleSpec()
     status: ScaleStatus = ScaleStatus()

@@ -1,6 +1,6 @@
 """batch/v1: jobs, as far as they are read."""
 
-from controller_manager.api.meta import APIStruct, PartialMetadata
+from controller_manager.api.meta import APIStruct, Projection
 from controller_manager.api.resource import Resource
 
 
@@ -24,10 +24,9 @@ class JobStatus(APIStruct, frozen=True):
     conditions: tuple[JobCondition, ...] | None = None
 
 
-class Job(APIStruct, frozen=True):
+class Job(Projection, frozen=True):
     """A job, reduced to what tells when it may be deleted."""
 
-    metadata: PartialMetadata = PartialMetadata()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 

@@ -1,6 +1,6 @@
 """coordination.k8s.io/v1: leases."""
 
-from controller_manager.api.meta import APIStruct, ObjectMeta
+from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
 
 
@@ -16,12 +16,9 @@ class LeaseSpec(APIStruct, frozen=True):
     preferred_holder: str | None = None
 
 
-class Lease(APIStruct, frozen=True):
+class Lease(CompleteObject, frozen=True):
     """A lease; of several candidates the one that holds it leads."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
 
 

@@ -1,9 +1,15 @@
-"""The core group (v1), as far as it is read and written."""
+"""v1, the core group: what is written is complete, what is read only is not."""
 
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
-from controller_manager.api.meta import APIStruct, ObjectMeta, PartialMetadata
+from controller_manager.api.meta import (
+    APIStruct,
+    CompleteObject,
+    ObjectMeta,
+    PartialMetadata,
+    Projection,
+)
 from controller_manager.api.resource import Resource
 
 NODE_TTL = "node.alpha.kubernetes.io/ttl"
@@ -74,7 +80,7 @@ class PodStatus(APIStruct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
-class Pod(APIStruct, frozen=True):
+class Pod(Projection, frozen=True):
     """A pod, reduced to what controllers read: 4 kB held become 0.5."""
 
     metadata: PodMeta = PodMeta()
@@ -83,7 +89,7 @@ class Pod(APIStruct, frozen=True):
 
 
 class ObjectReference(APIStruct, frozen=True):
-    """What an event is about."""
+    """An object, or one field of it."""
 
     kind: str = ""
     namespace: str = ""
@@ -94,6 +100,12 @@ class ObjectReference(APIStruct, frozen=True):
     field_path: str = ""
 
 
+class LocalObjectReference(APIStruct, frozen=True):
+    """An object of the same namespace, of a kind that is clear from the field."""
+
+    name: str = ""
+
+
 class EventSource(APIStruct, frozen=True):
     """Who reports an event."""
 
@@ -101,12 +113,16 @@ class EventSource(APIStruct, frozen=True):
     host: str = ""
 
 
-class Event(APIStruct, frozen=True):
+class EventSeries(APIStruct, frozen=True):
+    """How often an event has happened again, and when it did last."""
+
+    count: int = 0
+    last_observed_time: str | None = None
+
+
+class Event(CompleteObject, frozen=True):
     """A core/v1 event."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     involved_object: ObjectReference = ObjectReference()
     reason: str = ""
     message: str = ""
@@ -116,6 +132,9 @@ class Event(APIStruct, frozen=True):
     count: int = 0
     type: str = ""
     event_time: str | None = None
+    series: EventSeries | None = None
+    action: str = ""
+    related: ObjectReference | None = None
     reporting_component: str = ""
     reporting_instance: str = ""
 
@@ -143,12 +162,9 @@ class NamespaceStatus(APIStruct, frozen=True):
     conditions: tuple[NamespaceCondition, ...] | None = None
 
 
-class Namespace(APIStruct, frozen=True):
-    """A namespace, complete but for managedFields."""
+class Namespace(CompleteObject, frozen=True):
+    """A namespace."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: NamespaceSpec = NamespaceSpec()
     status: NamespaceStatus = NamespaceStatus()
 
@@ -190,7 +206,7 @@ class NodeStatus(APIStruct, frozen=True):
     conditions: tuple[NodeCondition, ...] | None = None
 
 
-class Node(APIStruct, frozen=True):
+class Node(Projection, frozen=True):
     """A node, reduced to what controllers read."""
 
     metadata: NodeMeta = NodeMeta()
@@ -198,20 +214,17 @@ class Node(APIStruct, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-class ServiceAccount(APIStruct, frozen=True):
-    """A service account, as far as it is created here."""
+class ServiceAccount(CompleteObject, frozen=True):
+    """A service account, which pods run as."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+    secrets: tuple[ObjectReference, ...] | None = None
+    image_pull_secrets: tuple[LocalObjectReference, ...] | None = None
+    automount_service_account_token: bool | None = None
 
 
-class ConfigMap(APIStruct, frozen=True):
-    """A config map, as far as it is read and written here."""
+class ConfigMap(CompleteObject, frozen=True):
+    """A config map."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     immutable: bool | None = None
     data: dict[str, str] | None = None
     binary_data: dict[str, str] | None = None
@@ -229,6 +242,43 @@ class PodTemplateSpec(APIStruct, frozen=True):
         A view would keep the whole buffer alive, up to a page of 500 objects.
         """
         force_setattr(self, "spec", self.spec.copy())
+
+
+class ReplicationControllerSpec(APIStruct, frozen=True):
+    """All of a replication controller's spec; it selects by equality alone."""
+
+    replicas: int | None = None
+    min_ready_seconds: int = 0
+    selector: dict[str, str] | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ReplicationControllerCondition(APIStruct, frozen=True):
+    """One condition of a replication controller."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class ReplicationControllerStatus(APIStruct, frozen=True):
+    """All of a replication controller's status."""
+
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    observed_generation: int = 0
+    conditions: tuple[ReplicationControllerCondition, ...] | None = None
+
+
+class ReplicationController(CompleteObject, frozen=True):
+    """A replication controller, the predecessor of replica sets."""
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: ReplicationControllerStatus = ReplicationControllerStatus()
 
 
 PODS: Resource[Pod] = Resource("", "v1", "pods", "Pod", Pod)
@@ -252,4 +302,9 @@ SERVICE_ACCOUNTS: Resource[ServiceAccount] = Resource(
 
 CONFIG_MAPS: Resource[ConfigMap] = Resource(
     "", "v1", "configmaps", "ConfigMap", ConfigMap
+)
+
+
+REPLICATION_CONTROLLERS: Resource[ReplicationController] = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", ReplicationController
 )

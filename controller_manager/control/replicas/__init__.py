@@ -6,8 +6,25 @@
 
 from typing import Final
 
+from controller_manager.api.core.v1 import POD_DELETION_COST, PODS
+from controller_manager.informers.reads import Reads
+
 METRICS: Final = (
     "replicaset_controller_sorting_deletion_age_ratio",
     "replicaset_controller_stale_sync_skips_total",
 )
 """The names of the metrics in ``metrics``."""
+
+READS: Final = (
+    Reads(
+        PODS,
+        f"metadata.annotations[{POD_DELETION_COST}]",
+        "spec.nodeName",
+        "spec.initContainers",
+        "status.phase",
+        "status.conditions[Ready]",
+        "status.containerStatuses.restartCount",
+        "status.initContainerStatuses",
+    ),
+)
+"""What is read of cached pods."""

@@ -10,14 +10,8 @@ from typing import ClassVar, Final, TypeVar
 
 import msgspec
 
-from controller_manager.api.apps.v1 import (
-    ReplicaSet,
-    ReplicaSetStatus,
-    ReplicationController,
-    desired_replicas,
-    selector_of,
-)
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.apps.v1 import ReplicaSet
+from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
 from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.pods import is_active, is_terminating
@@ -28,6 +22,7 @@ from controller_manager.api.selectors import (
     compile_selector,
     format_selector,
 )
+from controller_manager.api.workloads import desired_replicas, selector_of
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import (
     APIError,
@@ -53,6 +48,7 @@ from controller_manager.control.replicas.ranking import (
     choose_pods_to_delete,
 )
 from controller_manager.control.replicas.status import (
+    OwnerStatus,
     calculate_status,
     differs_in_substance,
     next_availability_check,
@@ -339,7 +335,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         self,
         key: str,
         owner: OwnerT,
-        status: ReplicaSetStatus,
+        status: OwnerStatus,
         *,
         acted: bool,
     ) -> None:

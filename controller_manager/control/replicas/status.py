@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -10,15 +10,24 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
     ReplicaSetCondition,
     ReplicaSetStatus,
-    ReplicationController,
-    desired_replicas,
 )
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import (
+    Pod,
+    ReplicationController,
+    ReplicationControllerCondition,
+    ReplicationControllerStatus,
+)
 from controller_manager.api.meta import labels_of
 from controller_manager.api.pods import available_at, is_available, is_ready
 from controller_manager.api.times import format_time
+from controller_manager.api.workloads import desired_replicas
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
+
+OwnerStatus = ReplicaSetStatus | ReplicationControllerStatus
+ConditionT = TypeVar(
+    "ConditionT", bound=ReplicaSetCondition | ReplicationControllerCondition
+)
 
 
 def calculate_status(
@@ -27,47 +36,69 @@ def calculate_status(
     terminating: Sequence[Pod] | None,
     failure: Exception | None,
     now: datetime,
-) -> ReplicaSetStatus:
-    """Return the status that the pods of a replica set make.
+) -> OwnerStatus:
+    """Return the status that the pods of an owner make, of the owner's own type.
 
     `failure` is what creating or deleting pods met with; it becomes the
     condition ReplicaFailure, which stays as first reported until it is over.
     `terminating` is `None` if they are not to be counted (the feature gate
-    DeploymentReplicaSetTerminatingReplicas).
+    DeploymentReplicaSetTerminatingReplicas); a replication controller's status
+    has no place for their number.
     """
-    template_labels = owner.spec.template.metadata.labels or {}
-    min_ready_seconds = owner.spec.min_ready_seconds
-    ready = [pod for pod in active if is_ready(pod)]
+    counts = _counts(owner, active, now)
+    reason = _failure_reason(len(active) - desired_replicas(owner))
+    if isinstance(owner, ReplicationController):
+        make, present = ReplicationControllerCondition, owner.status.conditions
+        conditions = _conditions(make, present, reason, failure, now)
+        return ReplicationControllerStatus(**counts, conditions=conditions)
     return ReplicaSetStatus(
-        replicas=len(active),
-        fully_labeled_replicas=sum(
-            1 for pod in active if template_labels.items() <= labels_of(pod).items()
-        ),
-        ready_replicas=len(ready),
-        available_replicas=sum(
-            1 for pod in ready if is_available(pod, min_ready_seconds, now)
-        ),
+        **counts,
         terminating_replicas=None if terminating is None else len(terminating),
-        observed_generation=owner.metadata.generation,
-        conditions=_conditions(owner, len(active), failure, now),
+        conditions=_conditions(
+            ReplicaSetCondition, owner.status.conditions, reason, failure, now
+        ),
     )
 
 
+def _counts(
+    owner: ReplicaSet | ReplicationController, active: Sequence[Pod], now: datetime
+) -> dict[str, int]:
+    """Return the fields that the statuses of all owners have."""
+    template_labels = owner.spec.template.metadata.labels or {}
+    min_ready_seconds = owner.spec.min_ready_seconds
+    ready = [pod for pod in active if is_ready(pod)]
+    return {
+        "replicas": len(active),
+        "fully_labeled_replicas": sum(
+            1 for pod in active if template_labels.items() <= labels_of(pod).items()
+        ),
+        "ready_replicas": len(ready),
+        "available_replicas": sum(
+            1 for pod in ready if is_available(pod, min_ready_seconds, now)
+        ),
+        "observed_generation": owner.metadata.generation,
+    }
+
+
+def _failure_reason(surplus: int) -> str:
+    if surplus == 0:
+        return ""
+    return "FailedCreate" if surplus < 0 else "FailedDelete"
+
+
 def _conditions(
-    owner: ReplicaSet | ReplicationController,
-    active: int,
+    make: type[ConditionT],
+    present: tuple[ConditionT, ...] | None,
+    reason: str,
     failure: Exception | None,
     now: datetime,
-) -> tuple[ReplicaSetCondition, ...] | None:
-    present = owner.status.conditions or ()
-    others = tuple(each for each in present if each.type != REPLICA_FAILURE)
+) -> tuple[ConditionT, ...] | None:
+    others = tuple(each for each in present or () if each.type != REPLICA_FAILURE)
     if failure is None:
         return others or None
-    if len(others) < len(present):
+    if len(others) < len(present or ()):
         return present
-    difference = active - desired_replicas(owner)
-    reason = "FailedCreate" if difference < 0 else "FailedDelete" if difference else ""
-    condition = ReplicaSetCondition(
+    condition = make(
         type=REPLICA_FAILURE,
         status="True",
         last_transition_time=format_time(now),
@@ -77,19 +108,19 @@ def _conditions(
     return (*others, condition)
 
 
-def differs_in_substance(old: ReplicaSetStatus, new: ReplicaSetStatus) -> bool:
+def differs_in_substance(old: OwnerStatus, new: OwnerStatus) -> bool:
     """Tell whether more than observedGeneration has changed."""
     return _substance(old) != _substance(new)
 
 
-def _substance(status: ReplicaSetStatus) -> ReplicaSetStatus:
-    # An absent count of terminating pods says the same as zero of them.
-    return msgspec.structs.replace(
-        status,
-        observed_generation=0,
-        terminating_replicas=status.terminating_replicas or 0,
-        conditions=status.conditions or None,
+def _substance(status: OwnerStatus) -> OwnerStatus:
+    status = msgspec.structs.replace(
+        status, observed_generation=0, conditions=status.conditions or None
     )
+    if isinstance(status, ReplicaSetStatus) and status.terminating_replicas is None:
+        # An absent count of terminating pods says the same as zero of them.
+        return msgspec.structs.replace(status, terminating_replicas=0)
+    return status
 
 
 def next_availability_check(

@@ -10,6 +10,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import TERMINATING_REPLICAS
 from controller_manager.controllers.apps.deployment.options import DeploymentOptions
+from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -18,6 +19,7 @@ CONTROLLER = Descriptor(
     aliases=("deployment",),
     load=".reconciler:init_deployment_controller",
     requires=(DEPLOYMENTS, REPLICASETS, PODS),
+    reads=(Reads(PODS, "status.phase"),),
     options=DeploymentOptions,
     gates=(TERMINATING_REPLICAS,),
     permissions=(

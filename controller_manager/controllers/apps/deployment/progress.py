@@ -10,9 +10,9 @@ from controller_manager.api.apps.v1 import (
     DeploymentCondition,
     DeploymentStatus,
     ReplicaSet,
-    desired_replicas,
 )
 from controller_manager.api.times import parse_time
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.revisions import Rollout
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,

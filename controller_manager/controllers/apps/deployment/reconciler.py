@@ -14,7 +14,6 @@ from controller_manager.api.apps.v1 import (
     REPLICASETS,
     Deployment,
     ReplicaSet,
-    desired_replicas,
 )
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
@@ -24,6 +23,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.owners import controller_of, is_controlled_by
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import (
     AlreadyExists,

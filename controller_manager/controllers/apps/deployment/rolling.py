@@ -4,7 +4,8 @@ Two bounds hold at every step: never more pods than wanted plus surge, and
 never fewer available ones than wanted minus unavailability.
 """
 
-from controller_manager.api.apps.v1 import ReplicaSet, desired_replicas
+from controller_manager.api.apps.v1 import ReplicaSet
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.revisions import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     Plan,

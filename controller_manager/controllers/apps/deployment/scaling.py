@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from controller_manager.api.apps.v1 import Deployment, ReplicaSet, desired_replicas
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.intstr import IntOrString, IntOrStringError, scaled_value
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.revisions import (
     Rollout,
     by_age,

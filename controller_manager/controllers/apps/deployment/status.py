@@ -12,9 +12,9 @@ from controller_manager.api.apps.v1 import (
     DeploymentCondition,
     DeploymentStatus,
     ReplicaSet,
-    desired_replicas,
 )
 from controller_manager.api.times import format_time
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.revisions import REVISION, Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     max_unavailable,

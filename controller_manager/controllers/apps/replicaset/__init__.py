@@ -10,7 +10,7 @@ from controller_manager.control.gates import (
     POD_DELETION_COST,
     TERMINATING_REPLICAS,
 )
-from controller_manager.control.replicas import METRICS
+from controller_manager.control.replicas import METRICS, READS
 from controller_manager.controllers.apps.replicaset.gates import READS_OWN_WRITES
 from controller_manager.controllers.apps.replicaset.options import ReplicaSetOptions
 from controller_manager.runtime.descriptor import Descriptor
@@ -21,6 +21,7 @@ CONTROLLER = Descriptor(
     aliases=("replicaset",),
     load=".reconciler:ReplicaSetReconciler",
     requires=(REPLICASETS, PODS),
+    reads=READS,
     options=ReplicaSetOptions,
     gates=(
         LOGARITHMIC_SCALE_DOWN,

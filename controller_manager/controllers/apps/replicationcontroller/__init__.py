@@ -4,10 +4,9 @@ All of it is ``control.replicas``, told here that its owners are replication
 controllers.
 """
 
-from controller_manager.api.apps.v1 import REPLICATION_CONTROLLERS
-from controller_manager.api.core.v1 import PODS
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.control.gates import LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST
-from controller_manager.control.replicas import METRICS
+from controller_manager.control.replicas import METRICS, READS
 from controller_manager.controllers.apps.replicationcontroller.options import (
     ReplicationControllerOptions,
 )
@@ -19,6 +18,7 @@ CONTROLLER = Descriptor(
     aliases=("replicationcontroller",),
     load=".reconciler:ReplicationControllerReconciler",
     requires=(REPLICATION_CONTROLLERS, PODS),
+    reads=READS,
     options=ReplicationControllerOptions,
     gates=(LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST),
     permissions=(

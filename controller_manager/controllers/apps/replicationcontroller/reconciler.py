@@ -1,10 +1,10 @@
 """Replication controllers as owners of pods (replication_controller.go)."""
 
-from controller_manager.api.apps.v1 import (
+from controller_manager.api.core.v1 import (
+    PODS,
     REPLICATION_CONTROLLERS,
     ReplicationController,
 )
-from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import POD_DELETION_COST
 from controller_manager.control.replicas.reconciler import ReplicasReconciler
 from controller_manager.controllers.apps.replicationcontroller.options import (

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Final
 
 from controller_manager.api.core.v1 import PodStatus
-from controller_manager.api.meta import APIStruct, PartialMetadata, PartialObject
+from controller_manager.api.meta import APIStruct, PartialObject, Projection
 from controller_manager.api.pods import TERMINAL_PHASES
 from controller_manager.api.resource import Resource
 from controller_manager.api.times import parse_time
@@ -37,10 +37,9 @@ class _EndingSpec(APIStruct, frozen=True):
     termination_grace_period_seconds: int | None = None
 
 
-class _EndingPod(APIStruct, frozen=True):
+class _EndingPod(Projection, frozen=True):
     """A pod, as far as it tells how long it may take to end."""
 
-    metadata: PartialMetadata = PartialMetadata()
     spec: _EndingSpec = _EndingSpec()
     status: PodStatus = PodStatus()
 

@@ -7,6 +7,7 @@ seconds and deletes them.
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import OBSERVED_GENERATION
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
+from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
 
@@ -15,6 +16,14 @@ CONTROLLER = Descriptor(
     aliases=("podgc",),
     load=".reconciler:init_pod_garbage_collector_controller",
     requires=(PODS, NODES),
+    reads=(
+        Reads(
+            PODS,
+            *("metadata.generation", "spec.nodeName", "status.phase"),
+            "status.reason",
+        ),
+        Reads(NODES, "spec.taints.key", "status.conditions[Ready]"),
+    ),
     options=PodGCOptions,
     gates=(OBSERVED_GENERATION,),
     permissions=(

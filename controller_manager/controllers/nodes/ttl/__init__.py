@@ -1,6 +1,7 @@
 """ttl-controller: tells kubelets how long they may believe what they have read."""
 
-from controller_manager.api.core.v1 import NODES
+from controller_manager.api.core.v1 import NODE_TTL, NODES
+from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -9,5 +10,6 @@ CONTROLLER = Descriptor(
     aliases=("ttl",),
     load=".reconciler:TTLReconciler",
     requires=(NODES,),
+    reads=(Reads(NODES, f"metadata.annotations[{NODE_TTL}]"),),
     permissions=(allow(NODES, "list", "patch", "update", "watch"), *RECORD_EVENTS),
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller_manager.api.apps.v1 import REPLICATION_CONTROLLERS
+from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import replication_controller_json

@@ -1,0 +1,20 @@
+"""What the kinds that keep a number of pods have in common."""
+
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.core.v1 import ReplicationController
+from controller_manager.api.selectors import LabelSelector
+
+Workload = Deployment | ReplicaSet | ReplicationController
+
+
+def desired_replicas(obj: Workload) -> int:
+    """Return the wanted size; the API defaults an absent one to 1."""
+    return 1 if obj.spec.replicas is None else obj.spec.replicas
+
+
+def selector_of(obj: Workload) -> LabelSelector | None:
+    """Return the selector; a replication controller's has labels only."""
+    selector = obj.spec.selector
+    if isinstance(selector, dict):
+        return LabelSelector(match_labels=selector)
+    return selector

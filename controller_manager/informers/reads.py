@@ -1,0 +1,142 @@
+"""What controllers read of the objects that they watch.
+
+A cache keeps the union of what is declared here and drops the rest; see
+`informers.trimming`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+
+from msgspec import Struct
+from msgspec.structs import FieldInfo, fields
+
+from controller_manager.api.meta import Projection
+from controller_manager.api.resource import AnyResource
+
+_SEGMENT: Final = re.compile(r"([^.\[\]]+)(?:\[([^\[\]]+)\])?")
+_PATH: Final = re.compile(rf"{_SEGMENT.pattern}(?:\.{_SEGMENT.pattern})*")
+
+
+class Step(NamedTuple):
+    """One field on the way to what is read.
+
+    With an `entry`, the field is a list, and only its entries of this type are
+    read.
+    """
+
+    field: str
+    entry: str = ""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Reads:
+    """What one controller reads of the objects of one resource.
+
+    Paths are relative to the object and spelled as on the wire:
+    ``spec.nodeName`` is a field with everything below it,
+    ``status.containerStatuses.restartCount`` a field of each entry of a list,
+    ``status.conditions[Ready]`` the entries of a list whose type is Ready, and
+    ``metadata.annotations[example.com/key]`` one key of a map. Without paths,
+    the whole object is read.
+
+    The fields of `PartialMetadata` need not be declared: every cache keeps them.
+
+    Raises ValueError, which names the path, if the resource's type has no such
+    field. Raises ValueError for paths of a complete type: its objects may be
+    written by PUT, which would delete what a cache has dropped.
+    """
+
+    resource: AnyResource
+    paths: tuple[str, ...]
+
+    def __init__(self, resource: AnyResource, *paths: str) -> None:
+        """Take the resource and what is read of its objects."""
+        object.__setattr__(self, "resource", resource)
+        object.__setattr__(self, "paths", paths)
+        self.steps()
+
+    def steps(self) -> list[tuple[Step, ...]]:
+        """Return each path, step by step."""
+        if self.paths and not _is_projection(self.resource.type):
+            name = getattr(self.resource.type, "__name__", str(self.resource.type))
+            msg = (
+                f"{self._problem(self.paths[0])}: {name} is no projection, so its "
+                "objects are cached whole; declare it without paths"
+            )
+            raise ValueError(msg)
+        return [self._steps_of(path) for path in self.paths]
+
+    def _problem(self, path: str) -> str:
+        return f"cannot read {path!r} of {self.resource.group_resource}"
+
+    def _steps_of(self, path: str) -> tuple[Step, ...]:
+        if _PATH.fullmatch(path) is None:
+            msg = f"{self._problem(path)}: a path is like 'status.conditions[Ready]'"
+            raise ValueError(msg)
+        segments = [match.groups(default="") for match in _SEGMENT.finditer(path)]
+        try:
+            return tuple(_resolved(self.resource.type, segments))
+        except _UnknownField as error:
+            msg = f"{self._problem(path)}: {error}"
+            raise ValueError(msg) from None
+
+
+class _UnknownField(Exception):  # noqa: N818 - never leaves this module
+    """A type has no such field; the message says which it has."""
+
+
+def _resolved(struct: type[Struct], segments: Sequence[tuple[str, ...]]) -> list[Step]:
+    """Return the steps that segments of a path take, from a struct on."""
+    (name, bracket), rest = segments[0], segments[1:]
+    inner, is_list = struct_within(_field(struct, name).type)
+    if bracket and inner is not None and not is_list:
+        # A map, of which the type has some keys.
+        return [Step(name), *_resolved(inner, [(bracket, ""), *rest])]
+    if bracket:
+        if inner is None or "type" not in _by_wire_name(inner):
+            msg = f"{struct.__name__}.{name} has no entries with a type"
+            raise _UnknownField(msg)
+        if rest:
+            msg = f"entries of {struct.__name__}.{name} are kept whole"
+            raise _UnknownField(msg)
+        return [Step(name, bracket)]
+    if not rest:
+        return [Step(name)]
+    if inner is None:
+        msg = f"{struct.__name__}.{name} has no fields"
+        raise _UnknownField(msg)
+    return [Step(name), *_resolved(inner, rest)]
+
+
+def _field(struct: type[Struct], name: str) -> FieldInfo:
+    known = _by_wire_name(struct)
+    if name not in known:
+        msg = f"{struct.__name__} has no {name!r}, it has {', '.join(known)}"
+        raise _UnknownField(msg)
+    return known[name]
+
+
+def _by_wire_name(struct: type[Struct]) -> dict[str, FieldInfo]:
+    return {each.encode_name: each for each in fields(struct)}
+
+
+def struct_within(annotation: Any) -> tuple[type[Struct] | None, bool]:  # noqa: ANN401 - any type
+    """Return the struct of which a field of this type has one, or a list.
+
+    `None` for a field without structs; the second value tells of a list.
+    """
+    if get_origin(annotation) in (Union, UnionType):
+        present = [each for each in get_args(annotation) if each is not type(None)]
+        return struct_within(present[0]) if len(present) == 1 else (None, False)
+    if get_origin(annotation) is tuple:
+        return struct_within(get_args(annotation)[0])[0], True
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return annotation, False
+    return None, False
+
+
+def _is_projection(object_type: Any) -> bool:  # noqa: ANN401 - any type
+    return isinstance(object_type, type) and issubclass(object_type, Projection)

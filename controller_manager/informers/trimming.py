@@ -1,0 +1,146 @@
+"""Drops from objects what nobody reads, before they are cached.
+
+What is dropped is the same for every object of a resource, so it is worked out
+once, at the start. The result is one function, which visits only those parts of
+an object in which there is something to drop.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields, force_setattr
+
+from controller_manager.api.meta import PartialMetadata
+from controller_manager.informers.reads import Reads, Step, struct_within
+
+Trim = Callable[[Any], None]
+"""Changes an object that nobody else has yet."""
+
+_IDENTITY: Final[tuple[tuple[Step, ...], ...]] = tuple(
+    (Step("metadata"), Step(each.encode_name)) for each in fields(PartialMetadata)
+)
+"""What the caches themselves need of every object."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What is kept of a field: all of it, some fields, or some entries of a list."""
+
+    whole: bool = False
+    fields: "dict[str, _Kept]" = field(default_factory=dict)
+    entries: set[str] = field(default_factory=set)
+
+    def add(self, steps: tuple[Step, ...]) -> None:
+        """Keep what a path leads to, too."""
+        if not steps:
+            self.whole = True
+            return
+        child = self.fields.setdefault(steps[0].field, _Kept())
+        if steps[0].entry:
+            child.entries.add(steps[0].entry)
+        else:
+            child.add(steps[1:])
+
+
+def trim_for(declared: Iterable[Reads]) -> Trim | None:
+    """Return what drops all that no declaration reads; all are of one resource.
+
+    `None` if nothing is to be dropped, as when there are no declarations, or when
+    one of them reads whole objects.
+    """
+    declarations = list(declared)
+    if not declarations or not all(each.paths for each in declarations):
+        return None
+    kept = _Kept()
+    for steps in _IDENTITY:
+        kept.add(steps)
+    for each in declarations:
+        for steps in each.steps():
+            kept.add(steps)
+    return _trim_struct(declarations[0].resource.type, kept)
+
+
+def _trim_struct(struct: type[Struct], kept: _Kept) -> Trim | None:
+    """Return what trims one struct; `None` if there is nothing to drop."""
+    dropped: dict[str, Any] = {}
+    trims: list[Trim] = []
+    for each in fields(struct):
+        child = kept.fields.get(each.encode_name)
+        if child is None:
+            if (default := _default(each)) is not NODEFAULT:
+                dropped[each.name] = default
+        elif not child.whole and (trim := _trim_field(each, child)) is not None:
+            trims.append(trim)
+    if not dropped and len(trims) <= 1:
+        return trims[0] if trims else None
+    return _dropping(dropped, trims)
+
+
+def _default(described: FieldInfo) -> Any:  # noqa: ANN401 - of any field
+    """Return what a field holds that is absent; a required field has nothing."""
+    if described.default_factory is not NODEFAULT:
+        return described.default_factory()
+    return described.default
+
+
+def _dropping(dropped: dict[str, Any], trims: list[Trim]) -> Trim:
+    pairs = tuple(dropped.items())
+
+    def trim(obj: Struct) -> None:
+        for name, default in pairs:
+            force_setattr(obj, name, default)
+        for inner in trims:
+            inner(obj)
+
+    return trim
+
+
+def _trim_field(described: FieldInfo, kept: _Kept) -> Trim | None:
+    """Return what trims a field of which some is kept."""
+    struct, is_list = struct_within(described.type)
+    if struct is None:
+        return None
+    if not kept.fields:
+        return _keeping_entries(described.name, kept.entries)
+    trim = _trim_struct(struct, kept)
+    if trim is None:
+        return None
+    if is_list:
+        return _each(described.name, trim, kept.entries)
+    return _inside(described.name, trim)
+
+
+def _inside(name: str, trim: Trim) -> Trim:
+    def trim_inside(obj: Struct) -> None:
+        inner = getattr(obj, name)
+        if inner is not None:
+            trim(inner)
+
+    return trim_inside
+
+
+def _each(name: str, trim: Trim, kept_whole: set[str]) -> Trim:
+    def trim_each(obj: Struct) -> None:
+        for entry in getattr(obj, name) or ():
+            if not (kept_whole and entry.type in kept_whole):
+                trim(entry)
+
+    return trim_each
+
+
+def _keeping_entries(name: str, kept: set[str]) -> Trim:
+    # A plain loop over a tuple of types: 0.4 µs for a pod's conditions, where a
+    # generator over a set takes 0.6.
+    types = tuple(sorted(kept))
+
+    def keep_entries(obj: Struct) -> None:
+        if entries := getattr(obj, name):
+            read = []
+            for entry in entries:
+                if entry.type in types:
+                    read.append(entry)  # noqa: PERF401 - see above
+            force_setattr(obj, name, tuple(read))
+
+    return keep_entries

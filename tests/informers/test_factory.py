@@ -1,0 +1,131 @@
+"""The factory's caches hold what controllers read, each resource as one type."""
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.core.v1 import NODES, PODS, Pod, PodCondition, PodStatus
+from controller_manager.api.meta import PartialObject, Projection
+from controller_manager.api.resource import Resource
+from controller_manager.informers.factory import ClashError, InformerFactory
+from controller_manager.informers.reads import Reads
+from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.metrics import InformerCollectors
+from tests.clusters import Cluster
+
+pytestmark = pytest.mark.looptime
+
+
+class Phase(Projection, frozen=True):
+    """Another projection of a pod."""
+
+
+PHASES: Resource[Phase] = Resource("", "v1", "pods", "Pod", Phase)
+METADATA: Resource[PartialObject] = Resource(
+    "", "v1", "pods", "Pod", PartialObject, metadata_only=True
+)
+POD_FORM = "controller_manager.api.core.v1.Pod"
+
+
+def factory(cluster: Cluster) -> InformerFactory:
+    return InformerFactory(
+        cluster.client,
+        min_resync_period=100,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        metrics=InformerCollectors(CollectorRegistry(), "test"),
+    )
+
+
+async def create_pod(cluster: Cluster) -> Pod:
+    body = {
+        "metadata": {"name": "a", "namespace": "default"},
+        "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}]},
+    }
+    await cluster.client.create_json(PODS, "default", msgspec.json.encode(body))
+    conditions = [
+        {"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")
+    ]
+    status = {"status": {"phase": "Running", "conditions": conditions}}
+    return await cluster.client.patch(
+        PODS, "default", "a", status, subresource="status"
+    )
+
+
+async def cached_pods(subject: InformerFactory, *readers: list[Reads]) -> list[Pod]:
+    for reads in readers:
+        pods = subject.informer(PODS, reads)
+    running = asyncio.create_task(subject.run())
+    await subject.wait_for_sync()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return list(pods.store)
+
+
+async def test_a_cache_keeps_what_is_declared(cluster: Cluster) -> None:
+    """By all declarations together; who an object is, in any case."""
+    stored = await create_pod(cluster)
+    phase, ready = (
+        [Reads(NODES), Reads(PODS, path)]
+        for path in ("status.phase", "status.conditions[Ready]")
+    )
+    (cached,) = await cached_pods(factory(cluster), phase, ready)
+    assert (stored.spec.node_name, stored.metadata.generation) == ("node-1", 1)
+    assert cached == Pod(
+        metadata=msgspec.structs.replace(stored.metadata, generation=0),
+        status=PodStatus(
+            phase="Running", conditions=(PodCondition(type="Ready", status="True"),)
+        ),
+    )
+
+
+async def test_a_cache_keeps_all_of_what_somebody_reads_whole(cluster: Cluster) -> None:
+    """Or of what somebody asks for who declares nothing of it."""
+    stored = await create_pod(cluster)
+    phase = [Reads(PODS, "status.phase")]
+    assert await cached_pods(factory(cluster), [Reads(PODS)], phase) == [stored]
+    assert await cached_pods(factory(cluster), phase, [Reads(NODES)]) == [stored]
+    assert await cached_pods(factory(cluster), []) == [stored]
+
+
+async def test_two_types_of_one_resource_are_a_clash(cluster: Cluster) -> None:
+    """They would share a store in which each finds the other's objects."""
+    subject = factory(cluster)
+    subject.informer(PODS)
+    with pytest.raises(ClashError) as caught:
+        subject.informer(PHASES)
+    assert str(caught.value) == (
+        f"v1/pods is to be cached as {POD_FORM} and as {__name__}.Phase: "
+        "controllers share one cache, so let them use one Resource"
+    )
+    with pytest.raises(ClashError, match=r"PartialObject \(metadata only\)"):
+        subject.informer(METADATA)
+
+
+async def test_a_declaration_of_another_type_is_a_clash(cluster: Cluster) -> None:
+    """What is declared is read of what is asked for."""
+    with pytest.raises(ClashError, match=r"Phase and as .*core\.v1\.Pod"):
+        factory(cluster).informer(PODS, [Reads(PHASES)])
+
+
+async def test_what_shares_no_store_does_not_clash(cluster: Cluster) -> None:
+    """Another field selector is another store, and monitors take what there is."""
+    subject = factory(cluster)
+    pods = subject.informer(PODS, [Reads(PODS), Reads(DEPLOYMENTS)])
+    on_node = replace(PHASES, field_selector="spec.nodeName=node-1")
+    assert subject.informer(on_node).resource == on_node
+    assert subject.informer(replace(PODS)) is pods
+    assert subject.monitor(METADATA) is pods
+
+
+async def test_two_monitors_of_different_types_are_a_clash(cluster: Cluster) -> None:
+    """Neither would find the objects that it expects."""
+    subject = factory(cluster)
+    monitor = subject.monitor(METADATA)
+    assert subject.monitor(METADATA) is monitor
+    with pytest.raises(ClashError, match="metadata only"):
+        subject.monitor(PODS)
