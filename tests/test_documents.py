@@ -16,7 +16,7 @@ from tests.documents.checks import (
     python_problems,
 )
 from tests.documents.facts import ROOT, SOURCE
-from tests.documents.markdown import Page
+from tests.documents.markdown import Page, rows
 
 PATHS = [
     ROOT / "README.md",
@@ -92,6 +92,13 @@ def test_every_page_is_reachable_from_the_readme() -> None:
 def test_the_pages_that_are_to_come_are_not_there_yet() -> None:
     """Take a page out of TO_COME when it is written: links to it are checked then."""
     assert [named(path) for path in TO_COME if path.exists()] == []
+
+
+def test_every_difference_says_what_differs_and_why_that_is_harmless() -> None:
+    page = Page.at(ROOT / "docs" / "differences.md")
+    differences = rows(page.prose)
+    assert len(differences) > 50
+    assert [cells for cells in differences if len(cells) < 3 or not all(cells)] == []
 
 
 def test_the_readme_is_short_and_says_how_to_run_the_quick_tests() -> None:
