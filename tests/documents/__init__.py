@@ -1,0 +1,1 @@
+"""What the documents are checked for, and the pages of the controllers."""

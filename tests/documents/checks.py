@@ -1,0 +1,200 @@
+"""What may be wrong with a page: each check returns its problems."""
+
+import ast
+import importlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from click.testing import CliRunner
+
+from controller_manager.cli.command import make_command
+from tests.benchmarks.__main__ import main as benchmarks
+from tests.documents.facts import FLAG, ROOT, flags
+from tests.documents.markdown import Command, Page, commands
+from tests.simulation.__main__ import main as simulation
+
+TOOLS = {"tests.simulation": simulation, "tests.benchmarks": benchmarks}
+LOCAL = re.compile(r"(?:controller_manager|tests|config|docs|examples)/\S*")
+
+TO_COME = frozenset(
+    (ROOT / "docs" / "writing-a-controller.md", ROOT / "examples" / "own_controller")
+)
+"""What is linked to already; once one of these is there, it leaves this list."""
+
+OTHERS = frozenset(
+    {
+        "--flag",  # stands for any
+        "--image",  # kubectl
+        "--replicas",
+        "--cascade",
+        "--validate",
+        "--check",  # ruff
+        "--from",  # docker
+        "--interval",
+        "--retries",
+        "--start-period",
+        "--timeout",
+        "--no-cache-dir",  # pip
+        "--no-compile",
+        "--yes",
+        "--patches",  # kubeadm
+    }
+)
+"""Flags of other programs."""
+
+PROGRAMS = frozenset(
+    (".", "bash", "kubectl", "lint-imports", "make", "mypy", "pip", "ruff", "sh")
+)
+"""Programs whose arguments are not looked at."""
+
+
+def flag_problems(page: Page) -> list[str]:
+    return sorted(set(FLAG.findall(page.text)) - OTHERS - flags())
+
+
+def link_problems(page: Page) -> list[str]:
+    return [link for link in page.links if not _leads_somewhere(page, link)]
+
+
+def _leads_somewhere(page: Page, link: str) -> bool:
+    if link.startswith("https://"):
+        return True
+    file, _, anchor = link.partition("#")
+    target = (page.path.parent / file).resolve() if file else page.path
+    if target in TO_COME:
+        return True
+    if not target.exists():
+        return False
+    return not anchor or anchor in Page(target, target.read_text()).anchors
+
+
+def path_problems(page: Page) -> list[str]:
+    words = [word for span in page.spans for word in span.split()]
+    return [
+        word for word in words if LOCAL.fullmatch(word) and not (ROOT / word).exists()
+    ]
+
+
+def python_problems(page: Page) -> list[str]:
+    return [
+        problem
+        for code in page.blocks("python")
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom | ast.Import)
+        for problem in _import_problems(node)
+    ]
+
+
+def _import_problems(node: ast.ImportFrom | ast.Import) -> Iterator[str]:
+    names = [each.name for each in node.names]
+    modules: dict[str, list[str]]
+    if isinstance(node, ast.Import):
+        modules = {name: [] for name in names}
+    else:
+        modules = {node.module or "": names}
+    for module, members in modules.items():
+        if not module.startswith("controller_manager"):
+            continue
+        if not _is_module(module):
+            yield module
+            continue
+        found = importlib.import_module(module)
+        for member in members:
+            if not hasattr(found, member) and not _is_module(f"{module}.{member}"):
+                yield f"{module}:{member}"
+
+
+def _is_module(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def command_problems(page: Page) -> list[str]:
+    """Return what is wrong with commands of shell blocks and between backticks.
+
+    Those that print a configuration are carried out, where files may be written.
+    """
+    scripts = page.blocks("sh")
+    scripts += [
+        span
+        for span in page.spans
+        if span.startswith(("controller-manager ", "python -m ", "pytest "))
+    ]
+    return [
+        f"{' '.join(command.words)}: {problem}"
+        for script in scripts
+        for command in commands(script)
+        if (problem := _command_problem(command))
+    ]
+
+
+def _command_problem(command: Command) -> str:
+    match command.words:
+        case ["controller-manager", *arguments]:
+            return _daemon_problem(arguments, command.output)
+        case ["python" | "python3", "-m", module, *arguments] if module in TOOLS:
+            return _parsed(TOOLS[module], arguments)
+        case ["python" | "python3", "-m", module, *_]:
+            return "" if importlib.util.find_spec(module) else f"no module {module}"
+        case ["pytest", *arguments]:
+            paths = [each for each in arguments if each.startswith("tests/")]
+            return "".join(each for each in paths if not (ROOT / each).exists())
+        case [program, *_] if program in PROGRAMS or (ROOT / program).exists():
+            return ""
+        case [program, *_]:
+            return f"{program} is not a known program"
+    return ""
+
+
+def _daemon_problem(arguments: list[str], output: str) -> str:
+    root = make_command()
+    if arguments and arguments[0] in ("completion", "config"):
+        result = CliRunner().invoke(root, arguments)
+        if output:
+            Path(output).write_text(result.stdout)
+        return result.output if result.exit_code else ""
+    if arguments and not arguments[0].startswith("-"):
+        subcommand = root.commands.get(arguments[0])
+        if subcommand is None:
+            return f"there is no command {arguments[0]}"
+        return _parsed(subcommand, arguments[1:])
+    result = CliRunner().invoke(root, ["config", *arguments])
+    return result.output if result.exit_code else ""
+
+
+def _parsed(command: click.Command, arguments: list[str]) -> str:
+    try:
+        command.make_context(command.name, list(arguments))
+    except click.exceptions.Exit:
+        return ""  # it is asked for help
+    except click.ClickException as error:
+        return error.format_message()
+    return ""
+
+
+def configuration_problems(page: Page) -> list[str]:
+    """Return what the daemon says of the configuration files that a page shows."""
+    problems = []
+    for block in page.blocks("yaml"):
+        if "kind: KubeControllerManagerConfiguration" in block:
+            Path("shown.yaml").write_text(block)
+            arguments = ["config", "--config", "shown.yaml"]
+            result = CliRunner().invoke(make_command(), arguments)
+            problems += [result.output] if result.exit_code else []
+    return problems
+
+
+CHECKS = (
+    flag_problems,
+    link_problems,
+    path_problems,
+    python_problems,
+    command_problems,
+    configuration_problems,
+)

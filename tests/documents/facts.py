@@ -1,0 +1,77 @@
+"""What the program says of itself: flags, texts of its source, metrics."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from controller_manager.cli.command import make_command
+from tests.benchmarks.__main__ import main as benchmarks
+from tests.simulation.__main__ import main as simulation
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "controller_manager"
+
+FLAG = re.compile(r"--[a-z][a-z0-9-]*[a-z0-9]")
+METRIC_TYPES = frozenset(("Counter", "Gauge", "Histogram", "CounterMetricFamily"))
+
+
+@cache
+def help_of(*arguments: str) -> str:
+    return CliRunner().invoke(make_command(), [*arguments, "--help"]).output
+
+
+@cache
+def flags() -> frozenset[str]:
+    """Return all flags of our programs."""
+    texts = [help_of(), *(help_of(each) for each in make_command().commands)]
+    texts += [
+        CliRunner().invoke(each, ["--help"]).output for each in (simulation, benchmarks)
+    ]
+    return frozenset(FLAG.findall("".join(texts)))
+
+
+@cache
+def defaults_by_section() -> dict[str, dict[str, str]]:
+    """Return each flag's default by the section of the help, empty for none."""
+    sections: dict[str, dict[str, str]] = {}
+    for title, text in re.findall(
+        r"^(\S[^\n]*) flags:\n\n(.*?)(?=^\S|\Z)", help_of(), re.MULTILINE | re.DOTALL
+    ):
+        flags = sections.setdefault(title.lower(), {})
+        for name, about in re.findall(
+            r"^ +(?:-\w, )?(--\S+).*\n((?: {10}.*\n)*)", text, re.MULTILINE
+        ):
+            default = re.search(r"\(default (.*?)\)", " ".join(about.split()))
+            flags[name] = default[1].strip('"') if default else ""
+    return sections
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
+
+
+@cache
+def strings() -> frozenset[str]:
+    """Return all texts in the source."""
+    return frozenset(
+        node.value
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def metrics() -> Iterator[tuple[Path, str]]:
+    """Yield the name of each metric and where it is made."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and node.args:
+                function, first = node.func, node.args[0]
+                name = function.id if isinstance(function, ast.Name) else ""
+                if name in METRIC_TYPES and isinstance(first, ast.Constant):
+                    yield path, str(first.value)
