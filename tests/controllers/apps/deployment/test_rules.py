@@ -14,6 +14,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, raw_json
+from controller_manager.controllers.apps.deployment.creation import new_replica_set
 from controller_manager.controllers.apps.deployment.progress import (
     has_timed_out,
     next_progress_check,
@@ -27,16 +28,12 @@ from controller_manager.controllers.apps.deployment.recreate import (
 from controller_manager.controllers.apps.deployment.revisions import (
     REVISION,
     REVISION_HISTORY,
-    Rollout,
-    equal_ignoring_hash,
-    find_rollout,
     last_revision,
-    new_replica_set,
     superfluous,
     synced_annotations,
-    template_hash,
 )
 from controller_manager.controllers.apps.deployment.rolling import plan_rolling
+from controller_manager.controllers.apps.deployment.rollout import Rollout, find_rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     fenceposts,
     is_scaling_event,
@@ -52,6 +49,10 @@ from controller_manager.controllers.apps.deployment.status import (
     condition,
     find_condition,
     with_condition,
+)
+from controller_manager.controllers.apps.deployment.templates import (
+    equal_ignoring_hash,
+    template_hash,
 )
 from tests.controllers.builders import deployment, pod, replica_set
 
@@ -542,13 +543,11 @@ def paused(draft: Draft, *, value: bool) -> Draft:
 def test_pausing_and_resuming_are_noted() -> None:
     """So that a pause never counts as no progress."""
     draft = paused(progressing("ReplicaSetUpdated"), value=True)
-    note_pause(draft, NOW)
-    noted = find_condition(draft.conditions, PROGRESSING)
+    noted = find_condition(note_pause(draft, NOW).conditions, PROGRESSING)
     assert noted is not None
     assert (noted.status, noted.reason) == ("Unknown", "DeploymentPaused")
     resumed = progressing("DeploymentPaused", "Unknown")
-    note_pause(resumed, NOW)
-    noted = find_condition(resumed.conditions, PROGRESSING)
+    noted = find_condition(note_pause(resumed, NOW).conditions, PROGRESSING)
     assert noted is not None
     assert (noted.status, noted.reason) == ("Unknown", "DeploymentResumed")
 
@@ -556,6 +555,4 @@ def test_pausing_and_resuming_are_noted() -> None:
 def test_a_missed_deadline_is_not_covered_up_by_a_pause() -> None:
     """It stays on record."""
     draft = paused(progressing("ProgressDeadlineExceeded", "False"), value=True)
-    before = draft.conditions
-    note_pause(draft, NOW)
-    assert draft.conditions == before
+    assert note_pause(draft, NOW) == draft
