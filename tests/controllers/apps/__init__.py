@@ -1,1 +1,1 @@
-"""Tests of the controllers of workloads."""
+"""Tests of the area of the same name."""

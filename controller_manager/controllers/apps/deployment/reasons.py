@@ -60,7 +60,7 @@ def awaited(rollout: Rollout, status: DeploymentStatus) -> tuple[Reason, ...]:
         *_of_new(rollout, since),
         *(
             about_replica_set(
-                each, f"{each.status.replicas} old pods to be gone", since
+                each, f"{_pods(each.status.replicas, 'old')} to be gone", since
             )
             for each in rollout.old
             if each.status.replicas > 0
@@ -87,16 +87,22 @@ def _of_new(rollout: Rollout, since: str | None) -> list[Reason]:
     deployment, new = rollout.deployment, rollout.new
     wanted = desired_replicas(deployment)
     if new is None:
-        return [about_deployment(deployment, "a new replica set", since)] * bool(wanted)
+        missing_set = about_deployment(deployment, "a new replica set", since)
+        return [missing_set] if wanted else []
     current, available = new.status.replicas, new.status.available_replicas
     reasons = []
     if current < wanted:
-        waiting_for = f"{wanted - current} new pods to be created"
+        waiting_for = f"{_pods(wanted - current, 'new')} to be created"
         reasons.append(about_replica_set(new, waiting_for, since))
     if current > wanted:
-        waiting_for = f"{current - wanted} surplus pods to be gone"
+        waiting_for = f"{_pods(current - wanted, 'surplus')} to be gone"
         reasons.append(about_replica_set(new, waiting_for, since))
     if available < min(current, wanted):
-        waiting_for = f"{min(current, wanted) - available} new pods to be available"
+        missing = min(current, wanted) - available
+        waiting_for = f"{_pods(missing, 'new')} to be available"
         reasons.append(about_replica_set(new, waiting_for, since))
     return reasons
+
+
+def _pods(count: int, which: str) -> str:
+    return f"{count} {which} pod" if count == 1 else f"{count} {which} pods"

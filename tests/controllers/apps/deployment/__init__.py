@@ -1,1 +1,1 @@
-"""Tests of the deployment controller."""
+"""Tests of the controller of the same name."""

@@ -1,0 +1,143 @@
+"""Steps that need an answer: creating a replica set, and rolling back."""
+
+import msgspec
+import pytest
+
+from controller_manager.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
+from controller_manager.control.decision import Decision, Step
+from controller_manager.controllers.apps.deployment.actions import (
+    CountCollision,
+    CreateReplicaSet,
+    ReadDeployment,
+    RecordEvent,
+    WriteFailure,
+    normal,
+    warning,
+)
+from controller_manager.controllers.apps.deployment.creation import new_replica_set
+from controller_manager.controllers.apps.deployment.decide import decide
+from controller_manager.runtime.outcome import Requeue
+from tests.controllers.apps.deployment.cases import (
+    REVISION,
+    SIZES,
+    of_deployment,
+    sized,
+    web,
+)
+from tests.controllers.apps.deployment.model import (
+    FAILED,
+    NOW,
+    TAKEN,
+    Cluster,
+    claimed_view,
+    play,
+)
+
+
+def created(subject: Deployment, size: int, revision: int = 1) -> ReplicaSet:
+    return new_replica_set(subject, size, {REVISION: str(revision), **SIZES})
+
+
+def test_the_new_one_is_created_with_what_surge_leaves_room_for() -> None:
+    """Five at most, of which the old one has four."""
+    old = sized("o", 4, 4, image="app:v0", revision=1)
+    subject, view = web(), claimed_view(Cluster(web(), (old,)))
+    candidate = created(subject, 1, revision=2)
+    name = candidate.metadata.name
+    event = normal("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to 1")
+    assert decide(view, NOW) == Step((CreateReplicaSet(subject, candidate, event),))
+    assert play(Cluster(subject, (old,))).decision.actions == ()
+
+
+def test_a_name_that_a_stranger_has_is_counted_as_a_collision() -> None:
+    """The next sync asks for another name."""
+    subject = web(status=DeploymentStatus(collision_count=1))
+    counted = msgspec.structs.replace(
+        subject, status=DeploymentStatus(collision_count=2)
+    )
+    assert play(Cluster(subject, to_creation="a stranger's")).decision == Decision(
+        (CountCollision(counted),),
+        reasons=(of_deployment("a free name for the new replica set"),),
+        retry=TAKEN,
+    )
+
+
+def test_a_namesake_that_is_ours_is_used() -> None:
+    """It was created when the answer got lost; this sync only reports then."""
+    played = play(Cluster(web(), to_creation="ours"))
+    assert [type(action).__name__ for action in played.actions] == [
+        "CreateReplicaSet",
+        "UseNamesake",
+    ]
+    assert played.decision.retry is None
+    assert len(played.cluster.replica_sets) == 1
+
+
+def test_in_a_namespace_that_is_being_deleted_nothing_is_wrong() -> None:
+    """The sync ends with a report."""
+    decision = play(Cluster(web(), to_creation="terminating")).decision
+    assert decision.actions == ()
+    assert decision.retry is None
+    assert decision.reasons == (
+        of_deployment("its namespace to be deleted"),
+        of_deployment("a new replica set"),
+    )
+
+
+@pytest.mark.parametrize("deadline", [None, 60])
+def test_a_creation_that_fails_is_told_and_retried(deadline: int | None) -> None:
+    """By an event, and by the condition Progressing if there is a deadline."""
+    subject = web(progressDeadlineSeconds=deadline)
+    name = created(subject, 4).metadata.name
+    message = f'Failed to create new replica set "{name}": etcdserver: no leader'
+    condition = {
+        "type": "Progressing",
+        "status": "False",
+        "reason": "ReplicaSetCreateError",
+        "message": message,
+        "lastUpdateTime": "2026-01-01T12:00:00Z",
+        "lastTransitionTime": "2026-01-01T12:00:00Z",
+    }
+    status = msgspec.convert({"conditions": [condition]}, DeploymentStatus)
+    told = WriteFailure(msgspec.structs.replace(subject, status=status))
+    waiting_for = "the new replica set to be created: etcdserver: no leader"
+    assert play(Cluster(subject, to_creation="failed")).decision == Decision(
+        (
+            RecordEvent(warning("ReplicaSetCreateError", message)),
+            *([told] if deadline else []),
+        ),
+        reasons=(of_deployment(waiting_for),),
+        retry=FAILED,
+    )
+
+
+def test_a_rollback_reads_the_deployment_as_stored_and_waits_if_it_changed() -> None:
+    """What the cache does not show must not be overwritten."""
+    asked = {"annotations": {"deprecated.deployment.rollback.to": "1"}}
+    subject = web(metadata=asked)
+    old = sized("o", 4, 4, image="app:v0", revision=1)
+    new = sized("newest", 0, revision=2)
+    played = play(Cluster(subject, (old, new), changes_meanwhile=True))
+    assert played.actions == [ReadDeployment(subject)]
+    assert played.decision == Decision(
+        reasons=(
+            of_deployment("the cache to show the deployment as it was just changed"),
+        ),
+        retry=Requeue(1.0, "the deployment has just changed"),
+    )
+
+
+def test_a_rollback_restores_the_template_of_the_revision() -> None:
+    """And the annotation that asked for it is gone."""
+    asked = {"annotations": {"deprecated.deployment.rollback.to": "1"}}
+    old = sized("o", 4, 4, image="app:v0", revision=1)
+    new = sized("newest", 0, revision=2)
+    played = play(Cluster(web(metadata=asked), (old, new)))
+    after = played.cluster.deployment
+    assert not after.metadata.annotations
+    assert msgspec.json.decode(after.spec.template.spec) == {
+        "containers": [{"name": "c", "image": "app:v0"}]
+    }
+    assert played.decision.reasons == (
+        of_deployment("the deployment to be rolled out as it was rewritten"),
+    )
