@@ -1,5 +1,7 @@
 """Steps that need an answer: creating a replica set, and rolling back."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -8,6 +10,7 @@ from controller_manager.control.decision import Decision, Step
 from controller_manager.controllers.apps.deployment.actions import (
     CountCollision,
     CreateReplicaSet,
+    PatchReplicaSet,
     ReadDeployment,
     RecordEvent,
     WriteFailure,
@@ -16,11 +19,15 @@ from controller_manager.controllers.apps.deployment.actions import (
 )
 from controller_manager.controllers.apps.deployment.creation import new_replica_set
 from controller_manager.controllers.apps.deployment.decide import decide
+from controller_manager.controllers.apps.deployment.view import NamesakeUsed
 from controller_manager.runtime.outcome import Requeue
 from tests.controllers.apps.deployment.cases import (
+    EARLIER,
     REVISION,
     SIZES,
     of_deployment,
+    of_replica_set,
+    progressing,
     sized,
     web,
 )
@@ -32,6 +39,7 @@ from tests.controllers.apps.deployment.model import (
     claimed_view,
     play,
 )
+from tests.controllers.builders import replica_set
 
 
 def created(subject: Deployment, size: int, revision: int = 1) -> ReplicaSet:
@@ -141,3 +149,63 @@ def test_a_rollback_restores_the_template_of_the_revision() -> None:
     assert played.decision.reasons == (
         of_deployment("the deployment to be rolled out as it was rewritten"),
     )
+
+
+def test_a_new_one_that_was_created_is_reported_with_its_revision() -> None:
+    """By the condition Progressing, whatever it said before."""
+    numbers = {"replicas": 4, "readyReplicas": 4, "availableReplicas": 4}
+    before = msgspec.to_builtins(progressing("NewReplicaSetAvailable"))
+    subject = web(
+        status=msgspec.convert({**before, **numbers}, DeploymentStatus),
+        progressDeadlineSeconds=60,
+    )
+    old = sized("o", 4, 4, image="app:v0", revision=6)
+    after = play(Cluster(subject, (old,))).cluster.deployment
+    noon = "2026-01-01T12:00:00Z"
+    name = created(subject, 1).metadata.name
+    progress = {
+        "type": "Progressing",
+        "status": "True",
+        "reason": "NewReplicaSetCreated",
+        "message": f'Created new replica set "{name}"',
+        "lastUpdateTime": noon,
+        "lastTransitionTime": EARLIER,
+    }
+    availability = {
+        "type": "Available",
+        "status": "True",
+        "reason": "MinimumReplicasAvailable",
+        "message": "Deployment has minimum availability.",
+        "lastUpdateTime": noon,
+        "lastTransitionTime": noon,
+    }
+    assert after.metadata.annotations == {REVISION: "7"}
+    assert msgspec.to_builtins(after.status) == {
+        "observedGeneration": 1,
+        **numbers,
+        "unavailableReplicas": 1,
+        "terminatingReplicas": 0,
+        "conditions": (progress, availability),
+    }
+
+
+def test_a_namesake_that_is_used_is_not_resized_in_the_same_sync() -> None:
+    """Its size was chosen by the sync that created it; the next one looks at it."""
+    old = sized("o", 0, image="app:v0", revision=1)
+    namesake = replica_set("newest", 2, 2, desired=2, maximum=3, revision=2)
+    cluster = Cluster(web(), (old, namesake))
+    resizing = decide(claimed_view(cluster), NOW)
+    assert [type(action) for action in resizing.actions] == [PatchReplicaSet]
+    used = decide(replace(claimed_view(cluster), creation=NamesakeUsed()), NOW)
+    assert used.actions == ()
+    assert used.reasons == (of_replica_set("newest", "2 new pods to be created"),)
+
+
+def test_a_replica_set_is_brought_up_to_date_once_in_a_sync() -> None:
+    """A webhook may take away again what was written."""
+    new = sized("newest", 4, 4)
+    view = claimed_view(Cluster(web(), (new,)))
+    assert isinstance(decide(view, NOW), Step)
+    patched = decide(replace(view, patched=frozenset({"newest"})), NOW)
+    assert isinstance(patched, Decision)
+    assert patched.actions == ()
