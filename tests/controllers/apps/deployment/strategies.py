@@ -3,6 +3,7 @@
 from typing import Any, Final, get_args
 
 import msgspec
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from controller_manager.api.apps.v1 import (
@@ -17,6 +18,9 @@ from controller_manager.controllers.apps.deployment.scaling import (
 )
 from tests.controllers.apps.deployment.model import Cluster, ToCreation
 from tests.controllers.builders import deployment, pod, replica_set
+
+unhurried: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For whole syncs: how long one takes on a busy machine says nothing."""
 
 LONG_AGO: Final = "2026-01-01T10:00:00Z"
 

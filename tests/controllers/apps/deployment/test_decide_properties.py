@@ -28,11 +28,12 @@ from tests.controllers.apps.deployment.model import (
     play,
     sizes_of,
 )
-from tests.controllers.apps.deployment.strategies import clusters
+from tests.controllers.apps.deployment.strategies import clusters, unhurried
 
 flags = st.booleans()
 
 
+@unhurried
 @given(cluster=clusters(), is_reread=flags)
 def test_every_view_leads_to_a_decision_in_few_steps(
     cluster: Cluster, is_reread: bool
@@ -45,6 +46,7 @@ def test_every_view_leads_to_a_decision_in_few_steps(
     ]
 
 
+@unhurried
 @given(cluster=clusters())
 def test_the_same_view_at_the_same_time_gives_the_same_decision(
     cluster: Cluster,
@@ -55,6 +57,7 @@ def test_the_same_view_at_the_same_time_gives_the_same_decision(
     assert view == claimed_view(cluster)
 
 
+@unhurried
 @given(cluster=clusters(), is_reread=flags)
 def test_what_is_not_complete_has_a_reason(cluster: Cluster, is_reread: bool) -> None:
     """On every way that a sync can end, and on the way there."""
@@ -64,6 +67,7 @@ def test_what_is_not_complete_has_a_reason(cluster: Cluster, is_reread: bool) ->
     assert all(step.reasons for step in played.decided[1:-1])
 
 
+@unhurried
 @given(cluster=clusters("created"))
 def test_what_was_decided_is_not_decided_again(cluster: Cluster) -> None:
     """While no pod comes or goes, the syncs come to an end.
@@ -82,6 +86,7 @@ def test_what_was_decided_is_not_decided_again(cluster: Cluster) -> None:
     raise AssertionError(msg)
 
 
+@unhurried
 @given(cluster=clusters(rolls_out="RollingUpdate"))
 def test_a_rolling_update_never_wants_more_pods_than_surge_allows(
     cluster: Cluster,
@@ -91,6 +96,7 @@ def test_a_rolling_update_never_wants_more_pods_than_surge_allows(
     assert sizes_of(play(cluster).cluster) <= most
 
 
+@unhurried
 @given(cluster=clusters(rolls_out="RollingUpdate"))
 def test_a_rolling_update_never_leaves_fewer_available_than_allowed(
     cluster: Cluster,
@@ -107,6 +113,7 @@ def test_a_rolling_update_never_leaves_fewer_available_than_allowed(
     assert left >= min(wanted - max_unavailable(subject), had)
 
 
+@unhurried
 @given(cluster=clusters(rolls_out="Recreate"))
 def test_recreate_grows_the_new_one_only_when_no_old_pod_is_left(
     cluster: Cluster,
@@ -120,6 +127,7 @@ def test_recreate_grows_the_new_one_only_when_no_old_pod_is_left(
         assert all(is_terminal(each) for each in cluster.pods)
 
 
+@unhurried
 @given(cluster=clusters())
 def test_a_sync_begins_with_claiming_or_does_nothing_but_warn(
     cluster: Cluster,
