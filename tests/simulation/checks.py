@@ -12,10 +12,8 @@ from unittest import mock
 from controller_manager.api.apps.v1 import DeploymentSpec, ReplicaSet
 from controller_manager.api.intstr import scaled_value
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.apps.deployment import (
-    reconciler as deployments,
-)
-from controller_manager.controllers.apps.deployment.revisions import Rollout
+from controller_manager.controllers.apps.deployment import decide as deployments
+from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import Plan
 from controller_manager.runtime.worker import Workers
 from tests.simulation.loop import PROCESS, VirtualLoop

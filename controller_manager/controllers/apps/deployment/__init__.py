@@ -1,9 +1,12 @@
 """deployment-controller: rolls pod templates out through replica sets.
 
-``reconciler`` has the handlers, the sync and all writes. Everything else is
-pure: ``revisions`` (which replica set is whose, names, annotations),
-``scaling`` (fenceposts, proportional scaling), ``rolling`` and ``recreate``
-(the two strategies), ``rollback``, ``progress`` and ``status``.
+``reconciler`` has the handlers and caches, ``view`` what a sync knows, ``decide``
+what follows from it, ``actions`` what there is to do, and ``apply`` does it.
+
+Parts of ``decide``, all pure: ``rollout`` and ``templates`` (which replica set is
+the new one), ``revisions``, ``creation`` (of the new replica set), ``scaling`` and
+``resizing``, ``rolling`` and ``recreate`` (the two strategies), ``rollback``,
+``progress``, ``status``, ``report`` and ``reasons`` (what a rollout waits for).
 """
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
@@ -17,7 +20,7 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 CONTROLLER = Descriptor(
     name="deployment-controller",
     aliases=("deployment",),
-    load=".reconciler:init_deployment_controller",
+    load=".reconciler:DeploymentReconciler",
     requires=(DEPLOYMENTS, REPLICASETS, PODS),
     reads=(Reads(PODS, "status.phase"),),
     options=DeploymentOptions,

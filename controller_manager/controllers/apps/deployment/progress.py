@@ -13,7 +13,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.times import parse_time
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.revisions import Rollout
+from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
     REPLICA_FAILURE,
@@ -42,26 +42,26 @@ def has_deadline(deployment: Deployment) -> bool:
     return deadline is not None and deadline != 2**31 - 1
 
 
-def note_pause(draft: Draft, now: datetime) -> None:
+def note_pause(draft: Draft, now: datetime) -> Draft:
     """Record pausing and resuming, so that a pause never counts as no progress.
 
     A deadline that was exceeded stays on record (checkPausedConditions).
     """
     deployment = draft.deployment
     if not has_deadline(deployment):
-        return
+        return draft
     current = find_condition(draft.conditions, PROGRESSING)
     reason = current.reason if current is not None else ""
     if reason == PROGRESS_DEADLINE_EXCEEDED:
-        return
+        return draft
     paused = deployment.spec.paused
     if paused and reason != DEPLOYMENT_PAUSED:
         what = (DEPLOYMENT_PAUSED, "Deployment is paused")
     elif not paused and reason == DEPLOYMENT_PAUSED:
         what = (DEPLOYMENT_RESUMED, "Deployment is resumed")
     else:
-        return
-    draft.set(condition(PROGRESSING, "Unknown", *what, now))
+        return draft
+    return draft.having(condition(PROGRESSING, "Unknown", *what, now))
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:

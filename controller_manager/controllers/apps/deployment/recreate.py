@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.revisions import Rollout
+from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import Plan, Resize, active
 
 

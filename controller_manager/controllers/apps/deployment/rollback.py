@@ -4,19 +4,43 @@
 set ``deprecated.deployment.rollback.to``.
 """
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH, Deployment, ReplicaSet
 from controller_manager.api.meta import annotations_of
+from controller_manager.control.decision import Decision, Step, awaited_by
+from controller_manager.controllers.apps.deployment.actions import (
+    DeploymentDecision,
+    DeploymentStep,
+    ReadDeployment,
+    RecordEvent,
+    ReplaceDeployment,
+    normal,
+    warning,
+)
+from controller_manager.controllers.apps.deployment.creation import (
+    ensure_new,
+    sync_revision,
+)
+from controller_manager.controllers.apps.deployment.reasons import about_deployment
 from controller_manager.controllers.apps.deployment.revisions import (
     NOT_COPIED,
+    REVISION,
     ROLLBACK_TO,
-    Rollout,
     last_revision,
     revision_of,
 )
+from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.templates import (
+    equal_ignoring_hash,
+)
+from controller_manager.controllers.apps.deployment.view import View
+from controller_manager.runtime.consistency import STALE_RECHECK
+from controller_manager.runtime.outcome import Requeue
 
 DONE_REASON: Final = "DeploymentRollback"
 NOT_FOUND_REASON: Final = "DeploymentRollbackRevisionNotFound"
@@ -31,6 +55,57 @@ def requested_revision(deployment: Deployment) -> int | None:
     return int(text)
 
 
+def roll_back(
+    view: View, revision: int, now: datetime
+) -> DeploymentStep | DeploymentDecision:
+    """Put back the template of an earlier revision; drop the annotation.
+
+    The current template gets its revision first, so that "the last one" is
+    counted from it even if it was never rolled out.
+    """
+    if (first := sync_revision(view) or ensure_new(view, now)) is not None:
+        return first
+    deployment, stored = view.deployment, view.stored
+    if stored is None:
+        return Step((ReadDeployment(deployment),))
+    version = deployment.metadata.resource_version
+    if stored["metadata"].get("resourceVersion") != version:
+        waiting_for = "the cache to show the deployment as it was just changed"
+        return Decision(
+            reasons=(about_deployment(deployment, waiting_for),),
+            retry=Requeue(STALE_RECHECK, "the deployment has just changed"),
+        )
+    target = target_of(view.rollout, revision)
+    if target is None:
+        which = "the revision to rollback to" if revision else "last revision"
+        return _refused(view, stored, NOT_FOUND_REASON, f"Unable to find {which}.")
+    if equal_ignoring_hash(target.spec.template, deployment.spec.template):
+        message = (
+            "The rollback revision contains the same template as current "
+            f'deployment "{deployment.metadata.name}"'
+        )
+        return _refused(view, stored, UNCHANGED_REASON, message)
+    number = annotations_of(target.metadata).get(REVISION)
+    message = (
+        f'Rolled back deployment "{deployment.metadata.name}" to revision {number}'
+    )
+    replaced = ReplaceDeployment(
+        deployment, rolled_back(stored, target), normal(DONE_REASON, message)
+    )
+    return Decision((replaced,), reasons=awaited_by((replaced,)))
+
+
+def _refused(
+    view: View, stored: Mapping[str, Any], reason: str, message: str
+) -> DeploymentDecision:
+    """Warn, and drop the annotation."""
+    replaced = ReplaceDeployment(view.deployment, without_request(stored))
+    return Decision(
+        (RecordEvent(warning(reason, message)), replaced),
+        reasons=awaited_by((replaced,)),
+    )
+
+
 def target_of(rollout: Rollout, revision: int) -> ReplicaSet | None:
     """Return the replica set of that revision (0: of the last one)."""
     wanted = revision or last_revision(rollout.all)
@@ -41,7 +116,7 @@ def target_of(rollout: Rollout, revision: int) -> ReplicaSet | None:
     )
 
 
-def without_request(deployment: dict[str, Any]) -> dict[str, Any]:
+def without_request(deployment: Mapping[str, Any]) -> dict[str, Any]:
     """Return the deployment's JSON with the annotation taken out."""
     metadata = dict(deployment["metadata"])
     metadata["annotations"] = {
@@ -52,7 +127,7 @@ def without_request(deployment: dict[str, Any]) -> dict[str, Any]:
     return {**deployment, "metadata": metadata}
 
 
-def rolled_back(deployment: dict[str, Any], target: ReplicaSet) -> dict[str, Any]:
+def rolled_back(deployment: Mapping[str, Any], target: ReplicaSet) -> dict[str, Any]:
     """Return the deployment's JSON with the template of `target`.
 
     Annotations of that revision come back too, such as its change-cause.

@@ -6,7 +6,7 @@ never fewer available ones than wanted minus unavailability.
 
 from controller_manager.api.apps.v1 import ReplicaSet
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.revisions import Rollout
+from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     Plan,
     Resize,

@@ -8,11 +8,10 @@ from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.intstr import IntOrString, IntOrStringError, scaled_value
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.revisions import (
-    Rollout,
-    by_age,
     desired_annotation,
     max_annotation,
 )
+from controller_manager.controllers.apps.deployment.rollout import Rollout, by_age
 
 ROLLING_UPDATE: Final = "RollingUpdate"
 RECREATE: Final = "Recreate"

@@ -1,7 +1,7 @@
 """What a deployment says about itself (calculateStatus, sync.go)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -15,7 +15,8 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.times import format_time
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.revisions import REVISION, Rollout
+from controller_manager.controllers.apps.deployment.revisions import REVISION
+from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     max_unavailable,
     total_available,
@@ -29,12 +30,12 @@ REPLICA_FAILURE: Final = "ReplicaFailure"
 Conditions = tuple[DeploymentCondition, ...]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Draft:
-    """What the sync in progress will leave written on the deployment.
+    """What a sync will leave written on the deployment, but for the sizes.
 
-    Conditions and revision are collected here on the way and written once, at
-    the end, where upstream writes after every step.
+    Conditions and revision are collected here and written once, at the end, where
+    upstream writes after every step.
     """
 
     deployment: Deployment
@@ -52,9 +53,9 @@ class Draft:
             collision_count=status.collision_count,
         )
 
-    def set(self, condition: DeploymentCondition) -> None:
-        """Set a condition as `with_condition` does."""
-        self.conditions = with_condition(self.conditions, condition)
+    def having(self, condition: DeploymentCondition) -> "Draft":
+        """Return the draft with a condition, set as `with_condition` does."""
+        return replace(self, conditions=with_condition(self.conditions, condition))
 
     def finished(self, status: DeploymentStatus) -> Deployment:
         """Return the deployment with `status` and the new revision."""

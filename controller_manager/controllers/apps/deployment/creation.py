@@ -1,0 +1,189 @@
+"""The new replica set: what it looks like, and what follows from creating it."""
+
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
+    POD_TEMPLATE_HASH,
+    Deployment,
+    ReplicaSet,
+    ReplicaSetSpec,
+)
+from controller_manager.api.meta import ObjectMeta, annotations_of
+from controller_manager.api.owners import controller_reference, is_controlled_by
+from controller_manager.api.selectors import LabelSelector
+from controller_manager.control.decision import Decision, Step
+from controller_manager.controllers.apps.deployment.actions import (
+    Action,
+    CountCollision,
+    CreateReplicaSet,
+    DeploymentDecision,
+    DeploymentStep,
+    PatchReplicaSet,
+    RecordEvent,
+    UseNamesake,
+    WriteFailure,
+    scaling_event,
+    warning,
+)
+from controller_manager.controllers.apps.deployment.progress import (
+    REPLICA_SET_CREATE_ERROR,
+    has_deadline,
+)
+from controller_manager.controllers.apps.deployment.reasons import about_deployment
+from controller_manager.controllers.apps.deployment.report import draft_of
+from controller_manager.controllers.apps.deployment.resizing import size_annotations_of
+from controller_manager.controllers.apps.deployment.revisions import (
+    changed_annotations,
+    max_revision,
+    synced_annotations,
+)
+from controller_manager.controllers.apps.deployment.scaling import new_replica_set_size
+from controller_manager.controllers.apps.deployment.status import (
+    PROGRESSING,
+    condition,
+    is_same,
+)
+from controller_manager.controllers.apps.deployment.templates import (
+    equal_ignoring_hash,
+    template_hash,
+)
+from controller_manager.controllers.apps.deployment.view import (
+    CreationFailed,
+    NameTaken,
+    View,
+)
+
+_MAX_NAME_LENGTH: Final = 253
+
+
+def new_replica_set(
+    deployment: Deployment, replicas: int, annotations: dict[str, str]
+) -> ReplicaSet:
+    """Return the replica set of the deployment's current template."""
+    template = deployment.spec.template
+    digest = template_hash(template, deployment.status.collision_count)
+    labels = {**(template.metadata.labels or {}), POD_TEMPLATE_HASH: digest}
+    selector = deployment.spec.selector or LabelSelector()
+    owner = controller_reference(deployment, DEPLOYMENTS.api_version, DEPLOYMENTS.kind)
+    stem = deployment.metadata.name[: _MAX_NAME_LENGTH - len(digest) - 1]
+    return ReplicaSet(
+        metadata=ObjectMeta(
+            name=f"{stem}-{digest}",
+            namespace=deployment.metadata.namespace,
+            labels=labels,
+            annotations=annotations,
+            owner_references=(owner,),
+        ),
+        spec=ReplicaSetSpec(
+            replicas=replicas,
+            min_ready_seconds=deployment.spec.min_ready_seconds,
+            selector=msgspec.structs.replace(
+                selector,
+                match_labels={
+                    **(selector.match_labels or {}),
+                    POD_TEMPLATE_HASH: digest,
+                },
+            ),
+            template=msgspec.structs.replace(
+                template,
+                metadata=msgspec.structs.replace(template.metadata, labels=labels),
+            ),
+        ),
+    )
+
+
+def sync_revision(view: View) -> DeploymentStep | None:
+    """Return the step that brings the new replica set's revision up to date.
+
+    `None` if there is no new replica set yet, or nothing to change in it, or this
+    sync has patched it already (getNewReplicaSet).
+    """
+    deployment, new = view.deployment, view.rollout.new
+    if new is None or new.metadata.uid in view.patched:
+        return None
+    current = annotations_of(new.metadata)
+    revision = max_revision(view.rollout.old) + 1
+    wanted = synced_annotations(deployment, current, revision)
+    patch: dict[str, Any] = {}
+    if changed := changed_annotations(current, wanted):
+        patch["metadata"] = {"annotations": changed}
+    min_ready_seconds = deployment.spec.min_ready_seconds
+    if new.spec.min_ready_seconds != min_ready_seconds:
+        patch["spec"] = {"minReadySeconds": min_ready_seconds}
+    if not patch:
+        return None
+    return Step((PatchReplicaSet(new, patch, wanted="current annotations"),))
+
+
+def ensure_new(view: View, now: datetime) -> DeploymentStep | DeploymentDecision | None:
+    """Return what is to be done before the sync goes on with a new replica set.
+
+    `None` once there is one, or once there can be none: in a namespace that is
+    being deleted nothing can be created, and nothing is wrong with that.
+    """
+    match view.creation:
+        case None if view.rollout.new is None:
+            return Step((_create(view),))
+        case NameTaken() as taken:
+            return _name_taken(view.deployment, taken)
+        case CreationFailed() as failed:
+            return _creation_failed(view, failed, now)
+        case _:
+            return None
+
+
+def _create(view: View) -> CreateReplicaSet:
+    deployment, old = view.deployment, view.rollout.old
+    size = new_replica_set_size(deployment, old, 0)
+    annotations = {
+        **synced_annotations(deployment, {}, max_revision(old) + 1),
+        **size_annotations_of(deployment),
+    }
+    candidate = new_replica_set(deployment, size, annotations)
+    return CreateReplicaSet(deployment, candidate, scaling_event(candidate, 0, size))
+
+
+def _name_taken(
+    deployment: Deployment, taken: NameTaken
+) -> DeploymentStep | DeploymentDecision:
+    """Use the namesake if it is ours after all, else ask for another name."""
+    namesake = taken.namesake
+    if is_controlled_by(namesake, deployment) and equal_ignoring_hash(
+        namesake.spec.template, deployment.spec.template
+    ):
+        return Step((UseNamesake(namesake),))
+    collisions = (deployment.status.collision_count or 0) + 1
+    status = msgspec.structs.replace(deployment.status, collision_count=collisions)
+    count = CountCollision(msgspec.structs.replace(deployment, status=status))
+    waiting_for = "a free name for the new replica set"
+    return Decision(
+        (count,),
+        reasons=(about_deployment(deployment, waiting_for),),
+        retry=taken.error,
+    )
+
+
+def _creation_failed(
+    view: View, failed: CreationFailed, now: datetime
+) -> DeploymentDecision:
+    deployment = view.deployment
+    message = f'Failed to create new replica set "{failed.name}": {failed.error}'
+    actions: list[Action] = [RecordEvent(warning(REPLICA_SET_CREATE_ERROR, message))]
+    if has_deadline(deployment):
+        failure = condition(
+            PROGRESSING, "False", REPLICA_SET_CREATE_ERROR, message, now
+        )
+        draft = draft_of(view, now).having(failure)
+        status = msgspec.structs.replace(deployment.status, conditions=draft.conditions)
+        if not is_same(deployment.status, status):
+            actions.append(WriteFailure(draft.finished(status)))
+    waiting_for = f"the new replica set to be created: {failed.error}"
+    return Decision(
+        tuple(actions),
+        reasons=(about_deployment(deployment, waiting_for),),
+        retry=failed.error,
+    )

@@ -1,0 +1,110 @@
+"""Which pod templates are equal, and how one is named (deployment_util.go)."""
+
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH
+from controller_manager.api.core.v1 import PodTemplateSpec
+from controller_manager.api.meta import ObjectMeta
+
+_SAFE_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_FNV_OFFSET: Final = 2166136261
+_FNV_PRIME: Final = 16777619
+
+_EMPTY_IS_ABSENT: Final = frozenset(
+    (
+        "annotations",
+        "labels",
+        "limits",
+        "matchLabels",
+        "nodeSelector",
+        "overhead",
+        "requests",
+        "resources",
+    )
+)
+"""Fields that are maps in Go, or structs that are always written.
+
+Anything else that is an empty object is a pointer there, and then being
+present means something: ``emptyDir: {}`` is a volume.
+"""
+
+
+def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+    """Tell whether two templates make the same pods (EqualIgnoreHash).
+
+    The pod-template-hash label does not count; absent, null and empty are the
+    same for lists and maps.
+    """
+    if bytes(one.spec) == bytes(other.spec):
+        return _canonical_meta(one.metadata) == _canonical_meta(other.metadata)
+    return canonical_template(one) == canonical_template(other)
+
+
+def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+    """Tell whether two templates differ at most by fields that one of them lacks.
+
+    An API server that was upgraded may show one object with a default that it did
+    not know when it showed the other. A field that both have and that differs is a
+    different template for certain, as are different labels or annotations.
+    """
+    if _canonical_meta(one.metadata) != _canonical_meta(other.metadata):
+        return False
+    specs = (msgspec.json.decode(each.spec) for each in (one, other))
+    return not _contradict(*map(_canonical, specs))
+
+
+def _contradict(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Tell whether a field that both have differs."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return any(_contradict(one[key], other[key]) for key in one.keys() & other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) != len(other) or any(map(_contradict, one, other))
+    return bool(one != other)
+
+
+def canonical_template(template: PodTemplateSpec) -> dict[str, Any]:
+    """Return the template without its hash label and without empty fields."""
+    spec = _canonical(msgspec.json.decode(template.spec))
+    return {"metadata": _canonical_meta(template.metadata), "spec": spec}
+
+
+def _canonical_meta(metadata: ObjectMeta) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(metadata)
+    labels = {
+        k: v for k, v in (metadata.labels or {}).items() if k != POD_TEMPLATE_HASH
+    }
+    pruned: dict[str, Any] = _canonical({**fields, "labels": labels})
+    return pruned
+
+
+def _canonical(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        pruned = {key: _canonical(inner) for key, inner in value.items()}
+        return {
+            key: inner
+            for key, inner in pruned.items()
+            if inner is not None
+            and inner != []
+            and (inner != {} or key not in _EMPTY_IS_ABSENT)
+        }
+    if isinstance(value, list | tuple):
+        return [_canonical(inner) for inner in value]
+    return value
+
+
+def template_hash(template: PodTemplateSpec, collision_count: int | None) -> str:
+    """Return the name suffix and label value of a template's replica set.
+
+    FNV-1a over the canonical template, in upstream's alphabet without vowels.
+    The value differs from upstream's, which hashes a dump of Go structs; that
+    is harmless, since a replica set is recognised by its template alone.
+    """
+    canonical = msgspec.json.encode(canonical_template(template), order="deterministic")
+    if collision_count is not None:
+        canonical += str(collision_count).encode()
+    value = _FNV_OFFSET
+    for byte in canonical:
+        value = ((value ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
+    return "".join(_SAFE_LETTERS[ord(digit) % 27] for digit in str(value))

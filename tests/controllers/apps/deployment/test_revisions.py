@@ -1,0 +1,80 @@
+"""Revisions, their annotations, and how many are kept."""
+
+import msgspec
+
+from controller_manager.controllers.apps.deployment.revisions import (
+    REVISION,
+    REVISION_HISTORY,
+    last_revision,
+    superfluous,
+    synced_annotations,
+)
+from controller_manager.controllers.apps.deployment.rollout import Rollout
+from tests.controllers.builders import deployment, replica_set
+
+
+def annotated(**annotations: str) -> Rollout:
+    subject = deployment()
+    metadata = msgspec.structs.replace(subject.metadata, annotations=annotations)
+    return Rollout(msgspec.structs.replace(subject, metadata=metadata), None, ())
+
+
+def test_annotations_are_inherited_but_for_the_controllers_own() -> None:
+    """And what the deployment lost stays."""
+    parent = annotated(
+        **{
+            "kubernetes.io/change-cause": "x",
+            REVISION: "9",
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "deprecated.deployment.rollback.to": "1",
+        }
+    ).deployment
+    assert synced_annotations(parent, {"kept": "y"}, 3) == {
+        "kept": "y",
+        "kubernetes.io/change-cause": "x",
+        REVISION: "3",
+    }
+
+
+def test_an_older_revision_goes_to_the_history() -> None:
+    """A reused replica set remembers; a higher revision is left alone."""
+    parent = annotated().deployment
+    assert synced_annotations(parent, {REVISION: "1"}, 3) == {
+        REVISION: "3",
+        REVISION_HISTORY: "1",
+    }
+    assert synced_annotations(parent, {REVISION: "3", REVISION_HISTORY: "1"}, 5) == {
+        REVISION: "5",
+        REVISION_HISTORY: "1,3",
+    }
+    assert synced_annotations(parent, {REVISION: "7"}, 3) == {REVISION: "7"}
+
+
+def test_the_history_is_cut_from_its_oldest_end() -> None:
+    """At 2,000 characters."""
+    history = ",".join(str(n) for n in range(100, 600))
+    result = synced_annotations(
+        annotated().deployment, {REVISION: "600", REVISION_HISTORY: history}, 601
+    )
+    kept = result[REVISION_HISTORY].split(",")
+    assert len(result[REVISION_HISTORY]) <= 2000
+    assert (kept[0], kept[-1], len(kept)) == ("101", "600", 500)
+
+
+def test_the_last_revision_is_the_second_highest() -> None:
+    """What an undo without a number goes back to."""
+    sets = [replica_set(f"r{n}", 0, revision=n) for n in (1, 4, 3)]
+    assert last_revision(sets) == 3
+    assert last_revision(sets[:1]) == 0
+
+
+def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first() -> None:
+    """Those with pods, or not yet observed, stay."""
+    olds = tuple(
+        replica_set(f"r{n}", 1 if n == 2 else 0, revision=n) for n in range(1, 6)
+    )
+    rollout = Rollout(deployment(revisionHistoryLimit=1), None, olds)
+    assert [each.metadata.name for each in superfluous(rollout)] == ["r1", "r3", "r4"]
+    everything = Rollout(deployment(revisionHistoryLimit=5), None, olds)
+    assert superfluous(everything) == ()
+    assert superfluous(Rollout(deployment(), None, olds)) == ()
