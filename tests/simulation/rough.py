@@ -116,6 +116,7 @@ async def references_to_unknown_kinds(stage: Stage) -> None:
     Nothing may be remembered of them, though they were looked at again and again.
     """
     await asyncio.sleep(10)
+    stage.world.invented.add("Stranger")
     kind = stage.world.kind("configmaps")
     for number in range(20):
         stranger = {

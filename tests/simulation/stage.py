@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.controllers.builders import deployment_json
-from tests.simulation.checks import Checks, lives
+from tests.simulation.checks import Checks
 from tests.simulation.faults import Faults
 from tests.simulation.managers import Manager
+from tests.simulation.objects import lives
 from tests.simulation.runner import simulated
 from tests.simulation.world import NAMESPACE, World
 
