@@ -46,7 +46,7 @@ class Checks:
     """A process, a turn of the loop, and how many keys it looked at in it."""
 
     def __post_init__(self) -> None:
-        self.rules = WriteRules(self.world.properties)
+        self.rules = WriteRules(map(type, self.world.properties))
 
     def of(self, manager: Manager) -> "Observer":
         """Return the observer of one manager."""

@@ -30,7 +30,7 @@ def _parts(path: Path) -> tuple[str, ...]:
 
 
 def find_properties(more: Iterable[str] = ()) -> list[type[Properties]]:
-    """Return the properties of all controllers.
+    """Return the properties of all controllers, those of this tree first.
 
     `more` are further modules by their dotted names, each once however often it is
     named. Raises NoPropertiesError for one that cannot be imported or has none.

@@ -9,7 +9,7 @@ from tests.simulation.properties import May, Properties, Write
 class WriteRules:
     """What all controllers may write."""
 
-    def __init__(self, properties: Iterable[Properties]) -> None:
+    def __init__(self, properties: Iterable[type[Properties]]) -> None:
         """Take the properties of all controllers."""
         self._of: dict[str, tuple[May, ...]] = {
             each.controller: each.may_write for each in properties

@@ -142,6 +142,7 @@ class _Sieve:
     cluster: Cluster
     broken: Break | None
     recording: Recording
+    more_properties: tuple[str, ...]
     writes: list[str] = field(default_factory=list)
     processes: list[_Process] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
@@ -151,8 +152,9 @@ class _Sieve:
 
     def __post_init__(self) -> None:
         self.state = State(self.cluster.server)
-        self.properties = [each(self.state) for each in find_properties()]
-        self._rules = WriteRules(self.properties)
+        found = find_properties(self.more_properties)
+        self.properties = [each(self.state) for each in found]
+        self._rules = WriteRules(found)
 
     def find(self, target: Target) -> JSON | None:
         """Return the object that a write is about, if it is about one."""
@@ -233,19 +235,23 @@ class _Sieve:
             await asyncio.sleep(_RESTART)
 
 
-def play_scenario(name: str, broken: Break | None = None) -> Played:
+def play_scenario(
+    name: str, broken: Break | None = None, more_properties: tuple[str, ...] = ()
+) -> Played:
     """Return what a recorded scenario comes to, with one write broken or none."""
     with knowing_writers():
-        return run(_play(RECORDINGS[name], broken))
+        return run(_play(RECORDINGS[name], broken, more_properties))
 
 
-async def _play(recording: Recording, broken: Break | None) -> Played:
+async def _play(
+    recording: Recording, broken: Break | None, more_properties: tuple[str, ...]
+) -> Played:
     cluster = Cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
     # The one that pods name; of an unknown node's they would be collected.
     cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
-    sieve = _Sieve(cluster, broken, recording)
+    sieve = _Sieve(cluster, broken, recording, more_properties)
     elected = broken is not None and broken.pattern == "stale takeover"
     managers = []
     for _ in range(2 if elected else 1):
@@ -295,10 +301,15 @@ def breaks_of(reference: Played) -> Iterator[Break]:
             yield Break(pattern, number)
 
 
-def problems_with(name: str, broken: Break, reference: Played) -> list[str]:
+def problems_with(
+    name: str,
+    broken: Break,
+    reference: Played,
+    more_properties: tuple[str, ...] = (),
+) -> list[str]:
     """Return how a broken run differs from the undisturbed one."""
     try:
-        played = play_scenario(name, broken)
+        played = play_scenario(name, broken, more_properties)
     except AssertionError as error:
         return [f"{name}, {broken}: {error}"]
     problems = [f"{name}, {broken}: {each}" for each in played.violations]
