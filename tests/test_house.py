@@ -1,5 +1,6 @@
 """What is said of the project in its own metadata is so."""
 
+import re
 import tomllib
 from pathlib import Path
 from unittest.mock import Mock
@@ -9,6 +10,7 @@ import pytest
 from tests.conftest import pytest_xdist_auto_num_workers
 
 ROOT = Path(__file__).parents[1]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
 def test_every_directory_with_code_is_a_package() -> None:
@@ -33,6 +35,67 @@ def test_the_distribution_has_a_name_of_its_own() -> None:
     assert project["scripts"] == {
         "controller-manager": "controller_manager.__main__:main"
     }
+
+
+def test_the_images_python_is_among_the_classifiers() -> None:
+    """And so is the lowest version that is allowed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    prefix = "Programming Language :: Python :: "
+    versions = {
+        each.removeprefix(prefix)
+        for each in project["classifiers"]
+        if each.startswith(prefix)
+    }
+    images = set(re.findall(r"^FROM python:([\d.]+)", DOCKERFILE, re.MULTILINE))
+    assert len(images) == 1
+    assert images < versions
+    assert project["requires-python"].removeprefix(">=") in versions
+
+
+def test_the_tests_mirror_the_packages() -> None:
+    """Each package has its tests in one of the same name, each controller, too."""
+    code, tests = ROOT / "controller_manager", ROOT / "tests"
+    packages = {
+        path.parent.relative_to(code)
+        for pattern in ("*/__init__.py", "controllers/*/*/__init__.py")
+        for path in code.glob(pattern)
+    }
+    without = {
+        str(each)
+        for each in packages
+        if not any((tests / each).rglob("test_*.py"))
+        or not (tests / each / "__init__.py").exists()
+    }
+    assert len(packages) > 20
+    assert without == set()
+
+
+def test_every_controller_has_its_properties_beside_its_tests() -> None:
+    """And no tests are left of one that is gone."""
+    code, tests = (
+        ROOT / each / "controllers" for each in ("controller_manager", "tests")
+    )
+    controllers = {
+        path.parent.relative_to(code) for path in code.glob("*/*/__init__.py")
+    }
+    found = {path.parent.relative_to(tests) for path in tests.glob("*/*/properties.py")}
+    assert found == controllers
+
+
+def test_ci_checks_all_that_must_hold() -> None:
+    """With the tests as the README runs them, and on other versions of Python."""
+    run = (ROOT / ".ci" / "run").read_text()
+    steps = (
+        ".ci/other-pythons",
+        "ruff check .",
+        "ruff format --check .",
+        "mypy",
+        "lint-imports",
+        "python -m build --wheel",
+    )
+    lines = run.splitlines()
+    found = [each for each in steps if any(line.startswith(each) for line in lines)]
+    assert found == list(steps)
 
 
 def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:

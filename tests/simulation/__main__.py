@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from inspect import getdoc
 from typing import Final, TypeVar
@@ -17,6 +18,7 @@ from rich.table import Table
 
 from tests.conformance.recordings import RECORDINGS
 from tests.simulation import sieve
+from tests.simulation.finding import NoPropertiesError, find_properties
 from tests.simulation.runner import Outcome, play, shrink
 from tests.simulation.scenarios import NAMED, play_named
 
@@ -47,6 +49,15 @@ _COMMAND: Final = "python -m tests.simulation"
     type=click.Choice([*RECORDINGS, "all"]),
     help="Break every write of a recorded scenario in every way, instead of seeds.",
 )
+@click.option(
+    "--properties",
+    "more",
+    metavar="MODULE",
+    multiple=True,
+    help="A module with the properties of a controller outside this tree, by its "
+    "dotted name; may be given more than once. Those that installed packages name "
+    "are found without it.",
+)
 @click.option("--jobs", default=1, show_default=True, help="Processes to play in.")
 def main(
     *,
@@ -56,17 +67,23 @@ def main(
     only: tuple[str, ...],
     scenario: str | None,
     recorded: str | None,
+    more: tuple[str, ...],
     jobs: int,
 ) -> None:
     """Play seeds; exit with 1 if anything that must never be was seen."""
     console = Console()
+    try:
+        find_properties(more)
+    except NoPropertiesError as error:
+        raise click.UsageError(str(error)) from error
     if scenario is not None:
-        failed = _play_scenarios(console, scenario, jobs)
+        failed = _play_scenarios(console, scenario, more, jobs)
     elif recorded is not None:
-        failed = _play_sieve(console, recorded, jobs)
+        failed = _play_sieve(console, recorded, more, jobs)
     else:
         numbers = [seed] if seed is not None else list(range(first, first + seeds))
-        failed = _play_seeds(console, numbers, jobs, frozenset(only) or None)
+        plan = Plan(frozenset(only) or None, more)
+        failed = _play_seeds(console, numbers, plan, jobs)
     sys.exit(1 if failed else 0)
 
 
@@ -96,10 +113,16 @@ def _in_processes(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iter
 # Seeds
 
 
-def _play_seeds(
-    console: Console, numbers: list[int], jobs: int, only: frozenset[str] | None
-) -> bool:
-    outcomes = _each(console, "Seeds", partial(_checked, only=only), numbers, jobs)
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What all seeds are played with."""
+
+    only: frozenset[str] | None
+    more_properties: tuple[str, ...]
+
+
+def _play_seeds(console: Console, numbers: list[int], plan: Plan, jobs: int) -> bool:
+    outcomes = _each(console, "Seeds", partial(_checked, plan=plan), numbers, jobs)
     console.print(_seeds_table(outcomes))
     console.print(_faults_table(outcomes))
     hours = sum(each.seconds for each in outcomes) / 3600
@@ -111,17 +134,19 @@ def _play_seeds(
         highlight=False,
     )
     for failure in failures[:_SHOWN]:
-        _explain(console, failure)
+        _explain(console, failure, plan)
     if len(failures) > _SHOWN:
         more = ", ".join(str(each.seed) for each in failures[_SHOWN:])
         console.print(f"\nas well, one by one with --seed: {more}", highlight=False)
     return bool(failures)
 
 
-def _checked(seed: int, only: frozenset[str] | None) -> Outcome:
+def _checked(seed: int, plan: Plan) -> Outcome:
     """Play a seed; each tenth twice, which must give the same trace."""
-    outcome = play(seed, only)
-    if seed % 10 == 0 and play(seed, only).trace != outcome.trace:
+    outcome = play(seed, plan.only, plan.more_properties)
+    if seed % 10 == 0 and (
+        play(seed, plan.only, plan.more_properties).trace != outcome.trace
+    ):
         msg = f"seed {seed} does not give the same trace twice"
         raise AssertionError(msg)
     return outcome
@@ -173,17 +198,18 @@ def _faults_table(outcomes: list[Outcome]) -> Table:
     return table
 
 
-def _explain(console: Console, failure: Outcome) -> None:
+def _explain(console: Console, failure: Outcome, plan: Plan) -> None:
     """Show what went wrong, the shortest plan that does it, and how to see it."""
     console.print(f"\nSeed {failure.seed}:", style="bold red")
     _show_violations(console, failure.violations)
     with console.status("looking for the shortest plan that fails"):
-        shortest = shrink(failure)
+        shortest = shrink(failure, more_properties=plan.more_properties)
     console.print(f"the shortest plan that fails has {len(shortest.faults)} faults:")
     for fault in shortest.faults:
         console.print(f"  {fault}", highlight=False, markup=False)
     _show_violations(console, shortest.violations)
     words = [f"--only={each.opportunity}" for each in shortest.faults]
+    words += [f"--properties={each}" for each in plan.more_properties]
     command = f"{_COMMAND} --seed={failure.seed} {shlex.join(words)}"
     console.print(f"play it again: {command}", highlight=False, soft_wrap=True)
 
@@ -196,9 +222,12 @@ def _show_violations(console: Console, violations: Iterable[str]) -> None:
 # Scenarios
 
 
-def _play_scenarios(console: Console, wanted: str, jobs: int) -> bool:
+def _play_scenarios(
+    console: Console, wanted: str, more: tuple[str, ...], jobs: int
+) -> bool:
     names = list(NAMED) if wanted == "all" else [wanted]
-    results = _each(console, "Scenarios", play_named, names, jobs)
+    work = partial(play_named, more_properties=more)
+    results = _each(console, "Scenarios", work, names, jobs)
     table = Table(title="Upstream's known faults")
     for heading in ("scenario", "reported as", "violations"):
         table.add_column(heading)
@@ -216,7 +245,9 @@ def _play_scenarios(console: Console, wanted: str, jobs: int) -> bool:
     return any(results)
 
 
-def _play_sieve(console: Console, wanted: str, jobs: int) -> bool:
+def _play_sieve(
+    console: Console, wanted: str, more: tuple[str, ...], jobs: int
+) -> bool:
     names = list(RECORDINGS) if wanted == "all" else [wanted]
     table = Table(title="Every write, broken in every way")
     table.add_column("scenario")
@@ -224,9 +255,11 @@ def _play_sieve(console: Console, wanted: str, jobs: int) -> bool:
         table.add_column(heading, justify="right")
     problems: list[str] = []
     for name in names:
-        reference = sieve.play_scenario(name)
+        reference = sieve.play_scenario(name, more_properties=more)
         breaks = list(sieve.breaks_of(reference))
-        work = partial(sieve.problems_with, name, reference=reference)
+        work = partial(
+            sieve.problems_with, name, reference=reference, more_properties=more
+        )
         found = _each(console, name, work, breaks, jobs)
         bad = [each for results in found for each in results]
         table.add_row(name, str(len(reference.writes)), str(len(breaks)), str(len(bad)))

@@ -1,21 +1,16 @@
 """Deliberate bugs: what the simulator must notice, or nobody could rely on it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
-from unittest import mock
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from controller_manager.api.meta import (
-    OwnerReference,
-    PartialObject,
     is_deleting,
 )
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.client.client import Client, WatchOptions
 from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.fencing import FencedTransport
@@ -24,41 +19,15 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
-from controller_manager.controllers.apps.deployment import rolling
-from controller_manager.controllers.cluster.garbagecollector.controller import (
-    GarbageCollector,
-)
-from controller_manager.controllers.cluster.garbagecollector.graph import (
-    Graph,
-    Identity,
-    Node,
-)
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
 from controller_manager.manager.caches import CacheGroup
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import WorkQueue
+from tests.simulation.finding import modules
 from tests.simulation.network import LiveStream
-
-
-@dataclass(frozen=True, slots=True)
-class Bug:
-    """Something of the product, and what to put in its place."""
-
-    seed: int
-    """One that caught it when this was written, 0 if a scenario is to catch it."""
-
-    owner: Any
-    name: str
-    replacement: Any
-    scenario: str = ""
-    """What brings it about, by its name in `scenarios`."""
-
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        with mock.patch.object(self.owner, self.name, self.replacement):
-            yield
+from tests.simulation.planted import Bug
 
 
 def _ignore_expectations(_: Expectations, __: str) -> State:
@@ -119,20 +88,6 @@ def _from_any_cache(self: Reflector[Any], *, initial: bool) -> WatchOptions:
     return WatchOptions(version, timeout_seconds=300, send_initial_events=initial)
 
 
-async def _believe_the_graph(
-    self: GarbageCollector, _: Identity, reference: OwnerReference
-) -> PartialObject | None:
-    """Take an owner that no watch has shown for one that is gone."""
-    node = self.graph.get(reference.uid)
-    seen = node is not None and not node.is_virtual
-    return PartialObject() if seen else None
-
-
-def _do_not_look_at_dependents(self: Graph, node: Node) -> None:
-    del self._nodes[node.uid]
-    self._drop_from_owners(node, node.owners)
-
-
 async def _end_with_the_lease_as_it_was(
     self: FencedTransport, request: Request
 ) -> Response:
@@ -178,7 +133,7 @@ def _pause_after_each_cut(_: Reflector[Any]) -> bool:
     return False
 
 
-BUGS: Final[Mapping[str, Bug]] = {
+_BELOW: Final[Mapping[str, Bug]] = {
     "ignore expectations": Bug(37, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(
         1, ConsistencyStore, "stale_cache", _act_on_a_stale_cache
@@ -194,19 +149,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "drop the resourceVersion": Bug(1, Client, "_call", _drop_the_version),
     "lose deletions": Bug(1, SharedInformer, "deleted", _swallow_a_deletion),
     "begin with an old cache": Bug(14, Reflector, "_watch_options", _from_any_cache),
-    "take all old pods away": Bug(1, rolling, "max_unavailable", desired_replicas),
-    "collect by what is believed": Bug(
-        1, GarbageCollector, "_owner", _believe_the_graph
-    ),
-    "untie only what is known": Bug(25, Graph, "kinds_owned_by", lambda *_: []),
-    "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a key": Bug(1, Takeover, "forget", lambda *_: None),
-    "forget to drop a uid": Bug(
-        0, GarbageCollector, "_forget", lambda *_: None, "references-to-unknown-kinds"
-    ),
-    "remember kinds that were invented": Bug(
-        0, Graph, "_forget_invented", lambda *_: None, "references-to-unknown-kinds"
-    ),
     "believe that a silent watch is alive": Bug(
         0, LiveStream, "fall_silent", _never_give_up, "watches-stay-half-open"
     ),
@@ -233,5 +176,11 @@ BUGS: Final[Mapping[str, Bug]] = {
         _pause_after_each_cut,
         "proxy-cuts-idle-streams",
     ),
+}
+"""Bugs of what all controllers have in common."""
+
+BUGS: Final[Mapping[str, Bug]] = {
+    **_BELOW,
+    **{name: bug for each in modules("bugs") for name, bug in each.BUGS.items()},
 }
 """Each must be caught by its scenario, or within two hundred seeds."""

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from tests.simulation.checks import Checks, differences
+from tests.simulation.changes import differences
+from tests.simulation.checks import Checks
 from tests.simulation.ending import (
     end_state,
     leftovers,
     tasks_by_work,
-    uncollected,
     wrong_caches,
-    wrong_graphs,
+    wrong_ends,
 )
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.loop import VirtualLoop
@@ -58,10 +58,17 @@ class End:
     tasks: Counter[str]
 
 
-def play(seed: int, only: frozenset[str] | None = None) -> Outcome:
-    """Return what comes of a seed; `only` allows the faults of some opportunities."""
-    undisturbed, _ = run(_played(seed, frozenset()))
-    _, outcome = run(_played(seed, only, undisturbed))
+def play(
+    seed: int,
+    only: frozenset[str] | None = None,
+    more_properties: tuple[str, ...] = (),
+) -> Outcome:
+    """Return what comes of a seed; `only` allows the faults of some opportunities.
+
+    `more_properties` are modules with properties of controllers outside this tree.
+    """
+    undisturbed, _ = run(_played(seed, frozenset(), more=more_properties))
+    _, outcome = run(_played(seed, only, undisturbed, more_properties))
     return outcome
 
 
@@ -87,7 +94,7 @@ async def simulated(world: World) -> AsyncGenerator[Checks, None]:
     checks = Checks(world)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, what: _note_failure(world, what))
-    with checks.watching_plans(), checks.watching_turns():
+    with checks.watching():
         world.start(checks.of)
         try:
             yield checks
@@ -98,10 +105,13 @@ async def simulated(world: World) -> AsyncGenerator[Checks, None]:
 
 
 async def _played(
-    seed: int, only: frozenset[str] | None, expected: End | None = None
+    seed: int,
+    only: frozenset[str] | None,
+    expected: End | None = None,
+    more: tuple[str, ...] = (),
 ) -> tuple[End, Outcome]:
     faults = Faults(seed, only)
-    world = World(seed, faults, managers_wanted=1 + seed % 2)
+    world = World(seed, faults, 1 + seed % 2, more)
     async with simulated(world) as checks:
         end = await _use_and_disturb(world, checks)
         if expected is not None:
@@ -132,7 +142,7 @@ async def _use_and_disturb(world: World, checks: Checks) -> End:
         disturbing.cancel()
         await asyncio.gather(disturbing, return_exceptions=True)
         await asyncio.sleep(STEP)  # what has been drawn has yet to befall
-        await world.resume_all()
+        await world.conclude()
         await world.reopen_shop()
     except Stuck as error:
         disturbing.cancel()
@@ -140,8 +150,7 @@ async def _use_and_disturb(world: World, checks: Checks) -> End:
     await _until_stable(checks)
     await asyncio.sleep(_REOPENING)
     checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
-    checks.violations += [f"the end: {each}" for each in wrong_graphs(world)]
-    checks.violations += [f"the end: {each}" for each in uncollected(world)]
+    checks.violations += [f"the end: {each}" for each in wrong_ends(world)]
     checks.violations += [f"the end: {each}" for each in leftovers(world)]
     return End(end_state(world), tasks_by_work())
 
@@ -169,12 +178,15 @@ def _differences(end: End, expected: End) -> list[str]:
     return problems
 
 
-def shrink(outcome: Outcome, patience: int = 60) -> Outcome:
+def shrink(
+    outcome: Outcome, patience: int = 60, more_properties: tuple[str, ...] = ()
+) -> Outcome:
     """Return the same failure with fewer faults, after `patience` tries at most.
 
     What came after the first violation goes first; then halves, quarters …
     """
-    undisturbed, _ = run(_played(outcome.seed, frozenset()))
+    more = more_properties
+    undisturbed, _ = run(_played(outcome.seed, frozenset(), more=more))
     best = outcome
     size = max(1, len(best.faults) // 2)
     tries = 0
@@ -185,7 +197,7 @@ def shrink(outcome: Outcome, patience: int = 60) -> Outcome:
             kept = best.faults[: max(0, start)] + best.faults[start + size :]
             tries += 1
             only = frozenset(each.opportunity for each in kept)
-            _, candidate = run(_played(outcome.seed, only, undisturbed))
+            _, candidate = run(_played(outcome.seed, only, undisturbed, more))
             if candidate.violations and len(candidate.faults) < len(best.faults):
                 best, shrunk = candidate, True
             start = min(start, len(best.faults)) - size

@@ -23,7 +23,9 @@ from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import TOKEN, Cluster
 from tests.conformance.recordings import RECORDINGS, Recording
-from tests.simulation.checks import differences, lives, target_of
+from tests.simulation.changes import differences
+from tests.simulation.checks import UNCHECKED
+from tests.simulation.finding import find_properties
 from tests.simulation.managers import WorkClock
 from tests.simulation.network import (
     WATCHED,
@@ -34,7 +36,12 @@ from tests.simulation.network import (
     outside,
     sleep_until,
 )
+from tests.simulation.objects import Target, target_of
+from tests.simulation.properties import Properties, Write
+from tests.simulation.rules import WriteRules
 from tests.simulation.runner import run
+from tests.simulation.state import State
+from tests.simulation.writers import WRITER, knowing_writers
 
 JSON = dict[str, Any]
 
@@ -72,7 +79,7 @@ class Played:
 
     checkpoints: list[JSON]
     writes: list[str]
-    surplus: list[str]
+    violations: list[str]
 
 
 @dataclass
@@ -92,18 +99,21 @@ class _Process:
         if not self.alive:
             msg = "this process has ended"
             raise TransportError(msg)
-        return await outside(self._request(request))
+        return await outside(self._request(request, WRITER.get()))
 
-    async def _request(self, request: Request) -> Response:
+    async def _request(self, request: Request, writer: str) -> Response:
         await asyncio.sleep(0.001)
         self.line.check(request)
-        _, plural, _ = target_of(request.path)
-        if request.method == "GET" or plural in ("events", "leases"):
+        target = target_of(request.path)
+        if request.method == "GET" or target.plural in UNCHECKED:
             return await self.line.request(request)
         number = self.sieve.sent(f"{request.method} {request.path}")
         await self.sieve.before(self, number)
+        before = self.sieve.find(target)
         answer = await self.line.request(request)
-        await self.sieve.after(self, number)
+        after = self.sieve.find(target) if answer.status < 300 else None
+        write = Write(writer, target, request, answer, before, after)
+        await self.sieve.after(self, number, write)
         return answer
 
     async def stream(self, request: Request) -> Stream:
@@ -132,13 +142,25 @@ class _Sieve:
     cluster: Cluster
     broken: Break | None
     recording: Recording
+    more_properties: tuple[str, ...]
     writes: list[str] = field(default_factory=list)
     processes: list[_Process] = field(default_factory=list)
-    surplus: list[str] = field(default_factory=list)
-    _most: dict[str, int] = field(default_factory=dict)
-    """How many pods each replica set has wanted at most, by its uid."""
-
+    violations: list[str] = field(default_factory=list)
+    state: State = field(init=False)
+    properties: list[Properties] = field(init=False)
     _starts: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.state = State(self.cluster.server)
+        found = find_properties(self.more_properties)
+        self.properties = [each(self.state) for each in found]
+        self._rules = WriteRules(found)
+
+    def find(self, target: Target) -> JSON | None:
+        """Return the object that a write is about, if it is about one."""
+        if not target.name:
+            return None
+        return self.state.find(target.plural, target.namespace, target.name)
 
     def sent(self, what: str) -> int:
         """Note a write and return its number."""
@@ -163,8 +185,10 @@ class _Sieve:
                 each.line.lagging = dict.fromkeys(WATCHED, until)
         process.line.old = OldReplica(version, process.line.now() + _STALE)
 
-    async def after(self, process: _Process, number: int) -> None:
-        self._look_for_surplus()
+    async def after(self, process: _Process, number: int, write: Write) -> None:
+        self.violations += self._rules.problems(write)
+        for each in self.properties:
+            self.violations += each.broken_invariants()
         for pattern in ("crash after", "stale restart", "stale takeover"):
             if self._is_broken(pattern, number):
                 await self._end(process)
@@ -184,19 +208,6 @@ class _Sieve:
         world = contextvars.Context()
         loop.call_at(until - 0.01, forget_history, self.cluster.server, context=world)
         loop.call_at(until - 0.005, process.line.cut, context=world)
-
-    def _look_for_surplus(self) -> None:
-        """Note replica sets that own more pods than they ever wanted."""
-        storage = self.cluster.server.storage
-        pods = [each.obj for each in storage.collection("pods")]
-        for stored in storage.collection("replicasets.apps"):
-            uid = stored.obj["metadata"]["uid"]
-            live = sum(lives(pod, uid) for pod in pods)
-            most = max(stored.obj["spec"]["replicas"], self._most.get(uid, 0))
-            self._most[uid] = most
-            if live > most:
-                name = stored.obj["metadata"]["name"]
-                self.surplus.append(f"{name}: {live} pods, wanted {most}")
 
     async def keep_running(self, line: Line, *, elected: bool) -> None:
         """Run a manager on a line, again whenever it has ended."""
@@ -224,18 +235,23 @@ class _Sieve:
             await asyncio.sleep(_RESTART)
 
 
-def play_scenario(name: str, broken: Break | None = None) -> Played:
+def play_scenario(
+    name: str, broken: Break | None = None, more_properties: tuple[str, ...] = ()
+) -> Played:
     """Return what a recorded scenario comes to, with one write broken or none."""
-    return run(_play(RECORDINGS[name], broken))
+    with knowing_writers():
+        return run(_play(RECORDINGS[name], broken, more_properties))
 
 
-async def _play(recording: Recording, broken: Break | None) -> Played:
+async def _play(
+    recording: Recording, broken: Break | None, more_properties: tuple[str, ...]
+) -> Played:
     cluster = Cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
     # The one that pods name; of an unknown node's they would be collected.
     cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
-    sieve = _Sieve(cluster, broken, recording)
+    sieve = _Sieve(cluster, broken, recording, more_properties)
     elected = broken is not None and broken.pattern == "stale takeover"
     managers = []
     for _ in range(2 if elected else 1):
@@ -259,7 +275,7 @@ async def _play(recording: Recording, broken: Break | None) -> Played:
         each["state"].pop("Event", None)
         for deployment in each["state"].get("Deployment", []):
             _drop_progress(deployment)
-    return Played(checkpoints, sieve.writes, sieve.surplus)
+    return Played(checkpoints, sieve.writes, sieve.violations)
 
 
 def _drop_progress(deployment: JSON) -> None:
@@ -285,13 +301,18 @@ def breaks_of(reference: Played) -> Iterator[Break]:
             yield Break(pattern, number)
 
 
-def problems_with(name: str, broken: Break, reference: Played) -> list[str]:
+def problems_with(
+    name: str,
+    broken: Break,
+    reference: Played,
+    more_properties: tuple[str, ...] = (),
+) -> list[str]:
     """Return how a broken run differs from the undisturbed one."""
     try:
-        played = play_scenario(name, broken)
+        played = play_scenario(name, broken, more_properties)
     except AssertionError as error:
         return [f"{name}, {broken}: {error}"]
-    problems = [f"{name}, {broken}: {each}" for each in played.surplus]
+    problems = [f"{name}, {broken}: {each}" for each in played.violations]
     for ours, theirs in zip(played.checkpoints, reference.checkpoints, strict=True):
         for path, wanted, got in differences(theirs["state"], ours["state"]):
             problems.append(

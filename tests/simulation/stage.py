@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.controllers.builders import deployment_json
-from tests.simulation.checks import Checks, lives
+from tests.simulation.checks import Checks
 from tests.simulation.faults import Faults
 from tests.simulation.managers import Manager
+from tests.simulation.objects import lives
 from tests.simulation.runner import simulated
 from tests.simulation.world import NAMESPACE, World
 
@@ -97,9 +98,11 @@ class Stage:
 Scenario = Callable[[Stage], Awaitable[None]]
 
 
-async def play_on_stage(scenario: Scenario, churn: int, managers: int) -> list[str]:
+async def play_on_stage(
+    scenario: Scenario, churn: int, managers: int, more_properties: tuple[str, ...]
+) -> list[str]:
     """Return what goes wrong in a scenario."""
-    world = World(0, Faults(0, frozenset()), managers_wanted=managers)
+    world = World(0, Faults(0, frozenset()), managers, more_properties)
     async with simulated(world) as checks:
         stage = Stage(world, checks, churn)
         try:

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
+from tests.conformance.recordings import RECORDINGS
 from tests.simulation import __main__ as command
 from tests.simulation import sieve
 from tests.simulation.bugs import BUGS
@@ -93,6 +94,13 @@ def test_a_fault_does_not_depend_on_those_before_it() -> None:
 def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
     """Each as reported, with what upstream does in its docstring."""
     assert play_named(name, churn=60) == []
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_in_every_recording_each_controller_writes_what_it_may(name: str) -> None:
+    """And what must never be is not there at any moment."""
+    played = sieve.play_scenario(name)
+    assert (played.violations, len(played.writes) > 0) == ([], True)
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -17,6 +17,7 @@ from tests.simulation.network import (
     sleep_until,
     until_idle,
 )
+from tests.simulation.writers import WRITER
 
 _ANSWERS: Final[Mapping[str, Response]] = {
     "conflict": Response(409, {}, b'{"reason":"Conflict","code":409}'),
@@ -56,8 +57,10 @@ class Observer(Protocol):
     def has_read(self, request: Request, answer: Response) -> None:
         """Note what the manager has been told."""
 
-    def applied(self, request: Request, answer: Response, before: Any) -> None:
-        """Look at what has become of it."""
+    def applied(
+        self, request: Request, answer: Response, before: Any, writer: str
+    ) -> None:
+        """Look at what has become of a write of `writer`, a controller's name."""
 
 
 @dataclass
@@ -90,9 +93,9 @@ class FaultyTransport:
 
     async def request(self, request: Request) -> Response:
         self._check_alive()
-        return await outside(self._request(request))
+        return await outside(self._request(request, WRITER.get()))
 
-    async def _request(self, request: Request) -> Response:
+    async def _request(self, request: Request, writer: str) -> Response:
         what = f"{request.method} {request.path}"
         fault = self._draw(REQUEST_FAULTS, request.method, request.path)
         # Nothing takes no time, and not always the same.
@@ -113,7 +116,7 @@ class FaultyTransport:
             case _ if request.method in _ABOUT.get(kind, (request.method,)):
                 if kind in _ANSWERS:
                     return _ANSWERS[kind]
-        answer = await self._pass_on(request)
+        answer = await self._pass_on(request, writer)
         match kind:
             case "reset after":
                 raise _ResetError(what)
@@ -125,7 +128,7 @@ class FaultyTransport:
                 return _GARBAGE
         return answer
 
-    async def _pass_on(self, request: Request) -> Response:
+    async def _pass_on(self, request: Request, writer: str) -> Response:
         if self.observer is None:
             return await self.line.request(request)
         if request.method == "GET":
@@ -134,7 +137,7 @@ class FaultyTransport:
             return answer
         before = self.observer.look(request)
         answer = await self.line.request(request)
-        self.observer.applied(request, answer, before)
+        self.observer.applied(request, answer, before, writer)
         return answer
 
     async def _hang(self, request: Request) -> None:

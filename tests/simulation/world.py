@@ -3,13 +3,12 @@
 import asyncio
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from controller_manager.api.times import format_time
 from controller_manager.clock import LoopClock
-from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.kinds import Kind
@@ -24,10 +23,13 @@ from controller_manager.options.config import (
     ServingConfig,
 )
 from tests.clusters import EPOCH, TOKEN
-from tests.controllers.builders import deployment_json
 from tests.simulation.faults import Faults
+from tests.simulation.finding import find_properties
 from tests.simulation.managers import Manager
+from tests.simulation.properties import Properties
+from tests.simulation.state import State
 from tests.simulation.transport import Observer
+from tests.simulation.workload import Workload
 
 JSON = dict[str, Any]
 
@@ -35,15 +37,10 @@ NAMESPACE: Final = "default"
 DOOMED: Final = "shop"
 """A namespace that may be deleted with all that is in it."""
 
-NAMES: Final = ("api", "web", "worker")
-_GROUPS: Final = {"deployments": "apps", "replicasets": "apps"}
 _NOTING: Final = 5.0
 _POLL: Final = 1.0
 _PATIENCE: Final = 3600
 """Seconds that a user waits for a deletion."""
-
-_KEPT_PODS: Final = 5
-"""Ended pods that are left, so that others are collected."""
 
 
 class Stuck(Exception):  # noqa: N818 - what a user would say
@@ -57,6 +54,9 @@ class World:
     seed: int
     faults: Faults
     managers_wanted: int = 1
+    more_properties: tuple[str, ...] = ()
+    """Modules with properties of controllers outside this tree, by dotted name."""
+
     clock: LoopClock = field(init=False)
     server: APIServer = field(init=False)
     managers: list[Manager] = field(default_factory=list)
@@ -65,8 +65,11 @@ class World:
     versions: list[tuple[float, int]] = field(default_factory=list)
     """Which resource version the server had come to, and when."""
 
-    spared: set[tuple[str, str]] = field(default_factory=set)
-    """uids of what a user wanted to keep, and of its owner that was deleted."""
+    state: State = field(init=False)
+    properties: list[Properties] = field(init=False)
+    workloads: list[Workload] = field(init=False)
+    invented: set[str] = field(default_factory=set)
+    """Names of kinds that objects refer to and nobody serves."""
 
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
@@ -77,7 +80,18 @@ class World:
             rng=random.Random(f"server {self.seed}"),
             users={TOKEN: User("admin", groups=("system:masters",))},
         )
-        self.config = Config(
+        self.state = State(self.server)
+        controllers = find_properties(self.more_properties)
+        self.properties = [each(self.state) for each in controllers]
+        self.workloads = [
+            each.workload(self) for each in controllers if each.workload is not None
+        ]
+        self.config = self._configured(controllers)
+        for name in (NAMESPACE, "kube-system"):
+            self.create_namespace(name)
+
+    def _configured(self, controllers: Iterable[type[Properties]]) -> Config:
+        config = Config(
             client=ClientConfig(limit=RateLimit(0, 0)),
             generic=GenericConfig(
                 leader_election=LeaderElectionConfig(
@@ -85,17 +99,16 @@ class World:
                 )
             ),
             serving=ServingConfig(port=0),
-            controllers={PodGCOptions: PodGCOptions(_KEPT_PODS)},
         )
-        for name in (NAMESPACE, "kube-system"):
-            self.create_namespace(name)
+        for each in controllers:
+            config = each.configured(config)
+        return config
 
     # The server, as anybody sees it
 
     def kind(self, plural: str) -> Kind:
-        kind = self.server.catalogue.find(_GROUPS.get(plural, ""), "v1", plural)
-        assert kind is not None
-        return kind
+        """Return the kind of objects with that plural name."""
+        return self.state.kind(plural)
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace."""
@@ -104,19 +117,11 @@ class World:
 
     def stored(self, plural: str, namespace: str = "") -> list[JSON]:
         """Return all objects of a resource, or of one namespace, by name."""
-        collection = self.server.storage.collection(self.kind(plural).resource)
-        found = [
-            each.obj
-            for each in collection
-            if namespace in ("", each.obj["metadata"]["namespace"])
-        ]
-        return sorted(found, key=path_of)
+        return self.state.stored(plural, namespace)
 
     def find(self, plural: str, namespace: str, name: str) -> JSON | None:
         """Return an object as it is stored, `None` if there is none."""
-        collection = self.server.storage.collection(self.kind(plural).resource)
-        stored = collection.get((namespace, name))
-        return stored.obj if stored is not None else None
+        return self.state.find(plural, namespace, name)
 
     def change(
         self,
@@ -199,30 +204,39 @@ class World:
     # Users
 
     async def use(self, operations: int) -> None:
-        """Do what users do, some time apart, the same for every fault plan."""
-        rng = random.Random(f"users {self.seed}")
-        for name in NAMES:
-            self._create(NAMESPACE, name, rng)
+        """Have all users do so many things; raises Stuck if one cannot go on."""
+        self._furnish(NAMESPACE)
         self.open_shop()
-        for _ in range(operations):
-            await asyncio.sleep(rng.uniform(1, 60))
-            name, change = rng.choice(NAMES), rng.choice(_CHANGES)
-            await self._edit(name, change, random.Random(rng.random()))
+        first, *others = self.workloads
+        using = [asyncio.create_task(each.use(operations)) for each in others]
+        try:
+            # In this task: one of its own would begin a turn of the loop later, and
+            # each seed would give another run than it gave before.
+            await first.use(operations)
+            await asyncio.gather(*using)
+        finally:
+            for task in using:
+                task.cancel()
+            await asyncio.gather(*using, return_exceptions=True)
+
+    def _furnish(self, namespace: str) -> None:
+        for each in self.workloads:
+            each.furnish(namespace)
 
     def open_shop(self) -> None:
         """Make the namespace that may be deleted, and what is in it."""
         self.create_namespace(DOOMED)
-        self._create(DOOMED, "web", random.Random(f"shop {self.seed}"))
+        self._furnish(DOOMED)
 
     async def reopen_shop(self) -> None:
         """Wait until the namespace is gone, and make it again, if it was deleted."""
         found = self.find("namespaces", "", DOOMED)
         if found is not None and "deletionTimestamp" not in found["metadata"]:
             return
-        await self._until_gone("namespaces", "", DOOMED)
+        await self.until_gone("namespaces", "", DOOMED)
         self.open_shop()
 
-    async def _until_gone(self, plural: str, namespace: str, name: str) -> None:
+    async def until_gone(self, plural: str, namespace: str, name: str) -> None:
         """Wait for the end of a deletion; raises Stuck if it does not come."""
         for _ in range(_PATIENCE):
             if self.find(plural, namespace, name) is None:
@@ -231,105 +245,13 @@ class World:
         msg = f"{plural} {namespace}/{name} is never gone"
         raise Stuck(msg)
 
-    def _create(self, namespace: str, name: str, rng: random.Random) -> None:
-        spec: JSON = {"strategy": {"type": "Recreate"}}
-        if rng.random() < 0.8:
-            spec["strategy"] = _rolling(rng)
-        spec["minReadySeconds"] = rng.choice([0, 0, 3])
-        spec["revisionHistoryLimit"] = rng.choice([0, 2, 10])
-        deployment = deployment_json(name, rng.randrange(1, 7), **spec)
-        deployment["metadata"]["namespace"] = namespace
-        kind = self.kind("deployments")
-        self.server.objects.create(kind, namespace, deployment)
-
-    async def _edit(self, name: str, change: str, rng: random.Random) -> None:
-        obj = self.find("deployments", NAMESPACE, name)
-        assert obj is not None
-        if change in _REPLACEMENTS:
-            await self._replace(obj, _REPLACEMENTS[change])
-            return
-        self.change("deployments", obj, lambda obj: _EDITS[change](obj["spec"], rng))
-
-    async def _replace(self, obj: JSON, policy: str) -> None:
-        """Delete, wait, and create, as ``kubectl replace --force`` does."""
-        metadata = obj["metadata"]
-        if policy == "Orphan":
-            self.spared |= {
-                (each["metadata"]["uid"], metadata["uid"])
-                for each in self.stored("replicasets", NAMESPACE)
-                if any(
-                    owner["uid"] == metadata["uid"]
-                    for owner in each["metadata"].get("ownerReferences", [])
-                )
-            }
-        self.delete("deployments", obj, policy=policy)
-        await self._until_gone("deployments", NAMESPACE, metadata["name"])
-        again = {"metadata": {"name": metadata["name"]}, "spec": obj["spec"]}
-        self.server.objects.create(self.kind("deployments"), NAMESPACE, again)
-
-    async def resume_all(self) -> None:
-        """Let every paused deployment go on, so that there is an end."""
-        for deployment in self.stored("deployments", NAMESPACE):
-            if deployment["spec"].get("paused"):
-                name = deployment["metadata"]["name"]
-                await self._edit(name, "pause", random.Random(0))
+    async def conclude(self) -> None:
+        """Have users take back what keeps the world from coming to an end."""
+        for each in self.workloads:
+            await each.conclude()
 
     async def _note_versions(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_NOTING)
             self.versions.append((loop.time(), self.server.storage.version))
-
-
-def path_of(obj: JSON) -> str:
-    """Return namespace and name."""
-    metadata = obj["metadata"]
-    return f"{metadata.get('namespace', '')}/{metadata['name']}"
-
-
-def _rolling(rng: random.Random) -> JSON:
-    return {
-        "type": "RollingUpdate",
-        "rollingUpdate": {
-            "maxSurge": rng.choice([0, 1, "25%", 3]),
-            "maxUnavailable": rng.choice([1, "25%", 2]),
-        },
-    }
-
-
-def _set_image(spec: JSON, rng: random.Random) -> None:
-    spec["template"]["spec"]["containers"][0]["image"] = f"app:v{rng.randrange(5)}"
-
-
-def _scale(spec: JSON, rng: random.Random) -> None:
-    spec["replicas"] = rng.randrange(8)
-
-
-def _pause(spec: JSON, _: random.Random) -> None:
-    spec["paused"] = not spec.get("paused", False)
-
-
-def _restart(spec: JSON, rng: random.Random) -> None:
-    annotations = spec["template"]["metadata"].setdefault("annotations", {})
-    annotations["restartedAt"] = f"{rng.random():.6f}"
-
-
-def _change_bounds(spec: JSON, rng: random.Random) -> None:
-    spec["strategy"] = _rolling(rng)
-
-
-_EDITS: Final[dict[str, Callable[[JSON, random.Random], None]]] = {
-    "image": _set_image,
-    "scale": _scale,
-    "pause": _pause,
-    "restart": _restart,
-    "bounds": _change_bounds,
-}
-_REPLACEMENTS: Final = {
-    "replace": "Background",
-    "replace, waiting for dependents": "Foreground",
-    "replace, keep dependents": "Orphan",
-}
-"""Ways to delete before creating again (``--cascade``)."""
-
-_CHANGES: Final = (*_EDITS, "image", "scale", "image", "scale", *_REPLACEMENTS)

@@ -1,0 +1,91 @@
+"""What the replica set controller promises."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.simulation.changes import only
+from tests.simulation.objects import lives
+from tests.simulation.properties import May, Properties, Write
+from tests.simulation.state import State
+
+JSON = dict[str, Any]
+
+MEMORY: Final = 700.0
+"""Seconds for which a manager may still act on what was wanted: a watch may lag
+for five minutes, or fall silent, which is noticed after three more."""
+
+
+@dataclass
+class Wanted:
+    """How many were wanted of something, for as long as that may matter."""
+
+    history: deque[tuple[float, int]] = field(default_factory=deque)
+    ever: int = 0
+    """The highest number that was ever wanted."""
+
+    def note(self, at: float, number: int) -> None:
+        self.ever = max(self.ever, number)
+        if not self.history or self.history[-1][1] != number:
+            self.history.append((at, number))
+
+    def most(self, at: float) -> int:
+        """Return the highest number that was wanted lately, or still is."""
+        while len(self.history) > 1 and self.history[1][0] < at - MEMORY:
+            self.history.popleft()
+        return max((number for _, number in self.history), default=0)
+
+
+class ReplicaSetProperties(Properties):
+    """No replica set is given more pods than it wanted of late."""
+
+    controller = "replicaset-controller"
+    may_write = (
+        May(("create", "delete"), "pods"),
+        May(("patch",), "pods", only(("metadata", "ownerReferences"))),
+        May(("update",), "replicasets/status", only(("status",))),
+    )
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._wanted: dict[str, Wanted] = {}
+
+    def before_write(self) -> None:
+        """Remember what is wanted now, before it is changed."""
+        now = asyncio.get_running_loop().time()
+        for replica_set in self.state.stored("replicasets"):
+            wanted = self._wanted.setdefault(replica_set["metadata"]["uid"], Wanted())
+            wanted.note(now, replica_set["spec"]["replicas"])
+
+    def after_write(self, write: Write) -> Iterator[str]:
+        # A stopped process cannot call back what a slow webhook holds up.
+        if write.verb != "create" or write.target.plural != "pods" or write.is_late:
+            return
+        owners = write.answered["metadata"].get("ownerReferences", [])
+        uids = {owner["uid"] for owner in owners}
+        now = asyncio.get_running_loop().time()
+        for replica_set in self.state.stored("replicasets"):
+            uid = replica_set["metadata"]["uid"]
+            if uid in uids:
+                yield from self._surplus(replica_set, self._wanted[uid].most(now))
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield replica sets that own more pods than they ever wanted."""
+        self.before_write()
+        for replica_set in self.state.stored("replicasets"):
+            uid = replica_set["metadata"]["uid"]
+            yield from self._surplus(replica_set, self._wanted[uid].ever)
+
+    def _surplus(self, replica_set: JSON, most: int) -> Iterator[str]:
+        metadata = replica_set["metadata"]
+        live = sum(lives(each, metadata["uid"]) for each in self.state.stored("pods"))
+        if live > most:
+            yield (
+                f"{metadata['name']} owns {live} live pods and never wanted more "
+                f"than {most}"
+            )
+
+
+PROPERTIES = ReplicaSetProperties

@@ -1,0 +1,13 @@
+"""What the TTL-after-finished controller promises."""
+
+from tests.simulation.properties import May, Properties
+
+
+class TTLAfterFinishedProperties(Properties):
+    """It deletes jobs, nothing else."""
+
+    controller = "ttl-after-finished-controller"
+    may_write = (May(("delete",), "jobs"),)
+
+
+PROPERTIES = TTLAfterFinishedProperties

@@ -1,0 +1,44 @@
+"""Deliberate bugs of the garbage collector."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller_manager.api.meta import OwnerReference, PartialObject
+from controller_manager.controllers.cluster.garbagecollector.controller import (
+    GarbageCollector,
+)
+from controller_manager.controllers.cluster.garbagecollector.graph import (
+    Graph,
+    Identity,
+    Node,
+)
+from tests.simulation.planted import Bug
+
+
+async def _believe_the_graph(
+    self: GarbageCollector, _: Identity, reference: OwnerReference
+) -> PartialObject | None:
+    """Take an owner that no watch has shown for one that is gone."""
+    node = self.graph.get(reference.uid)
+    seen = node is not None and not node.is_virtual
+    return PartialObject() if seen else None
+
+
+def _do_not_look_at_dependents(self: Graph, node: Node) -> None:
+    del self._nodes[node.uid]
+    self._drop_from_owners(node, node.owners)
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "collect by what is believed": Bug(
+        1, GarbageCollector, "_owner", _believe_the_graph
+    ),
+    "untie only what is known": Bug(25, Graph, "kinds_owned_by", lambda *_: []),
+    "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
+    "forget to drop a uid": Bug(
+        0, GarbageCollector, "_forget", lambda *_: None, "references-to-unknown-kinds"
+    ),
+    "remember kinds that were invented": Bug(
+        0, Graph, "_forget_invented", lambda *_: None, "references-to-unknown-kinds"
+    ),
+}

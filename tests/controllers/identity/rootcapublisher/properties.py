@@ -1,0 +1,28 @@
+"""What the publisher of the root authority promises."""
+
+from typing import Any, Final
+
+from tests.simulation.changes import Path, only
+from tests.simulation.properties import May, Properties
+
+_DESCRIPTION: Final = ("metadata", "annotations", "kubernetes.io/description")
+
+
+def _repairs(path: Path, old: Any, new: Any) -> bool:
+    """Allow the authority and the description, which may be the first annotation."""
+    if path == _DESCRIPTION[:2]:
+        return old is None and set(new) == {_DESCRIPTION[2]}
+    return only(("data",), _DESCRIPTION)(path, old, new)
+
+
+class RootCAPublisherProperties(Properties):
+    """It creates config maps, and repairs what it has published in them."""
+
+    controller = "root-ca-certificate-publisher-controller"
+    may_write = (
+        May(("create",), "configmaps"),
+        May(("update",), "configmaps", _repairs),
+    )
+
+
+PROPERTIES = RootCAPublisherProperties

@@ -1,0 +1,39 @@
+"""What the pod garbage collector promises."""
+
+from dataclasses import replace
+from typing import Final
+
+from controller_manager.controllers.nodes.podgc.options import PodGCOptions
+from controller_manager.options.config import Config
+from tests.simulation.changes import only
+from tests.simulation.properties import May, Properties
+
+_KEPT_PODS: Final = 5
+"""Ended pods that are left, so that others are collected."""
+
+_FAILS: Final = only(("status", "phase"), ("status", "conditions"))
+
+
+class PodGCProperties(Properties):
+    """It deletes pods, after it has said that they failed."""
+
+    controller = "pod-garbage-collector-controller"
+    may_write = (
+        May(("delete",), "pods"),
+        May(
+            ("patch",),
+            "pods/status",
+            only(("status", "phase"), ("status", "conditions")),
+        ),
+    )
+
+    @classmethod
+    def configured(cls, config: Config) -> Config:
+        """Keep few ended pods."""
+        return replace(
+            config,
+            controllers={**config.controllers, PodGCOptions: PodGCOptions(_KEPT_PODS)},
+        )
+
+
+PROPERTIES = PodGCProperties

@@ -1,0 +1,25 @@
+"""What the controller of the nodes' TTL promises."""
+
+from typing import Any, Final
+
+from tests.simulation.changes import Path, only
+from tests.simulation.properties import May, Properties
+
+_ANNOTATION: Final = ("metadata", "annotations", "node.alpha.kubernetes.io/ttl")
+
+
+def _sets_ttl(path: Path, old: Any, new: Any) -> bool:
+    """Allow the annotation, also as the first that a node has."""
+    if path == _ANNOTATION[:2]:
+        return old is None and set(new) == {_ANNOTATION[2]}
+    return only(_ANNOTATION)(path, old, new)
+
+
+class TTLProperties(Properties):
+    """It sets one annotation of nodes."""
+
+    controller = "ttl-controller"
+    may_write = (May(("patch",), "nodes", _sets_ttl),)
+
+
+PROPERTIES = TTLProperties

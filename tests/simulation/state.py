@@ -1,0 +1,59 @@
+"""What the API server holds, as anybody sees it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.kinds import Kind
+from tests.simulation.objects import path_of
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class State:
+    """The objects of one API server, and what users wanted of them."""
+
+    server: APIServer
+    spared: set[tuple[str, str]] = field(default_factory=set)
+    """uids of what a user wanted to keep, and of its owner that was deleted."""
+
+    def kind(self, plural: str) -> Kind:
+        """Return the kind of objects with that plural name, e.g. "pods".
+
+        Raises KeyError if there is none.
+        """
+        for each in self._kinds():
+            if each.plural == plural:
+                return each
+        raise KeyError(plural)
+
+    def _kinds(self) -> list[Kind]:
+        return [each for each in self.server.catalogue.all() if each.is_stored]
+
+    def stored(self, plural: str, namespace: str = "") -> list[JSON]:
+        """Return all objects of a resource, or of one namespace, by name."""
+        collection = self.server.storage.collection(self.kind(plural).resource)
+        found = [
+            each.obj
+            for each in collection
+            if namespace in ("", each.obj["metadata"]["namespace"])
+        ]
+        return sorted(found, key=path_of)
+
+    def find(self, plural: str, namespace: str, name: str) -> JSON | None:
+        """Return an object as it is stored, `None` if there is none."""
+        if all(each.plural != plural for each in self._kinds()):
+            return None
+        collection = self.server.storage.collection(self.kind(plural).resource)
+        stored = collection.get((namespace, name))
+        return stored.obj if stored is not None else None
+
+    def everything(self, *without: str) -> list[JSON]:
+        """Return the objects of all resources; not of those `without`, by plural."""
+        return [
+            each.obj
+            for kind in self._kinds()
+            if kind.plural not in without
+            for each in self.server.storage.collection(kind.resource)
+        ]

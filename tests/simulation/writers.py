@@ -1,0 +1,54 @@
+"""Which controller sends a request."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+from unittest import mock
+
+from controller_manager.client.builder import ClientBuilder
+from controller_manager.client.client import Client
+from controller_manager.client.transport import Request, Response, Stream, Transport
+
+WRITER: Final[ContextVar[str]] = ContextVar("writer", default="")
+"""The name of the controller whose request is being sent; empty is the manager."""
+
+
+@dataclass
+class _Signed:
+    """Passes requests on, in the name of a controller."""
+
+    inner: Transport
+    name: str
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    async def request(self, request: Request) -> Response:
+        token = WRITER.set(self.name)
+        try:
+            return await self.inner.request(request)
+        finally:
+            WRITER.reset(token)
+
+    async def stream(self, request: Request) -> Stream:
+        return await self.inner.stream(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+@contextmanager
+def knowing_writers() -> Iterator[None]:
+    """Have each client of a controller tell whose it is, while entered."""
+    make = ClientBuilder.controller
+
+    def signed(builder: ClientBuilder, name: str, *rest: Any, **more: Any) -> Client:
+        client = make(builder, name, *rest, **more)
+        client._transport = _Signed(client._transport, name)
+        return client
+
+    with mock.patch.object(ClientBuilder, "controller", signed):
+        yield

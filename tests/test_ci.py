@@ -1,0 +1,120 @@
+"""CI runs the unit tests on the other versions of Python that a machine has."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / ".ci" / "other-pythons"
+TOOLS = ("bash", "cat", "cp", "dirname", "env", "grep", "mkdir", "mktemp", "rm", "seq")
+
+# Stands for an interpreter: answers "-c", makes an environment, says what it runs.
+PYTHON = """#!/usr/bin/env bash
+case "$*" in
+  -c*) exit 0 ;;
+  "-m venv"*)
+    mkdir -p "$3/bin"
+    cp "$0" "$3/bin/python"
+    cp "${0%/*}/pip" "$3/bin" ;;
+  *) echo "runs $*" ;;
+esac
+"""
+PIP = """#!/usr/bin/env bash
+echo '{says}'
+exit {code}
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """Return a machine that has the Python of these tests, and pyenv."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found is not None
+        (programs / tool).symlink_to(found)
+    (programs / "python3").symlink_to(sys.executable)
+    return tmp_path
+
+
+def run_on(machine: Path) -> tuple[int, list[str]]:
+    """Return the exit code and what was printed."""
+    result = subprocess.run(
+        ["bash", SCRIPT],
+        env={
+            "PATH": str(machine / "bin"),
+            "PYENV_ROOT": str(machine / "pyenv"),
+            "TMPDIR": str(machine),
+            "HOME": os.devnull,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stderr == ""
+    assert list(machine.glob("tmp.*")) == []
+    return result.returncode, result.stdout.splitlines()
+
+
+def install(machine: Path, says: str, code: int) -> Path:
+    """Add Python 3.19 whose pip says something; return its path."""
+    programs = machine / "pyenv" / "versions" / "3.19.1" / "bin"
+    programs.mkdir(parents=True)
+    for name, text in (
+        ("python3.19", PYTHON),
+        ("pip", PIP.format(says=says, code=code)),
+    ):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    return programs / "python3.19"
+
+
+def test_a_machine_with_one_python_is_fine(machine: Path) -> None:
+    """That is said."""
+    assert run_on(machine) == (0, ["no other version of Python is to be had here"])
+
+
+def test_the_unit_tests_run_on_a_python_of_pyenv(machine: Path) -> None:
+    """In an environment of its own."""
+    python = install(machine, "", 0)
+    assert run_on(machine) == (
+        0,
+        [
+            f"-- Python 3.19, {python}",
+            "runs -m pytest -q -m not slow -p no:cacheprovider",
+        ],
+    )
+
+
+def test_a_python_for_which_a_dependency_is_not_made_is_left_out(machine: Path) -> None:
+    """With one line that names the dependency."""
+    complaint = "ERROR: No matching distribution found for uvloop>=0.20"
+    python = install(machine, complaint, 1)
+    assert run_on(machine) == (
+        0,
+        [f"-- Python 3.19, {python}", f"Python 3.19 is left out: {complaint}"],
+    )
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "error: command gcc failed",
+        "WARNING: Retrying (Retry(total=0))\nERROR: No matching distribution found",
+    ],
+)
+def test_whatever_else_goes_wrong_with_pip_fails(machine: Path, says: str) -> None:
+    """A registry that cannot be reached says nothing of a version."""
+    python = install(machine, says, 1)
+    assert run_on(machine) == (
+        1,
+        [
+            f"-- Python 3.19, {python}",
+            *says.splitlines(),
+            "Python 3.19: the dependencies cannot be installed",
+        ],
+    )
