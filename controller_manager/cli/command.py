@@ -19,6 +19,7 @@ from controller_manager.cli.flags import (
     split,
 )
 from controller_manager.cli.help import NAME, config_help_text, help_text
+from controller_manager.cli.roles import roles_command
 from controller_manager.observability.logs import drop_unwritten_output, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
@@ -179,6 +180,7 @@ def make_command() -> click.Group:
     group.add_command(devcluster_command)
     group.add_command(demo_command)
     group.add_command(help_command)
+    group.add_command(roles_command)
     return group
 
 

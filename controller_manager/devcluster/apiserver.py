@@ -83,6 +83,7 @@ from controller_manager.devcluster.watching import (
     error_event,
 )
 from controller_manager.observability.logs import Logger, silent_logger
+from controller_manager.registry import registry
 
 JSON = dict[str, Any]
 
@@ -151,7 +152,7 @@ class APIServer:
             self._create_bootstrap_roles()
 
     def _create_bootstrap_roles(self) -> None:
-        for obj in bootstrap_objects():
+        for obj in bootstrap_objects(registry()):
             kind = self.catalogue.of(obj["apiVersion"], obj["kind"])
             assert kind is not None  # noqa: S101 - a row of the catalogue
             self.objects.create(kind, "", obj)

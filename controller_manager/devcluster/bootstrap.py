@@ -1,91 +1,52 @@
 """The roles that a cluster is born with, as far as controllers need them.
 
 Facts of the bootstrap policy of kube-apiserver 1.36
-(plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
+(plugin/pkg/auth/authorizer/rbac/bootstrappolicy). The role of a controller follows
+from the permissions that its descriptor has.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-JSON = dict[str, Any]
-Rule = tuple[str, str, str]
-
-_EVENTS: Final = (
-    ("", "events", "create,patch,update"),
-    ("events.k8s.io", "events", "create,patch,update"),
+from controller_manager.api.authentication.v1 import TOKEN_REVIEWS
+from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
+from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+from controller_manager.registry import Registry
+from controller_manager.runtime.permissions import (
+    RECORD_EVENTS,
+    Permission,
+    allow,
+    allow_everywhere,
+)
+from controller_manager.runtime.roles import (
+    cluster_role,
+    cluster_role_binding,
+    controller_role_name,
+    rule,
+    service_account,
+    user_or_group,
 )
 
-CONTROLLERS: Final[dict[str, tuple[Rule, ...]]] = {
-    "deployment-controller": (
-        ("apps", "deployments", "get,list,update,watch"),
-        ("apps", "deployments/status", "update"),
-        ("apps", "deployments/finalizers", "update"),
-        ("apps", "replicasets", "create,delete,get,list,patch,update,watch"),
-        ("", "pods", "get,list,update,watch"),
-        *_EVENTS,
-    ),
-    "replicaset-controller": (
-        ("apps", "replicasets", "get,list,update,watch"),
-        ("apps", "replicasets/status", "update"),
-        ("apps", "replicasets/finalizers", "update"),
-        ("", "pods", "create,delete,list,patch,watch"),
-        *_EVENTS,
-    ),
-    "replication-controller": (
-        ("", "replicationcontrollers", "get,list,update,watch"),
-        ("", "replicationcontrollers/status", "update"),
-        ("", "replicationcontrollers/finalizers", "update"),
-        ("", "pods", "create,delete,list,patch,watch"),
-        *_EVENTS,
-    ),
-    "generic-garbage-collector": (
-        ("*", "*", "delete,get,list,patch,update,watch"),
-        *_EVENTS,
-    ),
-    "namespace-controller": (
-        ("", "namespaces", "delete,get,list,watch"),
-        ("", "namespaces/finalize,namespaces/status", "update"),
-        ("*", "*", "delete,deletecollection,get,list,watch"),
-    ),
-    "pod-garbage-collector": (
-        ("", "pods", "delete,list,watch"),
-        ("", "nodes", "get,list,watch"),
-        ("", "pods/status", "patch"),
-    ),
-    "service-account-controller": (
-        ("", "serviceaccounts", "create"),
-        *_EVENTS,
-    ),
-    "root-ca-cert-publisher": (
-        ("", "configmaps", "create,update"),
-        *_EVENTS,
-    ),
-    "ttl-after-finished-controller": (
-        ("batch", "jobs", "delete,get,list,watch"),
-        *_EVENTS,
-    ),
-    "ttl-controller": (
-        ("", "nodes", "list,patch,update,watch"),
-        *_EVENTS,
-    ),
-}
-"""By service account in kube-system: group, resources, verbs."""
+JSON = dict[str, Any]
 
 MANAGER: Final = "system:kube-controller-manager"
 """The user that kubeadm's controller-manager.conf names, and its role."""
 
+_LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _LEASE: Final = "kube-controller-manager"
-_MANAGER_RULES: Final[tuple[Rule, ...]] = (
-    *_EVENTS,
-    ("coordination.k8s.io", "leases", "create"),
-    ("", "secrets,serviceaccounts", "create"),
-    ("", "secrets", "delete"),
-    ("", "configmaps,namespaces,secrets,serviceaccounts", "get"),
-    ("", "secrets,serviceaccounts", "update"),
-    ("authentication.k8s.io", "tokenreviews", "create"),
-    ("authorization.k8s.io", "subjectaccessreviews", "create"),
-    ("", "serviceaccounts/token", "create"),
-    ("*", "*", "list,watch"),
+_SECRETS: Final = ("create", "delete", "get", "update")
+_MANAGER_PERMISSIONS: Final = (
+    *RECORD_EVENTS,
+    allow(LEASES, "create"),
+    Permission("", "secrets", _SECRETS),
+    allow(SERVICE_ACCOUNTS, "create", "get", "update"),
+    allow(CONFIG_MAPS, "get"),
+    allow(NAMESPACES, "get"),
+    allow(TOKEN_REVIEWS, "create"),
+    allow(SUBJECT_ACCESS_REVIEWS, "create"),
+    allow(SERVICE_ACCOUNTS, "create", subresource="token"),
+    allow_everywhere("list", "watch"),
 )
 _PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY_PATHS: Final = (
@@ -98,39 +59,39 @@ _DISCOVERY_PATHS: Final = (
 )
 
 
-def bootstrap_objects() -> list[JSON]:
-    """Return the cluster roles and bindings."""
-    objects = [
-        *_granted("cluster-admin", [_rule(("*", "*", "*")), _paths("*")], "Group",
-                  "system:masters"),
-        *_granted("system:public-info-viewer", [_paths(*_PUBLIC_PATHS)], "Group",
-                  "system:authenticated", "system:unauthenticated"),
-        *_granted("system:discovery", [_paths(*_PUBLIC_PATHS, *_DISCOVERY_PATHS)],
-                  "Group", "system:authenticated"),
+def bootstrap_objects(build: Registry) -> list[JSON]:
+    """Return the cluster roles and bindings, for the controllers of a build too."""
+    everybody = [
+        user_or_group("Group", f"system:{each}authenticated") for each in ("", "un")
+    ]
+    return [
+        *_granted(
+            "cluster-admin",
+            [rule(allow_everywhere("*")), _paths("*")],
+            user_or_group("Group", "system:masters"),
+        ),
+        *_granted("system:public-info-viewer", [_paths(*_PUBLIC_PATHS)], *everybody),
+        *_granted(
+            "system:discovery",
+            [_paths(*_PUBLIC_PATHS, *_DISCOVERY_PATHS)],
+            everybody[0],
+        ),
         *_granted(
             MANAGER,
-            [*map(_rule, _MANAGER_RULES), _on_the_lease()],
-            "User",
-            MANAGER,
+            [*map(rule, _MANAGER_PERMISSIONS), _on_the_lease()],
+            user_or_group("User", MANAGER),
         ),
-    ]  # fmt: skip
-    for account, rules in CONTROLLERS.items():
-        objects += _granted(
-            f"system:controller:{account}",
-            [_rule(rule) for rule in rules],
-            "ServiceAccount",
-            account,
+        *_of_controllers(build),
+    ]
+
+
+def _of_controllers(build: Registry) -> Iterator[JSON]:
+    for descriptor in build.descriptors:
+        yield from _granted(
+            controller_role_name(descriptor.account),
+            map(rule, descriptor.permissions),
+            service_account(descriptor.account),
         )
-    return objects
-
-
-def _rule(rule: Rule) -> JSON:
-    group, resources, verbs = rule
-    return {
-        "apiGroups": [group],
-        "resources": resources.split(","),
-        "verbs": verbs.split(","),
-    }
 
 
 def _paths(*paths: str) -> JSON:
@@ -138,38 +99,10 @@ def _paths(*paths: str) -> JSON:
 
 
 def _on_the_lease() -> JSON:
-    return {
-        **_rule(("coordination.k8s.io", "leases", "get,update")),
-        "resourceNames": [_LEASE],
-    }
+    return {**rule(allow(LEASES, "get", "update")), "resourceNames": [_LEASE]}
 
 
-def _granted(
-    name: str, rules: Iterable[JSON], subject: str, *subjects: str
-) -> tuple[JSON, JSON]:
+def _granted(name: str, rules: Iterable[JSON], *subjects: JSON) -> tuple[JSON, JSON]:
     """Return a cluster role and the binding that gives it to subjects."""
-    api_version = "rbac.authorization.k8s.io/v1"
-    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-    where = (
-        {"namespace": "kube-system"}
-        if subject == "ServiceAccount"
-        else {"apiGroup": "rbac.authorization.k8s.io"}
-    )
-    role = {
-        "apiVersion": api_version,
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": labels},
-        "rules": list(rules),
-    }
-    binding = {
-        "apiVersion": api_version,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name, "labels": labels},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": name,
-        },
-        "subjects": [{"kind": subject, "name": each, **where} for each in subjects],
-    }
-    return role, binding
+    role = cluster_role(name, rules, _LABELS)
+    return role, cluster_role_binding(name, subjects, _LABELS)

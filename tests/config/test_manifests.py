@@ -26,6 +26,7 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.negotiation import check_object
 from controller_manager.manager.manager import ControllerManager
+from controller_manager.manager.permissions import MANAGER_PERMISSIONS
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     Config,
@@ -34,6 +35,7 @@ from controller_manager.options.config import (
     ServingConfig,
 )
 from controller_manager.registry import registry
+from controller_manager.runtime.roles import rule
 from tests.clusters import (
     Cluster,
     RecordingTransport,
@@ -226,6 +228,19 @@ def test_who_replaces_kube_controller_manager_is_told_what_stops() -> None:
     text = (REPLACE / "kustomization.yaml").read_text()
     listed = re.findall(r"^#   (\S+)$", text, re.MULTILINE)
     assert listed == sorted(upstream.ALIASES.keys() - registry().names)
+
+
+def test_the_role_of_the_base_is_what_the_manager_says_it_needs() -> None:
+    """Rule by rule; besides, it looks whether the API server is healthy."""
+    roles = {
+        each["metadata"]["name"]: each["rules"]
+        for each in documents(BASE / "rbac.yaml")
+        if each["kind"] == "ClusterRole"
+    }
+    assert roles["controller-manager"] == [
+        *map(rule, MANAGER_PERMISSIONS),
+        {"nonResourceURLs": ["/healthz"], "verbs": ["get"]},
+    ]
 
 
 def _in_memory(where: str) -> Config:

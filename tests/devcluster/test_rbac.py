@@ -10,8 +10,10 @@ import pytest
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.auth import User
-from controller_manager.devcluster.bootstrap import CONTROLLERS, MANAGER
+from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
 from controller_manager.devcluster.rbac import Attempt
+from controller_manager.registry import registry
+from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import TOKEN, Cluster
 
 pytestmark = pytest.mark.looptime
@@ -38,14 +40,31 @@ def _recorded(name: str) -> Grants:
 
 
 # Of upstream's ttl-controller there is no recording.
-@pytest.mark.parametrize("account", sorted(CONTROLLERS.keys() - {"ttl-controller"}))
-async def test_a_controllers_role_is_upstreams(account: str) -> None:
-    """Verb by verb."""
-    assert _recorded(account) == {
+@pytest.mark.parametrize(
+    "descriptor",
+    [each for each in registry().descriptors if each.name != "ttl-controller"],
+    ids=lambda each: each.name,
+)
+async def test_a_controllers_role_is_upstreams(descriptor: Descriptor) -> None:
+    """Verb by verb; and the development cluster has it from its descriptor."""
+    recorded = _recorded(descriptor.account)
+    assert recorded == {
+        (each.group, each.resource, verb)
+        for each in descriptor.permissions
+        for verb in each.verbs
+    }
+    name = f"system:controller:{descriptor.account}"
+    (role,) = (
+        each
+        for each in bootstrap_objects(registry())
+        if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", name)
+    )
+    assert recorded == {
         (group, resource, verb)
-        for group, resources, verbs in CONTROLLERS[account]
-        for resource in resources.split(",")
-        for verb in verbs.split(",")
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
     }
 
 

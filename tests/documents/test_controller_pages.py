@@ -74,7 +74,7 @@ def test_a_controllers_page_has_the_rules_of_its_role(name: str) -> None:
     (role,) = re.findall(r"`(system:controller:[a-z-]+)`", section)
     (rules,) = (
         each["rules"]
-        for each in bootstrap_objects()
+        for each in bootstrap_objects(registry())
         if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", role)
     )
     shown = [

@@ -1,0 +1,38 @@
+"""The subcommand that prints the roles of controllers."""
+
+import click
+import yaml
+
+from controller_manager.cli.failure import Failure
+from controller_manager.registry import UnknownControllerError, registry
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.roles import (
+    cluster_role,
+    cluster_role_binding,
+    controller_role_name,
+    rule,
+    service_account,
+)
+
+
+@click.command("roles")
+@click.argument("controllers", nargs=-1, metavar="[CONTROLLER]...")
+def roles_command(controllers: tuple[str, ...]) -> None:
+    """Print the roles of controllers as manifests, all or those that are named.
+
+    An API server has the roles of kube-controller-manager's own controllers from its
+    start. Those of other controllers must be applied.
+    """
+    try:
+        chosen = registry().select(controllers or ("*",))
+    except UnknownControllerError as error:
+        raise Failure([f"roles: {error}"]) from None
+    documents = [each for one in chosen for each in _manifests(one)]
+    click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
+
+
+def _manifests(descriptor: Descriptor) -> tuple[object, object]:
+    account = descriptor.account
+    name = controller_role_name(account)
+    role = cluster_role(name, map(rule, descriptor.permissions))
+    return role, cluster_role_binding(name, [service_account(account)])

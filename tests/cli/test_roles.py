@@ -1,0 +1,65 @@
+"""What ``controller-manager roles`` prints can be applied."""
+
+import yaml
+from click.testing import CliRunner, Result
+
+from controller_manager.cli.command import make_command
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(make_command(), ["roles", *arguments])
+
+
+def test_the_role_of_a_controller_is_printed_as_manifests() -> None:
+    """With the binding to the account that the controller acts as."""
+    name = "system:controller:ttl-controller"
+    events = {"resources": ["events"], "verbs": ["create", "patch", "update"]}
+    assert list(yaml.safe_load_all(run("ttl").output)) == [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "resources": ["nodes"],
+                    "verbs": ["list", "patch", "update", "watch"],
+                },
+                {"apiGroups": [""], **events},
+                {"apiGroups": ["events.k8s.io"], **events},
+            ],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": name,
+            },
+            "subjects": [
+                {
+                    "kind": "ServiceAccount",
+                    "name": "ttl-controller",
+                    "namespace": "kube-system",
+                }
+            ],
+        },
+    ]
+
+
+def test_without_names_all_roles_are_printed() -> None:
+    """One for each controller of this build."""
+    documents = list(yaml.safe_load_all(run().output))
+    assert len(documents) == 20
+
+
+def test_an_unknown_controller_has_no_role() -> None:
+    """One line says what may be meant."""
+    result = run("deploymen")
+    assert result.exit_code == 1
+    assert result.output == (
+        'Error: roles: "deploymen" is not in the list of known controllers: '
+        "try deployment-controller\n"
+    )
