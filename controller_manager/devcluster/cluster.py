@@ -18,11 +18,12 @@ from controller_manager.client.credentials import Credentials
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
 from controller_manager.devcluster.http_face import HTTPFace
-from controller_manager.devcluster.nodes import Nodes
+from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
+from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import Logger
 from controller_manager.serving.certificates import self_signed
 
@@ -116,9 +117,7 @@ class DevCluster:
     async def __aenter__(self) -> Self:
         """Listen, and start the nodes."""
         for name in NAMESPACES:
-            namespaces = self.server.catalogue.find("", "v1", "namespaces")
-            assert namespaces is not None  # noqa: S101 - a row of the catalogue
-            self.server.objects.create(namespaces, "", {"metadata": {"name": name}})
+            self.server.objects.create(NAMESPACE, "", {"metadata": {"name": name}})
         nodes = Nodes(
             self.server,
             self._clock,

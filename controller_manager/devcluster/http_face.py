@@ -7,9 +7,9 @@ from aiohttp import web
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.certificates import user_of
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.serving.server import listen
 
 _MAX_BODY = 16 * 1024 * 1024
@@ -19,7 +19,7 @@ class HTTPFace:
     """Listens on the loopback interface and hands requests to the core."""
 
     def __init__(
-        self, server: APIServer, port: int, tls: ssl.SSLContext | None
+        self, server: GenericAPIServer, port: int, tls: ssl.SSLContext | None
     ) -> None:
         """Take the core, the port (0 for any), and TLS settings if any."""
         self._server = server

@@ -31,6 +31,9 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
     Identity,
     Node,
 )
+from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
+    follow_definitions,
+)
 from controller_manager.options.config import GarbageCollectorConfig
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import Outcome
@@ -532,7 +535,7 @@ def _serve_widgets(user: User, *, served: bool) -> None:
     assert stored is not None
     kinds = user.cluster.server.catalogue
     if served:
-        user.cluster.server._custom.refresh()
+        follow_definitions(user.cluster.server.objects, kinds)
         return
     found = kinds.find("example.com", "v1", "widgets")
     assert found is not None

@@ -17,7 +17,7 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     Findings,
     updated_conditions,
 )
-from controller_manager.devcluster.discovery import AGGREGATED
+from controller_manager.devcluster.server.discovery import AGGREGATED
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import JSON
 

@@ -22,7 +22,7 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response, Stream, Transport
-from controller_manager.devcluster.objects import Deletion
+from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.options.config import FeatureGates, LeaderElectionConfig
 from controller_manager.runtime.worker import Workers
 from tests.clusters import Cluster, make_config, run_manager

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.bootstrap import CONTROLLERS, MANAGER
-from controller_manager.devcluster.rbac import Attempt
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.authorization import Attempt
 from tests.clusters import TOKEN, Cluster
 
 pytestmark = pytest.mark.looptime
