@@ -82,6 +82,7 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admit)
         self.address = "127.0.0.1:0"
         self._clock = clock
+        self._dated = (-1, "")
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
         self._reader = Reader(self.objects)
@@ -107,8 +108,15 @@ class GenericAPIServer:
             answer = refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
             return answer
-        date = format_datetime(self._clock.now(), usegmt=True)
-        return replace(answer, headers={**answer.headers, "date": date})
+        return replace(answer, headers={**answer.headers, "date": self._date()})
+
+    def _date(self) -> str:
+        """Return the header Date, which is formatted once a second."""
+        now = self._clock.now()
+        second = int(now.timestamp())
+        if second != self._dated[0]:
+            self._dated = (second, format_datetime(now, usegmt=True))
+        return self._dated[1]
 
     async def _answer(
         self, request: Request, certified: User | None
@@ -183,8 +191,10 @@ class GenericAPIServer:
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
         match request.method:
+            case "GET" if target.name:
+                return self._reader.get(target, request)
             case "GET":
-                return await self._reader.answer(target, request)
+                return await self._reader.list_or_watch(target, request)
             case "HEAD":
                 raise method_not_allowed()
         return self._writer.answer(target, request)

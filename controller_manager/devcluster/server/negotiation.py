@@ -220,6 +220,8 @@ def parse_version(text: str) -> int:
 
 def header(headers: Mapping[str, str], name: str) -> str:
     """Return a header by its lower-case name, however it was written."""
+    if (found := headers.get(name)) is not None:
+        return found  # most are written so, and this is asked several times a request
     for key, value in headers.items():
         if key.lower() == name:
             return value

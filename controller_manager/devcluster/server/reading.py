@@ -62,16 +62,24 @@ class Reader:
         self._storage = objects.storage
         self._clock = objects.clock
 
-    async def answer(
+    def get(self, target: Target, request: Request) -> Response:
+        """Return one object, or a subresource of it; raises Refusal."""
+        kind = target.kind
+        found = self._objects.find(kind, target.namespace, target.name)
+        stored = in_version(kind, found)
+        match target.subresource:
+            case "" | "status":
+                form = wanted_form(header(request.headers, "accept"))
+                body = self._encoded(target, stored, form)
+                return Response(200, JSON_HEADERS, body)
+            case "scale":
+                return json_response(200, scale_of(kind, stored))
+        raise not_implemented(f"{kind.plural}/{target.subresource}")
+
+    async def list_or_watch(
         self, target: Target, request: Request
     ) -> Response | StreamingResponse:
-        """Answer a GET; raises Refusal."""
-        if target.subresource:
-            return self._subresource(target, request)
-        if target.name:
-            form = wanted_form(header(request.headers, "accept"))
-            stored = self._objects.find(target.kind, target.namespace, target.name)
-            return self._one(target, in_version(target.kind, stored), form)
+        """Return many objects, once or as they change; raises Refusal."""
         if "list" not in target.kind.verbs:
             raise method_not_allowed()
         selection = parse_selection(target.kind, target.query)
@@ -107,9 +115,6 @@ class Reader:
             key=lambda entry: entry[0],
         )
 
-    def _one(self, target: Target, stored: Stored, form: Form) -> Response:
-        return Response(200, JSON_HEADERS, self._encoded(target, stored, form))
-
     def _encoded(self, target: Target, stored: Stored, form: Form) -> bytes:
         match form:
             case Form.METADATA:
@@ -123,16 +128,6 @@ class Reader:
     def _table(self, target: Target, items: list[Stored], metadata: JSON) -> JSON:
         include = target.query.get("includeObject", "Metadata")
         return table(target.kind, items, self._clock.now(), include, metadata)
-
-    def _subresource(self, target: Target, request: Request) -> Response:
-        stored = self._objects.find(target.kind, target.namespace, target.name)
-        match target.subresource:
-            case "scale":
-                return json_response(200, scale_of(target.kind, stored))
-            case "status":
-                form = wanted_form(header(request.headers, "accept"))
-                return self._one(target, stored, form)
-        raise not_implemented(f"{target.kind.plural}/{target.subresource}")
 
     # Lists
 

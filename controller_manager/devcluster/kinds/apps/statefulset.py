@@ -1,8 +1,14 @@
 """StatefulSet: pods with names and volumes of their own."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.columns import (
+    CONTAINERS,
+    container_cells,
+    name_of,
+)
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
@@ -11,6 +17,7 @@ from controller_manager.devcluster.kinds.workload_validation import (
 from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
 
@@ -19,6 +26,7 @@ class StatefulSetStrategy(Strategy):
     """The selector never changes."""
 
     counts_generations: ClassVar = True
+    columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
     models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -46,6 +54,16 @@ class StatefulSetStrategy(Strategy):
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the selector stays."""
         return validate_selector_unchanged(old, new)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec, status = obj["spec"], obj.get("status", {})
+        return [
+            name_of(obj),
+            f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+            age(obj, now),
+            *container_cells(spec["template"]),
+        ]
 
 
 KIND: Final = Kind(

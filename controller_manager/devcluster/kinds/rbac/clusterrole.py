@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.devcluster.kinds.rbac.rules import ROLE_STRATEGY
+from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
 from controller_manager.devcluster.server.kind import Kind
 
 KIND: Final = Kind(
@@ -12,5 +12,5 @@ KIND: Final = Kind(
     "clusterroles",
     namespaced=False,
     model="V1ClusterRole",
-    strategy=ROLE_STRATEGY,
+    strategy=RoleStrategy(),
 )

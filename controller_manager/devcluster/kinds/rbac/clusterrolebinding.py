@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.devcluster.kinds.rbac.rules import BINDING_STRATEGY
+from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
 from controller_manager.devcluster.server.kind import Kind
 
 KIND: Final = Kind(
@@ -12,5 +12,5 @@ KIND: Final = Kind(
     "clusterrolebindings",
     namespaced=False,
     model="V1ClusterRoleBinding",
-    strategy=BINDING_STRATEGY,
+    strategy=BindingStrategy(),
 )

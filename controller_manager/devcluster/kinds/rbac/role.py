@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.devcluster.kinds.rbac.rules import ROLE_STRATEGY
+from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
 from controller_manager.devcluster.server.kind import Kind
 
 KIND: Final = Kind(
@@ -11,5 +11,5 @@ KIND: Final = Kind(
     "Role",
     "roles",
     model="V1Role",
-    strategy=ROLE_STRATEGY,
+    strategy=RoleStrategy(),
 )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.devcluster.kinds.rbac.rules import BINDING_STRATEGY
+from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
 from controller_manager.devcluster.server.kind import Kind
 
 KIND: Final = Kind(
@@ -11,5 +11,5 @@ KIND: Final = Kind(
     "RoleBinding",
     "rolebindings",
     model="V1RoleBinding",
-    strategy=BINDING_STRATEGY,
+    strategy=BindingStrategy(),
 )
