@@ -4,9 +4,10 @@
 - `kinds`: one strategy for each kind, found and not listed.
 - `nodes`: a scheduler and kubelets that only pretend.
 - `apiserver`: the server with the kinds, the roles and the admission.
-- `cluster`, `http_face`, `certificates`, `manifests`, `commands`, `child`, `demo`:
+- `cluster`, `http_server`, `certificates`, `manifests`, `commands`, `child`, `demo`:
   what the subcommands ``devcluster`` and ``demo`` are made of.
 
-The in-memory face is `client.inmemory`. Only the command line imports this
-package, and only when it is asked for. It knows the API, but no controller.
+Over HTTP, `http_server` calls the server; in memory, `client.inmemory` does. Only
+the command line imports this package, and only when it is asked for. It knows the
+API, but no controller.
 """

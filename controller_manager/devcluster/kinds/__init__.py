@@ -1,8 +1,9 @@
 """The kinds of Kubernetes that the development cluster serves: one file each.
 
-``kinds/GROUP/KIND.py`` has a ``KIND``, which is found, not listed: a new file is
-all that a new kind takes. What several kinds share stands in modules named after
-it. Nothing here is known to `server`, which is given the kinds.
+``kinds/GROUP/KIND.py`` has a ``KIND``. It is found, not listed: a new kind takes one
+new file, in which its strategy overrides what is special about it. What several
+kinds share stands in modules named after the concept. The package `server` knows
+nothing of this one; it is given the kinds.
 """
 
 from functools import cache

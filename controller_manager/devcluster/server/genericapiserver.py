@@ -1,6 +1,6 @@
 """The API server's core: a function from request to answer.
 
-Nothing here knows HTTP connections; `http_face` does. Bodies are bytes, so
+Nothing here knows HTTP connections; `http_server` does. Bodies are bytes, so
 that what a client sees is the same over HTTP and in memory.
 """
 
@@ -83,6 +83,7 @@ class GenericAPIServer:
         self.address = "127.0.0.1:0"
         self._clock = clock
         self._dated = (-1, "")
+        """The last second for which the header Date was formatted, and the text."""
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
         self._reader = Reader(self.objects)
@@ -91,7 +92,7 @@ class GenericAPIServer:
         )
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
-        """Answer one request; what nobody thought of becomes a 500."""
+        """Answer one request; a defect of the server becomes a 500."""
         return await self.handle_as(None, request)
 
     async def handle_as(

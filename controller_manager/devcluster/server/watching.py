@@ -18,8 +18,8 @@ JSON = dict[str, Any]
 BOOKMARK_INTERVAL: Final = 60.0
 """Seconds between bookmarks, where they are allowed."""
 
-_TOGETHER: Final = 50
-"""Initial events that are sent together."""
+_BATCH: Final = 50
+"""Initial events that are sent in one chunk."""
 
 _TICK: Final = 1e-3
 """Seconds that a clock may be behind a deadline that a timer has reached."""
@@ -71,8 +71,8 @@ class WatchResponse:
         # A bookmark promises that everything up to its version has been sent. A
         # slow reader takes its time over each chunk, while versions go on.
         version = self.since
-        for start in range(0, len(self.initial), _TOGETHER):
-            some = self.initial[start : start + _TOGETHER]
+        for start in range(0, len(self.initial), _BATCH):
+            some = self.initial[start : start + _BATCH]
             yield b"".join(self._line("ADDED", stored) for stored in some)
         if self.ends_initial:
             yield self._bookmark(version, initial=True)

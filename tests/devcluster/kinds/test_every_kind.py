@@ -1,11 +1,15 @@
 """What an API server does for every kind works for each kind that there is."""
 
 import json
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster import kinds
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.schema import fields_of
@@ -56,6 +60,25 @@ def test_kinds_are_found() -> None:
     resources = [kind.resource for kind in find_kinds()]
     assert len(resources) == len(set(resources)) > 30
     assert {"pods", "deployments.apps", "leases.coordination.k8s.io"} <= set(resources)
+
+
+def test_a_new_kind_takes_one_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing lists it."""
+    (tmp_path / "example").mkdir()
+    (tmp_path / "example" / "widget.py").write_text(
+        "from controller_manager.devcluster.server.kind import Kind\n"
+        'KIND = Kind("example.com", "v1", "Widget", "widgets")\n'
+    )
+    (tmp_path / "example" / "__init__.py").touch()
+    monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(tmp_path)])
+    for name in ("example", "example.widget"):  # forget them afterwards
+        monkeypatch.setitem(sys.modules, f"{kinds.__name__}.{name}", ModuleType(name))
+        del sys.modules[f"{kinds.__name__}.{name}"]
+    found = find_kinds.__wrapped__()
+    added = {each.resource for each in found} - {each.resource for each in find_kinds()}
+    assert added == {"widgets.example.com"}
 
 
 def test_every_kind_has_its_model() -> None:

@@ -15,7 +15,7 @@ from controller_manager.serving.server import listen
 _MAX_BODY = 16 * 1024 * 1024
 
 
-class HTTPFace:
+class HTTPServer:
     """Listens on the loopback interface and hands requests to the core."""
 
     def __init__(
