@@ -16,9 +16,9 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.bootstrap import MANAGER
-from controller_manager.devcluster.nodes import Nodes
+from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.server.authentication import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors, InformerMetrics

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from controller_manager.devcluster.auth import AUTHENTICATED, User
+from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
 from controller_manager.serving.certificates import Pair
 
 

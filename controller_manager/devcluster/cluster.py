@@ -18,11 +18,12 @@ from controller_manager.client.credentials import Credentials
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
-from controller_manager.devcluster.http_face import HTTPFace
-from controller_manager.devcluster.nodes import Nodes
+from controller_manager.devcluster.http_server import HTTPServer
+from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
+from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import Logger
 from controller_manager.serving.certificates import self_signed
 
@@ -104,7 +105,7 @@ class DevCluster:
             rbac=options.rbac,
             logger=logger,
         )
-        self._face = HTTPFace(self.server, options.port, self._tls())
+        self._http = HTTPServer(self.server, options.port, self._tls())
 
     def _tls(self) -> ssl.SSLContext:
         """Return settings that take client certificates of our own authority."""
@@ -116,9 +117,7 @@ class DevCluster:
     async def __aenter__(self) -> Self:
         """Listen, and start the nodes."""
         for name in NAMESPACES:
-            namespaces = self.server.catalogue.find("", "v1", "namespaces")
-            assert namespaces is not None  # noqa: S101 - a row of the catalogue
-            self.server.objects.create(namespaces, "", {"metadata": {"name": name}})
+            self.server.objects.create(NAMESPACE, "", {"metadata": {"name": name}})
         nodes = Nodes(
             self.server,
             self._clock,
@@ -127,8 +126,8 @@ class DevCluster:
             grace_scale=self._options.grace_scale,
         )
         nodes.register()
-        await self._face.start()
-        self._stack.push_async_callback(self._face.close)
+        await self._http.start()
+        self._stack.push_async_callback(self._http.close)
         task = asyncio.create_task(nodes.run(), name="nodes")
         self._stack.push_async_callback(_cancelled, task)
         return self
@@ -145,7 +144,7 @@ class DevCluster:
     @property
     def url(self) -> str:
         """Where the API server is."""
-        return self._face.url
+        return self._http.url
 
     def credentials(self) -> Credentials:
         """Return what an HTTP transport needs to be the administrator."""

@@ -11,7 +11,9 @@ import msgspec
 
 from controller_manager.client.errors import error_from_response
 from controller_manager.client.transport import Request, Transport
-from controller_manager.devcluster.kinds import Catalogue, Kind
+from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.yaml_files import UnreadableFile, read_documents
 
 JSON = dict[str, Any]
@@ -48,7 +50,7 @@ def read_manifests(paths: Sequence[Traversable | Path]) -> list[Manifest]:
 
     Namespaces come first, whatever file they are in. Raises ManifestError.
     """
-    catalogue = Catalogue()
+    catalogue = Catalogue(find_kinds())
     manifests: list[Manifest] = []
     for path in paths:
         found = [

@@ -20,8 +20,8 @@ import uvloop
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.server.authentication import User
 from tests.rough.settled_cluster import fill as fill_with_settled
 
 JSON = dict[str, Any]

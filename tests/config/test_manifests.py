@@ -24,7 +24,7 @@ from controller_manager.cli.flags import make_config as parsed
 from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.negotiation import check_object
+from controller_manager.devcluster.server.negotiation import check_object
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.permissions import MANAGER_PERMISSIONS
 from controller_manager.observability.logs import silent_logger

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 LIST_NODES = """
 import os, asyncio
-from controller_manager.api.resources import NODES
+from controller_manager.api.core.v1 import NODES
 from controller_manager.client.client import Client
 from controller_manager.client.credentials import load_credentials
 from controller_manager.client.http import HTTPTransport

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
-from controller_manager.devcluster.rbac import Attempt
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.authorization import Attempt
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import TOKEN, Cluster

@@ -45,10 +45,10 @@ from controller_manager.client.tls import TLSMaterial
 from controller_manager.client.tokens import TokenFile
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.auth import User
 from controller_manager.devcluster.cluster import NAMESPACES, ClusterOptions, DevCluster
 from controller_manager.devcluster.demo import sample_manifests
-from controller_manager.devcluster.http_face import HTTPFace
+from controller_manager.devcluster.http_server import HTTPServer
+from controller_manager.devcluster.server.authentication import User
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
 from controller_manager.registry import registry
@@ -200,7 +200,7 @@ def test_a_watch_survives_the_restart_of_its_server() -> None:
     async def test() -> None:
         clock = SystemClock()
         memory = Cluster()
-        face = HTTPFace(memory.server, 0, None)
+        face = HTTPServer(memory.server, 0, None)
         await face.start()
         port = int(face.url.rpartition(":")[2])
         credentials = Credentials(face.url, clock=clock, token="test")
@@ -221,7 +221,7 @@ def test_a_watch_survives_the_restart_of_its_server() -> None:
             "spec": {"containers": [{"name": "c", "image": "x"}]},
         }
         await memory.client.create_json(PODS, "default", msgspec.json.encode(pod))
-        face = HTTPFace(memory.server, port, None)
+        face = HTTPServer(memory.server, port, None)
         await face.start()
 
         async def seen() -> bool:
@@ -268,7 +268,7 @@ def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
     async def test() -> None:
         clock = SystemClock()
         memory = Cluster()
-        face = HTTPFace(memory.server, 0, None)
+        face = HTTPServer(memory.server, 0, None)
         await face.start()
         file = tmp_path / "token"
         file.write_text("old")
@@ -304,7 +304,7 @@ def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
         old, new = (self_signed("ca", ["127.0.0.1"]) for _ in "ab")
         file = tmp_path / "ca.crt"
         file.write_bytes(old.certificate)
-        face = HTTPFace(memory.server, 0, old.ssl_context())
+        face = HTTPServer(memory.server, 0, old.ssl_context())
         await face.start()
         port = int(face.url.rpartition(":")[2])
         credentials = Credentials(
@@ -313,7 +313,7 @@ def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
         transport = HTTPTransport(credentials, "test")
         assert await listing(transport) == 200
         await face.close()
-        face = HTTPFace(memory.server, port, new.ssl_context())
+        face = HTTPServer(memory.server, port, new.ssl_context())
         await face.start()
         with pytest.raises(UntrustedServer):
             await listing(transport)
@@ -333,7 +333,7 @@ def test_a_server_may_be_known_by_another_name() -> None:
     async def test() -> None:
         clock = SystemClock()
         pair = self_signed("ca", ["apiserver.example"])
-        face = HTTPFace(Cluster().server, 0, pair.ssl_context())
+        face = HTTPServer(Cluster().server, 0, pair.ssl_context())
         await face.start()
         statuses = []
         for name in ("apiserver.example", None):
@@ -384,7 +384,7 @@ def test_a_proxy_is_gone_through() -> None:
         proxy = await asyncio.start_server(connect, "127.0.0.1", 0)
         port = proxy.sockets[0].getsockname()[1]
         pair = self_signed("ca", ["127.0.0.1"])
-        face = HTTPFace(Cluster().server, 0, pair.ssl_context())
+        face = HTTPServer(Cluster().server, 0, pair.ssl_context())
         await face.start()
         credentials = Credentials(
             face.url,

@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.kinds import Catalogue
+from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYMENT
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
@@ -71,10 +71,7 @@ async def test_a_controller_whose_resources_are_missing_is_skipped(
     cluster: Cluster,
 ) -> None:
     """With a warning that names them; the others run."""
-    rows = tuple(
-        kind for kind in Catalogue().all() if kind.resource != "deployments.apps"
-    )
-    cluster.server.catalogue = Catalogue(rows)
+    cluster.server.catalogue.remove(DEPLOYMENT)
     log = io.StringIO()
     async with cluster.manager(logger=make_logger(stream=log)):
         await User(cluster).create(REPLICASETS, replica_set_json())

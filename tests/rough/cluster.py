@@ -15,7 +15,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN, ClusterOptions, DevCluster
-from controller_manager.devcluster.http_face import HTTPFace
+from controller_manager.devcluster.http_server import HTTPServer
 
 JSON = dict[str, Any]
 
@@ -47,7 +47,7 @@ class Seen:
         return "watch=true" in self.query
 
 
-class RoughFace(HTTPFace):
+class RoughFace(HTTPServer):
     """Records every request, and has each fault look at it first."""
 
     def __init__(self, server: APIServer, tls: ssl.SSLContext) -> None:
@@ -85,7 +85,7 @@ class RoughCluster:
     """A cluster that is running; made by `rough_cluster`."""
 
     def __init__(self, cluster: DevCluster, face: RoughFace) -> None:
-        self._face = face
+        self._http = face
         self.server = cluster.server
         self.url = cluster.url
         self.kubeconfig = cluster.kubeconfig()
@@ -93,12 +93,12 @@ class RoughCluster:
     @property
     def seen(self) -> list[Seen]:
         """All that the daemon asked for, in the order in which it came."""
-        return self._face.seen
+        return self._http.seen
 
     @property
     def faults(self) -> list[Fault]:
         """The faults at work; change the list to change them."""
-        return self._face.faults
+        return self._http.faults
 
     @property
     def token(self) -> str:
@@ -107,7 +107,7 @@ class RoughCluster:
 
     def cut_connections(self) -> None:
         """Close the daemon's connections, as a load balancer does that restarts."""
-        self._face.cut_connections()
+        self._http.cut_connections()
 
     # What the test does, past HTTPS and faults.
 
@@ -168,7 +168,7 @@ async def rough_cluster(
     options = ClusterOptions(pod_start_delay=start_delay, grace_scale=0)
     cluster = DevCluster(options, SystemClock())
     face = RoughFace(cluster.server, cluster._tls())
-    cluster._face = face
+    cluster._http = face
     async with cluster:
         rough = RoughCluster(cluster, face)
         for name in namespaces:

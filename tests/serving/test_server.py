@@ -22,7 +22,7 @@ from controller_manager.client.errors import TransportError
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.auth import User
+from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     AuthenticationConfig,

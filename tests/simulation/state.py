@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.kinds import Kind
+from controller_manager.devcluster.server.kind import Kind
 from tests.simulation.objects import path_of
 
 JSON = dict[str, Any]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-from controller_manager.devcluster.statuses import Refusal
+from controller_manager.devcluster.server.statuses import Refusal
 from tests.simulation.faults import WORLD_FAULTS, Fault
 from tests.simulation.managers import Manager
 from tests.simulation.network import (

@@ -9,7 +9,7 @@ from controller_manager.api.apps.v1 import (
     REPLICASETS,
 )
 from controller_manager.client.client import DeleteOptions
-from controller_manager.devcluster.objects import Deletion
+from controller_manager.devcluster.server.deletion import Deletion
 from tests.clusters import Cluster
 from tests.controllers.builders import JSON, deployment_json, replica_set_json, template
 from tests.controllers.user import User, settle

@@ -22,6 +22,9 @@ from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
+from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
+    follow_definitions,
+)
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
 from tests.clusters import Cluster, make_config, run_manager
@@ -182,7 +185,7 @@ def serve_widgets(user: User, *, served: bool) -> None:
     assert stored is not None
     kinds = user.cluster.server.catalogue
     if served:
-        user.cluster.server._custom.refresh()
+        follow_definitions(user.cluster.server.objects, kinds)
         return
     found = kinds.find("example.com", "v1", "widgets")
     assert found is not None

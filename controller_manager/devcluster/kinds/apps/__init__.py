@@ -1,0 +1,1 @@
+"""The kinds of the group apps, one file each."""

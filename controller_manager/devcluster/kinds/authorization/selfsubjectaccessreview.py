@@ -1,0 +1,62 @@
+"""SelfSubjectAccessReview: what one may do oneself."""
+
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.authorization.attempts import attempt_of
+from controller_manager.devcluster.kinds.reviews import reviewed
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+
+class SelfSubjectAccessReviewStrategy(Strategy):
+    """Answers, and stores nothing."""
+
+    messages: ClassVar = {
+        "SelfSubjectAccessReview": {
+            1: "metadata:ObjectMeta",
+            2: "spec:SelfSubjectAccessReviewSpec",
+            3: "status:SubjectAccessReviewStatus",
+        },
+        "SelfSubjectAccessReviewSpec": {
+            1: "resourceAttributes:ResourceAttributes",
+            2: "nonResourceAttributes:NonResourceAttributes",
+        },
+        "ResourceAttributes": {
+            1: "namespace:str",
+            2: "verb:str",
+            3: "group:str",
+            4: "version:str",
+            5: "resource:str",
+            6: "subresource:str",
+            7: "name:str",
+        },
+        "NonResourceAttributes": {1: "path:str", 2: "verb:str"},
+        "SubjectAccessReviewStatus": {
+            1: "allowed:bool",
+            2: "reason:str",
+            3: "evaluationError:str",
+            4: "denied:bool",
+        },
+    }
+
+    def answer(self, call: Call, obj: JSON) -> JSON | None:
+        """Return the review with its status."""
+        attempt = attempt_of(obj.get("spec", {}))
+        return reviewed(
+            call, obj, {"allowed": call.authorizer.allows(call.user, attempt)}
+        )
+
+
+KIND: Final = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    namespaced=False,
+    model="V1SelfSubjectAccessReview",
+    verbs=("create",),
+    strategy=SelfSubjectAccessReviewStrategy(),
+)

@@ -1,0 +1,1 @@
+"""The kinds of the group batch, one file each."""

@@ -1,0 +1,100 @@
+"""CronJob: makes jobs by a schedule."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.times import parse_time
+from controller_manager.devcluster.kinds.batch.job_messages import JOB_MESSAGES
+from controller_manager.devcluster.kinds.columns import (
+    CONTAINERS,
+    container_cells,
+    name_of,
+)
+from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import (
+    AGE,
+    NAME,
+    NONE,
+    Cells,
+    Column,
+    age,
+    human_duration,
+)
+
+JSON = dict[str, Any]
+
+
+class CronJobStrategy(Strategy):
+    """Has limits for the jobs that it leaves behind."""
+
+    counts_generations: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("Schedule"),
+        Column("Timezone"),
+        Column("Suspend", "boolean"),
+        Column("Active", "integer"),
+        Column("Last Schedule"),
+        AGE,
+        *CONTAINERS,
+    )
+    messages: ClassVar = {
+        **JOB_MESSAGES,
+        "CronJob": {
+            1: "metadata:ObjectMeta",
+            2: "spec:CronJobSpec",
+            3: "status:CronJobStatus",
+        },
+        "CronJobSpec": {
+            1: "schedule:str",
+            2: "startingDeadlineSeconds:int",
+            3: "concurrencyPolicy:str",
+            4: "suspend:bool",
+            5: "jobTemplate:JobTemplateSpec",
+            6: "successfulJobsHistoryLimit:int",
+            7: "failedJobsHistoryLimit:int",
+            8: "timeZone:str",
+        },
+        "CronJobStatus": {},
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in template, policy and limits."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("concurrencyPolicy", "Allow")
+        spec.setdefault("suspend", False)
+        spec.setdefault("successfulJobsHistoryLimit", 3)
+        spec.setdefault("failedJobsHistoryLimit", 1)
+        default_template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+        obj.setdefault("status", {})
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec, status = obj["spec"], obj.get("status", {})
+        last = status.get("lastScheduleTime")
+        seconds = (now - parse_time(last)).total_seconds() if last else None
+        return [
+            name_of(obj),
+            spec.get("schedule", ""),
+            spec.get("timeZone") or NONE,
+            str(spec.get("suspend", False)),
+            len(status.get("active", [])),
+            human_duration(seconds) if seconds is not None else NONE,
+            age(obj, now),
+            *container_cells(spec["jobTemplate"]["spec"]["template"]),
+        ]
+
+
+KIND: Final = Kind(
+    "batch",
+    "v1",
+    "CronJob",
+    "cronjobs",
+    model="V1CronJob",
+    short_names=("cj",),
+    categories=("all",),
+    subresources=(status_of("CronJob"),),
+    strategy=CronJobStrategy(),
+)

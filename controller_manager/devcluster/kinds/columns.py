@@ -1,0 +1,52 @@
+"""Columns and cells that several kinds show (pkg/printers)."""
+
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.api.selectors import LabelSelector, format_selector
+from controller_manager.devcluster.server.tables import AGE, NAME, NONE, Cells, Column
+
+JSON = dict[str, Any]
+
+CONTAINERS: Final = (
+    Column("Containers", priority=1),
+    Column("Images", priority=1),
+)
+SELECTOR: Final = Column("Selector", priority=1)
+REPLICAS: Final = (
+    NAME,
+    Column("Desired", "integer"),
+    Column("Current", "integer"),
+    Column("Ready", "integer"),
+    AGE,
+    *CONTAINERS,
+    SELECTOR,
+)
+"""Of a set of replicas and a replication controller."""
+
+
+def name_of(obj: JSON) -> str:
+    """Return an object's name."""
+    return str(obj["metadata"]["name"])
+
+
+def selector_text(selector: JSON | None) -> str:
+    """Return a label selector as kubectl shows it."""
+    if not selector:
+        return NONE
+    return format_selector(msgspec.convert(selector, LabelSelector)) or NONE
+
+
+def container_cells(template: JSON) -> Cells:
+    """Return the names and the images of a template's containers."""
+    containers = template.get("spec", {}).get("containers", [])
+    return [
+        ",".join(each.get("name", "") for each in containers),
+        ",".join(each.get("image", "") for each in containers),
+    ]
+
+
+def data_count(obj: JSON) -> int:
+    """Return how many entries an object of data has."""
+    return len(obj.get("data", {})) + len(obj.get("binaryData", {}))

@@ -1,0 +1,33 @@
+"""Lease: who holds a right, and for how long."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class LeaseStrategy(Strategy):
+    """Is never changed by somebody who has not seen its last version."""
+
+    allows_unconditional_update: ClassVar = False
+    columns: ClassVar = (NAME, Column("Holder"), AGE)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        holder = obj.get("spec", {}).get("holderIdentity", "")
+        return [name_of(obj), holder, age(obj, now)]
+
+
+KIND: Final = Kind(
+    "coordination.k8s.io",
+    "v1",
+    "Lease",
+    "leases",
+    model="V1Lease",
+    strategy=LeaseStrategy(),
+)

@@ -1,0 +1,1 @@
+"""The kinds of the core group, one file each."""

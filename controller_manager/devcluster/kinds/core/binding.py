@@ -1,0 +1,34 @@
+"""Binding: assigns a pod to a node, and is never stored."""
+
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod_binding import bind
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import success
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+
+class BindingStrategy(Strategy):
+    """Answers: the pod of that name is assigned to the target."""
+
+    def answer(self, call: Call, obj: JSON) -> JSON | None:
+        """Assign the pod; raises Refusal."""
+        name = obj.get("metadata", {}).get("name", "")
+        node = obj.get("target", {}).get("name", "")
+        bind(call.objects, POD, call.namespace, name, node, dry_run=call.dry_run)
+        return success(201)
+
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "Binding",
+    "bindings",
+    model="V1Binding",
+    verbs=("create",),
+    strategy=BindingStrategy(),
+)

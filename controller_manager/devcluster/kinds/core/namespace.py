@@ -1,0 +1,138 @@
+"""Namespace: a scope of names, which ends with all that is in it."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.kind import (
+    ALL_VERBS,
+    Kind,
+    Subresource,
+    status_of,
+)
+from controller_manager.devcluster.server.names import validate_label
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    conflict,
+    forbidden,
+    not_found,
+)
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+_SYSTEM: Final = frozenset(("default", "kube-system", "kube-public"))
+
+
+class NamespaceStrategy(Strategy):
+    """A namespace goes once its spec has no finalizers left."""
+
+    returns_deleted: ClassVar = True
+    records_deletion: ClassVar = True
+    selectable_fields: ClassVar = fields_by_path("status.phase")
+    columns: ClassVar = (NAME, Column("Status"), AGE)
+    messages: ClassVar = {
+        "Namespace": {
+            1: "metadata:ObjectMeta",
+            2: "spec:NamespaceSpec",
+            3: "status:NamespaceStatus",
+        },
+        "NamespaceSpec": {1: "finalizers:[]str"},
+        "NamespaceStatus": {1: "phase:str"},
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the label with the name, and the phase."""
+        metadata = obj["metadata"]
+        if name := metadata.get("name"):
+            labels = metadata.setdefault("labels", {})
+            labels["kubernetes.io/metadata.name"] = name
+        obj.setdefault("status", {}).setdefault("phase", "Active")
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Have the namespace wait for its content when it is deleted."""
+        del storage
+        obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Keep the finalizers of the spec, which ``finalize`` changes."""
+        new["spec"] = old["spec"]
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check the name of a new namespace."""
+        return validate_label(name, "metadata.name")
+
+    def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
+        """Return a namespace that ends; raises Refusal."""
+        del options
+        metadata = dict(obj["metadata"])
+        name = metadata["name"]
+        if name in _SYSTEM:
+            why = "this namespace may not be deleted"
+            raise forbidden(KIND.group, KIND.plural, name, why)
+        if "deletionTimestamp" in metadata:
+            why = (
+                "The system is ensuring all content is removed from this namespace.  "
+                "Upon completion, this namespace will automatically be purged by the "
+                "system."
+            )
+            raise conflict(KIND.group, KIND.plural, name, why)
+        metadata["deletionTimestamp"] = format_time(now)
+        status = {**obj.get("status", {}), "phase": "Terminating"}
+        return {**obj, "metadata": metadata, "status": status}
+
+    def is_released(self, obj: JSON) -> bool:
+        """Tell whether nothing is left to wait for, neither here nor in the spec."""
+        return super().is_released(obj) and not obj.get("spec", {}).get("finalizers")
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        phase = obj.get("status", {}).get("phase", "")
+        return [name_of(obj), phase, age(obj, now)]
+
+
+def _replace_finalizers(old: JSON, new: JSON) -> JSON:
+    return {**old, "spec": new.get("spec", {})}
+
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "Namespace",
+    "namespaces",
+    namespaced=False,
+    model="V1Namespace",
+    short_names=("ns",),
+    verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+    subresources=(
+        Subresource("finalize", "Namespace", ("update",), replace=_replace_finalizers),
+        status_of("Namespace"),
+    ),
+    strategy=NamespaceStrategy(),
+)
+
+
+def admit_to_namespace(storage: Storage, kind: Kind, namespace: str, name: str) -> None:
+    """Refuse a new object in a namespace that is missing or being deleted.
+
+    Upstream: the admission plugin NamespaceLifecycle. Raises Refusal.
+    """
+    stored = storage.collection(KIND.resource).get(("", namespace))
+    if stored is None:
+        raise not_found(KIND.group, KIND.plural, namespace)
+    if "deletionTimestamp" not in stored.obj["metadata"]:
+        return
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    why = (
+        f"unable to create new content in namespace {namespace} because it is being "
+        "terminated"
+    )
+    raise forbidden(kind.group, kind.plural, name, why, [cause])

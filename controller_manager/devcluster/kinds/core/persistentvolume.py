@@ -1,0 +1,66 @@
+"""PersistentVolume: a piece of storage."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.volume_columns import (
+    UNSET,
+    access_modes,
+    phase_of,
+)
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class PersistentVolumeStrategy(Strategy):
+    """Answers a DELETE with the object."""
+
+    returns_deleted: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("Capacity"),
+        Column("Access Modes"),
+        Column("Reclaim Policy"),
+        Column("Status"),
+        Column("Claim"),
+        Column("StorageClass"),
+        Column("VolumeAttributesClass"),
+        Column("Reason"),
+        AGE,
+        Column("VolumeMode", priority=1),
+    )
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec = obj.get("spec", {})
+        claim = spec.get("claimRef")
+        return [
+            name_of(obj),
+            spec.get("capacity", {}).get("storage", "0"),
+            access_modes(spec.get("accessModes", [])),
+            spec.get("persistentVolumeReclaimPolicy", ""),
+            phase_of(obj),
+            f"{claim['namespace']}/{claim['name']}" if claim else "",
+            spec.get("storageClassName", ""),
+            spec.get("volumeAttributesClassName", UNSET),
+            obj.get("status", {}).get("reason", ""),
+            age(obj, now),
+            spec.get("volumeMode", UNSET),
+        ]
+
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "PersistentVolume",
+    "persistentvolumes",
+    namespaced=False,
+    model="V1PersistentVolume",
+    short_names=("pv",),
+    subresources=(status_of("PersistentVolume"),),
+    strategy=PersistentVolumeStrategy(),
+)

@@ -1,0 +1,61 @@
+"""PersistentVolumeClaim: what a pod asks for of a volume."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.volume_columns import (
+    UNSET,
+    access_modes,
+    phase_of,
+)
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class PersistentVolumeClaimStrategy(Strategy):
+    """Answers a DELETE with the object."""
+
+    returns_deleted: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("Status"),
+        Column("Volume"),
+        Column("Capacity"),
+        Column("Access Modes"),
+        Column("StorageClass"),
+        Column("VolumeAttributesClass"),
+        AGE,
+        Column("VolumeMode", priority=1),
+    )
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table; size and modes once there is a volume."""
+        spec, status = obj.get("spec", {}), obj.get("status", {})
+        volume = spec.get("volumeName", "")
+        return [
+            name_of(obj),
+            phase_of(obj),
+            volume,
+            status.get("capacity", {}).get("storage", "") if volume else "",
+            access_modes(status.get("accessModes", [])) if volume else "",
+            spec.get("storageClassName", ""),
+            spec.get("volumeAttributesClassName", UNSET),
+            age(obj, now),
+            spec.get("volumeMode", UNSET),
+        ]
+
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    model="V1PersistentVolumeClaim",
+    short_names=("pvc",),
+    subresources=(status_of("PersistentVolumeClaim"),),
+    strategy=PersistentVolumeClaimStrategy(),
+)

@@ -1,0 +1,257 @@
+"""Pod: containers that run together on a node."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.pod_binding import binding
+from controller_manager.devcluster.kinds.core.pod_eviction import eviction
+from controller_manager.devcluster.kinds.core.quotas import (
+    admit_to_quota,
+    recount_quotas,
+)
+from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
+from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
+from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
+from controller_manager.devcluster.kinds.proxy import proxy_of
+from controller_manager.devcluster.server.kind import (
+    READ_AND_WRITE,
+    Kind,
+    Subresource,
+    status_of,
+)
+from controller_manager.devcluster.server.statuses import Cause, forbidden_field, shown
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.tables import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    Cells,
+    Column,
+    age,
+)
+
+JSON = dict[str, Any]
+
+_TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_LONGEST: Final = 100 * 365 * 86400
+"""A century is for ever, and still a date."""
+
+_MAY_CHANGE: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+    "previously negative)"
+)
+
+
+class PodStrategy(Strategy):
+    """A pod's spec hardly changes, and a pod has time to end."""
+
+    counts_generations: ClassVar = True
+    returns_deleted: ClassVar = True
+    records_deletion: ClassVar = True
+    kept_by_status: ClassVar = ("ownerReferences",)
+    null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
+    empty: ClassVar = {"spec": {"containers": None}, "status": {}}
+    selectable_fields: ClassVar = fields_by_path(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    )
+    columns: ClassVar = (
+        NAME,
+        Column("Ready"),
+        Column("Status"),
+        Column("Restarts"),
+        AGE,
+        Column("IP", priority=1),
+        Column("Node", priority=1),
+        Column("Nominated Node", priority=1),
+        Column("Readiness Gates", priority=1),
+    )
+    messages: ClassVar = {
+        **POD_MESSAGES,
+        "Pod": {1: "metadata:ObjectMeta", 2: "spec:PodSpec", 3: "status:PodStatus"},
+        "PodStatus": {
+            1: "phase:str",
+            3: "message:str",
+            4: "reason:str",
+            9: "qosClass:str",
+        },
+        "Eviction": {1: "metadata:ObjectMeta", 2: "deleteOptions:DeleteOptions"},
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in spec, requests, tolerations and status."""
+        spec = obj.setdefault("spec", {})
+        default_pod_spec(spec)
+        for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+            resources = container["resources"]
+            if limits := resources.get("limits"):
+                requests = {**limits, **resources.get("requests", {})}
+                resources["requests"] = requests
+        spec.setdefault("enableServiceLinks", True)
+        spec.setdefault("priority", 0)
+        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+        _default_tolerations(spec)
+        status = obj.setdefault("status", {})
+        status.setdefault("phase", "Pending")
+        status.setdefault("qosClass", qos_class(spec))
+
+    def admit(self, obj: JSON, storage: Storage) -> None:
+        """Refuse a pod that takes more than a quota leaves."""
+        admit_to_quota(storage, obj)
+
+    def after_change(self, namespace: str, storage: Storage) -> None:
+        """Count what the pods of the namespace take."""
+        recount_quotas(storage, namespace)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec."""
+        return validate_pod_spec(obj["spec"], "spec")
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the spec stays, but for the few fields that may change."""
+        before = _without_changeable(old["spec"])
+        after = _without_changeable(new["spec"])
+        if before == after:
+            return ()
+        changed = [
+            name
+            for name in sorted(before.keys() | after.keys())
+            if before.get(name) != after.get(name)
+        ]
+        lines = "".join(
+            f'\n-  "{name}": {shown(before.get(name))},\n+  "{name}": '
+            f"{shown(after.get(name))},"
+            for name in changed
+        )
+        return (forbidden_field("spec", f"{_MAY_CHANGE}{lines}\n"),)
+
+    def grace_period(self, obj: JSON, wanted: int | None) -> int:
+        """Return the seconds that a pod has to end: none unless it runs somewhere."""
+        spec, phase = obj["spec"], obj.get("status", {}).get("phase")
+        if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+            return 0
+        period = wanted
+        if period is None:
+            period = int(spec.get("terminationGracePeriodSeconds", 30))
+        current = obj["metadata"].get("deletionGracePeriodSeconds")
+        if current is not None:
+            period = min(period, current)
+        return min(period, _LONGEST) if period >= 0 else 1
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec, status = obj["spec"], obj.get("status", {})
+        statuses = status.get("containerStatuses", [])
+        ready = sum(1 for each in statuses if each.get("ready"))
+        restarts = sum(each.get("restartCount", 0) for each in statuses)
+        return [
+            name_of(obj),
+            f"{ready}/{len(spec.get('containers', []))}",
+            _reason(obj, statuses),
+            str(restarts),
+            age(obj, now),
+            status.get("podIP") or NONE,
+            spec.get("nodeName") or NONE,
+            status.get("nominatedNodeName") or NONE,
+            NONE,
+        ]
+
+
+def qos_class(spec: JSON) -> str:
+    """Return the quality-of-service class of a pod."""
+    containers = (*spec.get("containers", ()), *spec.get("initContainers", ()))
+    resources = [each.get("resources", {}) for each in containers]
+    if not any(each.get("requests") or each.get("limits") for each in resources):
+        return "BestEffort"
+    guaranteed = all(
+        {"cpu", "memory"} <= each.get("limits", {}).keys()
+        and all(
+            each.get("requests", {}).get(name) == limit
+            for name, limit in each["limits"].items()
+        )
+        for each in resources
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _default_tolerations(spec: JSON) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    tolerated = {each.get("key") for each in tolerations}
+    for key in _TOLERATED:
+        if key not in tolerated:
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }
+            )
+
+
+def _without_changeable(spec: JSON) -> JSON:
+    rest = {
+        key: value
+        for key, value in spec.items()
+        if key not in ("activeDeadlineSeconds", "tolerations")
+    }
+    for name in ("containers", "initContainers"):
+        if name in rest:
+            rest[name] = [{**each, "image": ""} for each in rest[name]]
+    return rest
+
+
+def _reason(obj: JSON, statuses: Sequence[JSON]) -> str:
+    """Return what the column Status says."""
+    if obj["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    status = obj.get("status", {})
+    if status.get("reason"):
+        return str(status["reason"])
+    for each in statuses:
+        state = each.get("state", {})
+        for name in ("waiting", "terminated"):
+            if reason := state.get(name, {}).get("reason"):
+                return str(reason)
+    return str(status.get("phase", UNKNOWN))
+
+
+_CONNECT: Final = ("create", "get")
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "Pod",
+    "pods",
+    model="V1Pod",
+    short_names=("po",),
+    categories=("all",),
+    subresources=(
+        Subresource("attach", "PodAttachOptions", _CONNECT),
+        Subresource("binding", "Binding", ("create",), connect=binding),
+        Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
+        Subresource(
+            "eviction", "Eviction", ("create",), "policy", "v1", connect=eviction
+        ),
+        Subresource("exec", "PodExecOptions", _CONNECT),
+        Subresource("log", "Pod", ("get",)),
+        Subresource("portforward", "PodPortForwardOptions", _CONNECT),
+        proxy_of("PodProxyOptions"),
+        Subresource("resize", "Pod", READ_AND_WRITE),
+        status_of("Pod"),
+    ),
+    strategy=PodStrategy(),
+)

@@ -1,0 +1,55 @@
+"""The binding of a pod: which node it is assigned to."""
+
+from typing import Any
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.statuses import conflict, success
+
+JSON = dict[str, Any]
+
+
+def binding(call: Call, body: JSON) -> JSON:
+    """Assign a pod to the target of a Binding; raises Refusal."""
+    node = (body.get("target") or {}).get("name", "")
+    dry_run = call.dry_run
+    bind(call.objects, call.kind, call.namespace, call.name, node, dry_run=dry_run)
+    return success(201)
+
+
+def bind(
+    objects: Objects,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    node: str,
+    *,
+    dry_run: bool = False,
+) -> None:
+    """Assign a pod, which is of `kind`, to a node; raises Refusal."""
+    stored = objects.find(kind, namespace, name)
+    assigned = stored.obj["spec"].get("nodeName")
+    if assigned:
+        why = f'pod {name} is already assigned to node "{assigned}"'
+        raise conflict("", "pods/binding", name, why)
+    if stored.obj["metadata"].get("deletionTimestamp"):
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+        raise conflict("", "pods/binding", name, why)
+    condition = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(objects.clock.now()),
+    }
+    status = stored.obj.get("status", {})
+    others = [
+        each for each in status.get("conditions", []) if each["type"] != "PodScheduled"
+    ]
+    new = {
+        **stored.obj,
+        "spec": {**stored.obj["spec"], "nodeName": node},
+        "status": {**status, "conditions": [*others, condition]},
+    }
+    objects.put(kind, (namespace, name), new, dry_run=dry_run)

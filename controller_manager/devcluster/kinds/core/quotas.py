@@ -1,0 +1,107 @@
+"""Quotas: what pods take, and whether there is room for one more."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.quantity import format_quantity, parse_quantity
+from controller_manager.devcluster.server.statuses import forbidden
+from controller_manager.devcluster.server.storage import Storage
+
+JSON = dict[str, Any]
+
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+def _usage(pod: JSON) -> dict[str, Fraction]:
+    """Return what one pod takes of a quota."""
+    usage = {"pods": Fraction(1), "count/pods": Fraction(1)}
+    for container in pod["spec"].get("containers", []):
+        resources = container.get("resources", {})
+        for group in ("requests", "limits"):
+            for name, amount in resources.get(group, {}).items():
+                key = f"{group}.{name}"
+                usage[key] = usage.get(key, Fraction(0)) + parse_quantity(amount)
+    for name in ("cpu", "memory"):
+        usage[name] = usage.get(f"requests.{name}", Fraction(0))
+    return usage
+
+
+def _summed(pods: Iterable[JSON], name: str) -> Fraction:
+    return sum(
+        (
+            _usage(pod).get(name, Fraction(0))
+            for pod in pods
+            if pod.get("status", {}).get("phase") not in _ENDED
+        ),
+        Fraction(0),
+    )
+
+
+def _status(storage: Storage, quota: JSON) -> JSON:
+    namespace = quota["metadata"]["namespace"]
+    pods = _pods(storage, namespace)
+    hard = quota["spec"].get("hard", {})
+    used = {name: format_quantity(_summed(pods, name)) for name in hard}
+    return {"hard": hard, "used": used}
+
+
+def _pods(storage: Storage, namespace: str) -> list[JSON]:
+    return [
+        stored.obj
+        for stored in storage.collection("pods")
+        if stored.obj["metadata"]["namespace"] == namespace
+    ]
+
+
+def recount_quotas(storage: Storage, namespace: str) -> None:
+    """Keep the status of a namespace's quotas true, as the quota controller would."""
+    collection = storage.collection("resourcequotas")
+    for stored in collection:
+        metadata = stored.obj["metadata"]
+        if metadata["namespace"] != namespace:
+            continue
+        status = _status(storage, stored.obj)
+        if stored.obj.get("status") != status:
+            collection.put(
+                (namespace, metadata["name"]), {**stored.obj, "status": status}
+            )
+
+
+def admit_to_quota(storage: Storage, pod: JSON) -> None:
+    """Refuse a pod that takes more than a quota of its namespace leaves.
+
+    Raises Refusal.
+    """
+    metadata = pod["metadata"]
+    quotas = [
+        stored.obj
+        for stored in storage.collection("resourcequotas")
+        if stored.obj["metadata"]["namespace"] == metadata["namespace"]
+    ]
+    if not quotas:
+        return
+    wanted = _usage(pod)
+    pods = _pods(storage, metadata["namespace"])
+    for quota in quotas:
+        hard = quota["spec"].get("hard", {})
+        over = [
+            name
+            for name, limit in sorted(hard.items())
+            if name in wanted
+            and _summed(pods, name) + wanted[name] > parse_quantity(limit)
+        ]
+        if over:
+            requested = {name: format_quantity(wanted[name]) for name in over}
+            used = {name: format_quantity(_summed(pods, name)) for name in over}
+            limited = {name: hard[name] for name in over}
+            why = (
+                f"exceeded quota: {quota['metadata']['name']}, "
+                f"requested: {_pairs(requested)}, used: {_pairs(used)}, "
+                f"limited: {_pairs(limited)}"
+            )
+            raise forbidden("", "pods", metadata["name"], why)
+
+
+def _pairs(values: dict[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items())

@@ -1,0 +1,61 @@
+"""ServiceAccount: what programs in pods act as."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.token_request import (
+    TOKEN_MESSAGES,
+    token_request,
+)
+from controller_manager.devcluster.server.kind import Kind, Subresource
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class ServiceAccountStrategy(Strategy):
+    """Shows how many secrets are named."""
+
+    returns_deleted: ClassVar = True
+    columns: ClassVar = (NAME, Column("Secrets"), AGE)
+    messages: ClassVar = {
+        **TOKEN_MESSAGES,
+        "ServiceAccount": {
+            1: "metadata:ObjectMeta",
+            4: "automountServiceAccountToken:bool",
+        },
+    }
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), len(obj.get("secrets", [])), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "ServiceAccount",
+    "serviceaccounts",
+    model="V1ServiceAccount",
+    short_names=("sa",),
+    subresources=(
+        Subresource(
+            "token",
+            "TokenRequest",
+            ("create",),
+            "authentication.k8s.io",
+            "v1",
+            connect=token_request,
+        ),
+    ),
+    strategy=ServiceAccountStrategy(),
+)
+
+
+def uid_of_account(storage: Storage, namespace: str, name: str) -> str | None:
+    """Return the uid of a service account, `None` if there is none."""
+    stored = storage.collection(KIND.resource).get((namespace, name))
+    return str(stored.obj["metadata"]["uid"]) if stored is not None else None

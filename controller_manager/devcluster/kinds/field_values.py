@@ -1,0 +1,50 @@
+"""Checks of single fields (pkg/apis/*/validation)."""
+
+import re
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.quantity import parse_quantity
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+
+JSON = dict[str, Any]
+
+IMMUTABLE: Final = "field is immutable"
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+
+
+def validate_not_negative(spec: JSON, *names: str) -> list[Cause]:
+    """Check numbers of a spec that must be at least 0."""
+    return [
+        invalid(f"spec.{name}", shown(spec[name]), NOT_NEGATIVE)
+        for name in names
+        if spec.get(name, 0) < 0
+    ]
+
+
+def validate_quantity(text: str, field: str) -> list[Cause]:
+    """Check an amount that must be a quantity of at least 0."""
+    try:
+        amount = parse_quantity(text)
+    except ValueError as error:
+        return [invalid(field, shown(text), str(error))]
+    return [invalid(field, shown(text), NOT_NEGATIVE)] if amount < 0 else []
+
+
+def validate_int_or_percent(value: Any, field: str) -> list[Cause]:
+    """Check a number of at least 0, or a percentage."""
+    if isinstance(value, int):
+        return [invalid(field, shown(value), NOT_NEGATIVE)] if value < 0 else []
+    if not re.fullmatch(r"[0-9]+%", str(value)):
+        detail = (
+            "a valid percent string must be a numeric string followed by an ending "
+            "'%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+        )
+        return [invalid(field, shown(value), detail)]
+    return []
+
+
+def percent(value: Any) -> int:
+    """Return the number of a percentage, 0 for anything else."""
+    if isinstance(value, str) and value.removesuffix("%").isdecimal():
+        return int(value.removesuffix("%"))
+    return 0

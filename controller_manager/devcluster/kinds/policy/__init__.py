@@ -1,0 +1,1 @@
+"""The kinds of the group policy, one file each."""

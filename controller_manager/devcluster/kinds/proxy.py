@@ -1,0 +1,12 @@
+"""The proxy subresource, which is shown and not served."""
+
+from typing import Final
+
+from controller_manager.devcluster.server.kind import Subresource
+
+_VERBS: Final = ("create", "delete", "get", "patch", "update")
+
+
+def proxy_of(options: str) -> Subresource:
+    """Return the subresource whose options are of that kind."""
+    return Subresource("proxy", options, _VERBS)

@@ -1,0 +1,69 @@
+"""Bindings: who has which role."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.names import validate_path_segment
+from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+_SUBJECTS: Final = ("User", "Group", "ServiceAccount")
+
+
+class BindingStrategy(Strategy):
+    """The name may be anything that fits into a path."""
+
+    columns: ClassVar = (
+        NAME,
+        Column("Role"),
+        AGE,
+        Column("Users", priority=1),
+        Column("Groups", priority=1),
+        Column("ServiceAccounts", priority=1),
+    )
+    messages: ClassVar = {
+        "RoleBinding": {
+            1: "metadata:ObjectMeta",
+            2: "subjects:[]Subject",
+            3: "roleRef:RoleRef",
+        },
+        "ClusterRoleBinding": {
+            1: "metadata:ObjectMeta",
+            2: "subjects:[]Subject",
+            3: "roleRef:RoleRef",
+        },
+        "Subject": {
+            1: "kind:str",
+            2: "apiGroup:str",
+            3: "name:str",
+            4: "namespace:str",
+        },
+        "RoleRef": {1: "apiGroup:str", 2: "kind:str", 3: "name:str"},
+    }
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check the name of a new binding."""
+        return validate_path_segment(name, "metadata.name")
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        role = obj.get("roleRef", {})
+        return [
+            name_of(obj),
+            f"{role.get('kind', '')}/{role.get('name', '')}",
+            age(obj, now),
+            *(_subjects(obj, kind) for kind in _SUBJECTS),
+        ]
+
+
+def _subjects(obj: JSON, kind: str) -> str:
+    """Return the names of the subjects of one kind; accounts with their namespace."""
+    return ", ".join(
+        f"{each['namespace']}/{each['name']}" if each.get("namespace") else each["name"]
+        for each in obj.get("subjects", ())
+        if each.get("kind") == kind
+    )

@@ -1,0 +1,16 @@
+"""ClusterRoleBinding: gives a role everywhere to users."""
+
+from typing import Final
+
+from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
+from controller_manager.devcluster.server.kind import Kind
+
+KIND: Final = Kind(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "ClusterRoleBinding",
+    "clusterrolebindings",
+    namespaced=False,
+    model="V1ClusterRoleBinding",
+    strategy=BindingStrategy(),
+)

@@ -1,0 +1,15 @@
+"""Role: rights in a namespace."""
+
+from typing import Final
+
+from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
+from controller_manager.devcluster.server.kind import Kind
+
+KIND: Final = Kind(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "Role",
+    "roles",
+    model="V1Role",
+    strategy=RoleStrategy(),
+)

@@ -1,0 +1,15 @@
+"""RoleBinding: gives a role in a namespace to users."""
+
+from typing import Final
+
+from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
+from controller_manager.devcluster.server.kind import Kind
+
+KIND: Final = Kind(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "RoleBinding",
+    "rolebindings",
+    model="V1RoleBinding",
+    strategy=BindingStrategy(),
+)

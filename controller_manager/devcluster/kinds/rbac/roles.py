@@ -1,0 +1,27 @@
+"""Roles: what may be done to which resources."""
+
+from typing import ClassVar
+
+from controller_manager.devcluster.server.names import validate_path_segment
+from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.strategy import Strategy
+
+
+class RoleStrategy(Strategy):
+    """The name may be anything that fits into a path."""
+
+    messages: ClassVar = {
+        "Role": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},
+        "ClusterRole": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},
+        "PolicyRule": {
+            1: "verbs:[]str",
+            2: "apiGroups:[]str",
+            3: "resources:[]str",
+            4: "resourceNames:[]str",
+            5: "nonResourceURLs:[]str",
+        },
+    }
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check the name of a new role."""
+        return validate_path_segment(name, "metadata.name")

@@ -1,0 +1,47 @@
+"""What the status of an object that makes replicas may be."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.field_values import NOT_NEGATIVE
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+
+JSON = dict[str, Any]
+
+REPLICA_SET_COUNTS: Final = (
+    (
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ),
+    ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"),
+)
+"""The counts of a replica set and a replication controller; those that are bounded."""
+
+
+def validate_replica_status(
+    obj: JSON, counts: Sequence[str], bounded: Sequence[str]
+) -> list[Cause]:
+    """Check the counts of a status.
+
+    None of `counts` may be negative, none of `bounded` more than all replicas.
+    """
+    status = obj.get("status", {})
+    causes = [
+        invalid(f"status.{name}", shown(status[name]), NOT_NEGATIVE)
+        for name in counts
+        if status.get(name, 0) < 0
+    ]
+    for name in bounded:
+        if status.get(name, 0) > status.get("replicas", 0):
+            value = shown(status.get(name, 0))
+            detail = "cannot be greater than status.replicas"
+            causes.append(invalid(f"status.{name}", value, detail))
+    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+        value = shown(status.get("availableReplicas", 0))
+        detail = "cannot be greater than readyReplicas"
+        causes.append(invalid("status.availableReplicas", value, detail))
+    return causes

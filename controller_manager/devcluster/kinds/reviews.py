@@ -1,0 +1,18 @@
+"""Reviews: requests that are answered rather than stored."""
+
+from typing import Any
+
+from controller_manager.devcluster.server.call import Call
+
+JSON = dict[str, Any]
+
+
+def reviewed(call: Call, obj: JSON, status: JSON) -> JSON:
+    """Return a review with its status."""
+    return {
+        "kind": call.kind.kind,
+        "apiVersion": call.kind.api_version,
+        "metadata": obj.get("metadata", {}),
+        "spec": obj.get("spec", {}),
+        "status": status,
+    }

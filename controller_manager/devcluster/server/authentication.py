@@ -1,0 +1,137 @@
+"""Who a request is from: bearer tokens, client certificates, impersonation."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from controller_manager.clock import Clock
+from controller_manager.devcluster.server.statuses import Refusal, unauthorized
+
+JSON = dict[str, Any]
+
+AUDIENCE: Final = "https://kubernetes.default.svc"
+AUTHENTICATED: Final = "system:authenticated"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """An authenticated user."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = (AUTHENTICATED,)
+
+    def as_json(self) -> JSON:
+        """Return the UserInfo."""
+        return {
+            "username": self.name,
+            "uid": self.uid or self.name,
+            "groups": list(self.groups),
+        }
+
+
+ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    """A token's user, until when, and of which service account it is."""
+
+    user: User
+    ends_at: datetime | None = None
+    account: tuple[str, str] | None = None
+
+
+class Tokens:
+    """Static tokens and those issued for service accounts.
+
+    One of a service account ends with its time, and with the account.
+    """
+
+    def __init__(
+        self,
+        static: Mapping[str, User],
+        rng: random.Random,
+        clock: Clock,
+        uid_of: Callable[[str, str], str | None],
+    ) -> None:
+        """Take the tokens that are valid from the start.
+
+        `uid_of` returns the uid of a service account by namespace and name.
+        """
+        self._issued = {token: _Issued(user) for token, user in static.items()}
+        self._rng = rng
+        self._clock = clock
+        self._uid_of = uid_of
+
+    def add(self, token: str, user: User) -> None:
+        """Make a token valid for a user, for good."""
+        self._issued[token] = _Issued(user)
+
+    def revoke(self, name: str) -> None:
+        """Make all tokens of a user invalid."""
+        for token, issued in list(self._issued.items()):
+            if issued.user.name == name:
+                del self._issued[token]
+
+    def authenticate(self, header: str | None) -> User:
+        """Return the user of an Authorization header; raises Refusal 401."""
+        if not header:
+            return ANONYMOUS
+        scheme, _, token = header.partition(" ")
+        user = self.lookup(token.strip()) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise unauthorized()
+        return user
+
+    def lookup(self, token: str) -> User | None:
+        """Return the user of a token that is valid now."""
+        issued = self._issued.get(token)
+        if issued is None:
+            return None
+        if issued.ends_at is not None and self._clock.now() >= issued.ends_at:
+            return None
+        if issued.account and self._uid_of(*issued.account) != issued.user.uid:
+            return None
+        return issued.user
+
+    def is_known(self, name: str) -> bool:
+        """Tell whether a token of that user is valid."""
+        return any(
+            issued.user.name == name and self.lookup(token) is not None
+            for token, issued in self._issued.items()
+        )
+
+    def issue(self, namespace: str, name: str, uid: str, ends_at: datetime) -> str:
+        """Return a new token of a service account."""
+        token = f"sa-{self._rng.getrandbits(256):064x}"
+        groups = (
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{namespace}",
+            AUTHENTICATED,
+        )
+        user = User(f"system:serviceaccount:{namespace}:{name}", uid, groups)
+        self._issued[token] = _Issued(user, ends_at, (namespace, name))
+        return token
+
+
+def impersonated(headers: Mapping[str, str]) -> User | None:
+    """Return whom Impersonate headers name, `None` without any."""
+    name = headers.get("impersonate-user", "")
+    if not name:
+        return None
+    listed = headers.get("impersonate-group", "")
+    groups = [group for group in listed.split("\n") if group]
+    return User(
+        name,
+        headers.get("impersonate-uid", ""),
+        tuple(dict.fromkeys([*groups, AUTHENTICATED])),
+    )
+
+
+def forbid_anonymous(path: str) -> Refusal:
+    """Return the refusal of a request without credentials."""
+    message = f'forbidden: User "{ANONYMOUS.name}" cannot access path "{path}"'
+    return Refusal(403, "Forbidden", message, {})

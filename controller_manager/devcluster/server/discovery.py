@@ -1,0 +1,218 @@
+"""What the server says about itself."""
+
+import base64
+import hashlib
+import re
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import header
+from controller_manager.version import KUBERNETES_VERSION
+
+JSON = dict[str, Any]
+
+_MAJOR, _MINOR, _PATCH = KUBERNETES_VERSION.removeprefix("v").split(".")
+
+AGGREGATED: Final = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+)
+"""The media type of all groups with all their resources in one document."""
+
+VERSION: Final[JSON] = {
+    "major": _MAJOR,
+    "minor": _MINOR,
+    "emulationMajor": _MAJOR,
+    "emulationMinor": _MINOR,
+    "minCompatibilityMajor": _MAJOR,
+    "minCompatibilityMinor": str(int(_MINOR) - 1),
+    "gitVersion": KUBERNETES_VERSION,
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "python",
+    "platform": "linux/amd64",
+}
+
+
+def wants_aggregated(request: Request) -> bool:
+    """Tell whether a request is for all groups in one document."""
+    return AGGREGATED in header(request.headers, "accept")
+
+
+def aggregated_response(catalogue: Catalogue, *, core: bool) -> Response:
+    """Return the answer with all groups, or the core group, in one document."""
+    body = msgspec.json.encode(aggregated(catalogue, core=core))
+    return Response(200, {"content-type": AGGREGATED}, body)
+
+
+def api_versions(address: str) -> JSON:
+    """Return the answer to ``/api``."""
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [
+            {"clientCIDR": "0.0.0.0/0", "serverAddress": address}
+        ],
+    }
+
+
+def _versions_by_group(catalogue: Catalogue) -> dict[str, list[str]]:
+    """Return the versions of each group but the core one, the preferred one first."""
+    versions: dict[str, list[str]] = {}
+    for name, version in catalogue.group_versions():
+        if name:
+            versions.setdefault(name, []).append(version)
+    return {name: sorted(each, key=_priority) for name, each in versions.items()}
+
+
+def _priority(version: str) -> tuple[int, int, int, str]:
+    """Order versions as Kubernetes does: v2, v1, v2beta1, v1beta1, v1alpha1, others."""
+    match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
+    if match is None:
+        return 3, 0, 0, version
+    major, stage, minor = match.groups()
+    ripeness = {None: 0, "beta": 1, "alpha": 2}[stage]
+    return ripeness, -int(major), -int(minor or 0), version
+
+
+def api_groups(catalogue: Catalogue) -> JSON:
+    """Return the answer to ``/apis``."""
+    groups = [
+        _group(name, versions)
+        for name, versions in _versions_by_group(catalogue).items()
+    ]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def api_group(catalogue: Catalogue, name: str) -> JSON | None:
+    """Return the answer to ``/apis/GROUP``."""
+    versions = _versions_by_group(catalogue).get(name)
+    if versions is None:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
+
+
+def _group(name: str, versions: list[str]) -> JSON:
+    entries = [
+        {"groupVersion": f"{name}/{version}", "version": version}
+        for version in versions
+    ]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def aggregated(catalogue: Catalogue, *, core: bool) -> JSON:
+    """Return all groups, or the core group, with all that they serve."""
+    groups = {"": ["v1"]} if core else _versions_by_group(catalogue)
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": [
+            {
+                "metadata": {"name": name, "creationTimestamp": None},
+                "versions": [
+                    {
+                        "version": version,
+                        "resources": [
+                            _discovered(kind)
+                            for kind in sorted(
+                                catalogue.kinds(name, version) or (),
+                                key=lambda each: each.plural,
+                            )
+                        ],
+                        "freshness": "Current",
+                    }
+                    for version in versions
+                ],
+            }
+            for name, versions in groups.items()
+        ],
+    }
+
+
+def _discovered(kind: Kind) -> JSON:
+    entry: JSON = {
+        "resource": kind.plural,
+        "responseKind": _response_kind(kind.group, kind.version, kind.kind),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if kind.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": each.name,
+                "responseKind": _response_kind(
+                    each.group or kind.group, each.version or kind.version, each.kind
+                ),
+                "verbs": list(each.verbs),
+            }
+            for each in kind.subresources
+        ]
+    return entry
+
+
+def _response_kind(group: str, version: str, kind: str) -> JSON:
+    return {"group": group, "version": version, "kind": kind}
+
+
+def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None:
+    """Return the answer to ``/apis/GROUP/VERSION``."""
+    kinds = catalogue.kinds(group, version)
+    if kinds is None:
+        return None
+    resources = sorted(
+        (entry for kind in kinds for entry in _entries(kind)),
+        key=lambda entry: str(entry["name"]),
+    )
+    # The core group's list carries no apiVersion of its own; the others' do.
+    answer: JSON = {"kind": "APIResourceList"}
+    if group:
+        answer["apiVersion"] = "v1"
+    answer["groupVersion"] = f"{group}/{version}" if group else version
+    answer["resources"] = resources
+    return answer
+
+
+def _entries(kind: Kind) -> list[JSON]:
+    entry: JSON = {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if kind.is_stored:
+        entry["storageVersionHash"] = _storage_version_hash(kind)
+    entries = [entry]
+    for sub in kind.subresources:
+        entry = {
+            "name": f"{kind.plural}/{sub.name}",
+            "singularName": "",
+            "namespaced": kind.namespaced,
+        }
+        if sub.group:
+            entry["group"] = sub.group
+            entry["version"] = sub.version
+        entry["kind"] = sub.kind
+        entry["verbs"] = list(sub.verbs)
+        entries.append(entry)
+    return entries
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    digest = hashlib.sha256(f"{kind.group}/{kind.version}/{kind.kind}".encode())
+    return base64.b64encode(digest.digest()[:8]).decode()

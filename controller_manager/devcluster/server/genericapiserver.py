@@ -1,0 +1,201 @@
+"""The API server's core: a function from request to answer.
+
+Nothing here knows HTTP connections; `http_server` does. Bodies are bytes, so
+that what a client sees is the same over HTTP and in memory.
+"""
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from email.utils import format_datetime
+from typing import Final
+
+from controller_manager.client.inmemory import StreamingResponse
+from controller_manager.client.transport import Request, Response
+from controller_manager.clock import Clock
+from controller_manager.devcluster.server import discovery
+from controller_manager.devcluster.server.authentication import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    Tokens,
+    User,
+    forbid_anonymous,
+    impersonated,
+)
+from controller_manager.devcluster.server.authorization import Attempt, Authorizer
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import header
+from controller_manager.devcluster.server.objects import Admission, Objects
+from controller_manager.devcluster.server.openapi import OpenAPI
+from controller_manager.devcluster.server.reading import Reader
+from controller_manager.devcluster.server.responses import (
+    TEXT_HEADERS,
+    json_or_404,
+    json_response,
+    no_such_path,
+    refused,
+)
+from controller_manager.devcluster.server.routing import attempt_on, find_target
+from controller_manager.devcluster.server.statuses import (
+    Refusal,
+    method_not_allowed,
+    no_such_resource,
+)
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.writing import Writer
+from controller_manager.observability.logs import Logger, silent_logger
+
+_PROBES: Final = frozenset(("/healthz", "/livez", "/readyz"))
+_VERSION_PATHS: Final = frozenset(("/version", "/version/"))
+"""A real API server takes a slash at the end of these, and at the end of the paths
+of groups and resources. The paths of probes and of OpenAPI are exact."""
+
+
+class GenericAPIServer:
+    """Answers requests of the Kubernetes API from memory, of the kinds it is given.
+
+    Upstream: k8s.io/apiserver, which serves whatever is installed in it.
+    """
+
+    def __init__(
+        self,
+        kinds: Iterable[Kind],
+        storage: Storage,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        tokens: Tokens,
+        authorizer: Authorizer,
+        admit: Admission,
+        logger: Logger | None = None,
+    ) -> None:
+        """Take what is served, where it is kept, and who may do what.
+
+        `rng` makes uids and names. `admit` decides which namespaces take new
+        objects.
+        """
+        self.storage = storage
+        self.catalogue = Catalogue(kinds)
+        self.tokens = tokens
+        self.authorizer = authorizer
+        self.objects = Objects(storage, clock, rng, admit)
+        self.address = "127.0.0.1:0"
+        self._clock = clock
+        self._dated = (-1, "")
+        """The last second for which the header Date was formatted, and the text."""
+        self._logger = logger or silent_logger()
+        self._openapi = OpenAPI(self.catalogue)
+        self._reader = Reader(self.objects)
+        self._writer = Writer(
+            self.objects, self.catalogue, tokens, authorizer, self._reader.select
+        )
+
+    async def handle(self, request: Request) -> Response | StreamingResponse:
+        """Answer one request; a defect of the server becomes a 500."""
+        return await self.handle_as(None, request)
+
+    async def handle_as(
+        self, certified: User | None, request: Request
+    ) -> Response | StreamingResponse:
+        """Answer one request of the user of a client certificate, if any."""
+        try:
+            answer = await self._answer(request, certified)
+        except Refusal as refusal:
+            answer = refused(refusal)
+        except Exception as error:
+            self._logger.error("Request failed", path=request.path, exc_info=error)
+            message = f"Internal error occurred: {error}"
+            answer = refused(Refusal(500, "InternalError", message))
+        if not isinstance(answer, Response):
+            return answer
+        return replace(answer, headers={**answer.headers, "date": self._date()})
+
+    def _date(self) -> str:
+        """Return the header Date, which is formatted once a second."""
+        now = self._clock.now()
+        second = int(now.timestamp())
+        if second != self._dated[0]:
+            self._dated = (second, format_datetime(now, usegmt=True))
+        return self._dated[1]
+
+    async def _answer(
+        self, request: Request, certified: User | None
+    ) -> Response | StreamingResponse:
+        user = self._user(request, certified)
+        if request.path in _PROBES:
+            return Response(200, TEXT_HEADERS, b"ok")
+        if request.path in _VERSION_PATHS:
+            return json_response(200, discovery.VERSION)
+        if user is ANONYMOUS:
+            raise forbid_anonymous(request.path)
+        return await self._route(request, user)
+
+    def _user(self, request: Request, certified: User | None) -> User:
+        """Return who asks: a client certificate counts before a token."""
+        user = certified or self.tokens.authenticate(
+            header(request.headers, "authorization")
+        )
+        other = impersonated(request.headers)
+        if other is None:
+            return user
+        wanted = [("users", other.name)]
+        wanted += [("groups", each) for each in other.groups if each != AUTHENTICATED]
+        if other.uid:
+            wanted.append(("uids", other.uid))
+        for resource, name in wanted:
+            group = "authentication.k8s.io" if resource == "uids" else ""
+            attempt = Attempt("impersonate", group=group, resource=resource, name=name)
+            self.authorizer.check(user, attempt)
+        return other
+
+    async def _route(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        parts = [part for part in request.path.split("/") if part]
+        if len(parts) < 3 or parts[0] == "openapi":
+            attempt = Attempt(request.method.lower(), path=request.path)
+            self.authorizer.check(user, attempt)
+        match parts:
+            case ["api"] | ["apis"] if discovery.wants_aggregated(request):
+                return discovery.aggregated_response(
+                    self.catalogue, core=parts == ["api"]
+                )
+            case ["api"]:
+                return json_response(200, discovery.api_versions(self.address))
+            case ["apis"]:
+                return json_response(200, discovery.api_groups(self.catalogue))
+            case ["apis", group]:
+                return json_or_404(discovery.api_group(self.catalogue, group))
+            case ["openapi", *rest] if not request.path.endswith("/"):
+                return self._openapi.answer(rest, header(request.headers, "accept"))
+            case ["api", version, *rest]:
+                return await self._resource(("", version), rest, request, user)
+            case ["apis", group, version, *rest]:
+                return await self._resource((group, version), rest, request, user)
+        return no_such_path()
+
+    async def _resource(
+        self,
+        group_version: tuple[str, str],
+        rest: list[str],
+        request: Request,
+        user: User,
+    ) -> Response | StreamingResponse:
+        if self.catalogue.kinds(*group_version) is None:
+            return no_such_path()
+        if not rest:
+            return json_or_404(discovery.api_resources(self.catalogue, *group_version))
+        query = dict(request.query)
+        target = find_target(self.catalogue, group_version, rest, query, user)
+        self.authorizer.check(user, attempt_on(target, request.method))
+        if target.subresource and not target.kind.subresource(target.subresource):
+            raise no_such_resource()
+        match request.method:
+            case "GET" if target.name:
+                return self._reader.get(target, request)
+            case "GET":
+                return await self._reader.list_or_watch(target, request)
+            case "HEAD":
+                raise method_not_allowed()
+        return self._writer.answer(target, request)

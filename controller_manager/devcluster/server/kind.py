@@ -1,0 +1,105 @@
+"""What a resource is: the facts that paths and discovery show."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from controller_manager.devcluster.server.strategy import Strategy
+
+if TYPE_CHECKING:  # a call names the kind that it is about
+    from controller_manager.devcluster.server.call import Call
+
+JSON = dict[str, Any]
+
+ALL_VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+READ_AND_WRITE: Final = ("get", "patch", "update")
+"""The verbs of a subresource that is a part of its object."""
+
+_GENERIC: Final = Strategy()
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """A subresource: as discovery shows it, and how it is served.
+
+    `connect` answers a POST to it. `replace` returns what a PUT to it leaves of
+    the old and the new object. Without either it is shown, but answered with 501;
+    ``status`` and ``scale`` work for every kind without them.
+    """
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+    connect: "Callable[[Call, JSON], JSON] | None" = None
+    replace: Callable[[JSON, JSON], JSON] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A resource.
+
+    `model` names its type in kubernetes_asyncio, empty for those without. An
+    `is_custom` resource comes from a definition, and goes with it.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    model: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    strategy: Strategy = field(default=_GENERIC)
+    is_custom: bool = False
+    singular_name: str = ""
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """``widgets.example.com``, or the plural name for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def singular(self) -> str:
+        """The singular name."""
+        return self.singular_name or self.kind.lower()
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether there are objects, rather than answers only."""
+        return "list" in self.verbs and "watch" in self.verbs
+
+    def subresource(self, name: str) -> Subresource | None:
+        """Return the subresource of that name."""
+        return next((each for each in self.subresources if each.name == name), None)
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status is written apart from the rest."""
+        return self.subresource("status") is not None
+
+
+SCALE: Final = Subresource("scale", "Scale", READ_AND_WRITE, "autoscaling", "v1")
+
+
+def status_of(kind: str) -> Subresource:
+    """Return the status subresource of a kind."""
+    return Subresource("status", kind, READ_AND_WRITE)

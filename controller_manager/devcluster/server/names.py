@@ -1,0 +1,143 @@
+"""What names, labels and annotations may look like (apimachinery validation).
+
+Every function returns the causes it finds, in the order in which upstream
+reports them.
+"""
+
+import re
+from typing import Any, Final
+
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+
+JSON = dict[str, Any]
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+_SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+
+_SUBDOMAIN_TEXT: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+    "characters, '-' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LABEL_TEXT: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters "
+    "or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  "
+    "or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_SERVICE_TEXT: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character "
+    "(e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_LABEL_VALUE_TEXT: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, "
+    "'-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+    "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_NAME_PART_TEXT: Final = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
+    "'123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+
+_MAX_LABEL: Final = 63
+_MAX_SUBDOMAIN: Final = 253
+
+
+def validate_subdomain(name: str, field: str) -> list[Cause]:
+    """Check a name that must be a DNS subdomain, as most must."""
+    return _checked(name, field, _SUBDOMAIN, _MAX_SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def validate_label(name: str, field: str) -> list[Cause]:
+    """Check a name that must be a DNS label."""
+    return _checked(name, field, _LABEL, _MAX_LABEL, _LABEL_TEXT)
+
+
+def is_label(name: str) -> bool:
+    """Tell whether a name is a DNS label."""
+    return len(name) <= _MAX_LABEL and _LABEL.fullmatch(name) is not None
+
+
+def not_a_label(name: str, field: str) -> Cause:
+    """Return the cause that a name is no DNS label."""
+    return invalid(field, shown(name), _LABEL_TEXT)
+
+
+def validate_service_name(name: str, field: str) -> list[Cause]:
+    """Check a name that must be a DNS label which begins with a letter."""
+    return _checked(name, field, _SERVICE, _MAX_LABEL, _SERVICE_TEXT)
+
+
+def validate_path_segment(name: str, field: str) -> list[Cause]:
+    """Check a name that may be anything that fits into a path."""
+    if name in (".", ".."):
+        return [invalid(field, shown(name), f"may not be '{name}'")]
+    return [
+        invalid(field, shown(name), f"may not contain '{each}'")
+        for each in "/%"
+        if each in name
+    ]
+
+
+def _checked(
+    name: str, field: str, pattern: re.Pattern[str], longest: int, text: str
+) -> list[Cause]:
+    causes = []
+    if len(name) > longest:
+        detail = f"must be no more than {longest} characters"
+        causes.append(invalid(field, shown(name), detail))
+    if not pattern.fullmatch(name):
+        causes.append(invalid(field, shown(name), text))
+    return causes
+
+
+def validate_labels(labels: JSON, field: str) -> list[Cause]:
+    """Check the keys and values of labels."""
+    causes = []
+    for key, value in labels.items():
+        causes += _qualified_name(key, field)
+        if len(value) > _MAX_LABEL:
+            detail = f"must be no more than {_MAX_LABEL} bytes"
+            causes.append(invalid(field, shown(value), detail))
+        elif value and not _QUALIFIED.fullmatch(value):
+            causes.append(invalid(field, shown(value), _LABEL_VALUE_TEXT))
+    return causes
+
+
+def validate_annotations(annotations: JSON, field: str) -> list[Cause]:
+    """Check the keys of annotations, and how long they are together."""
+    causes = [
+        cause for key in annotations for cause in _qualified_name(key.lower(), field)
+    ]
+    size = sum(len(key) + len(value) for key, value in annotations.items())
+    if size > 256 * 1024:
+        causes.append(
+            Cause(
+                "FieldValueTooLong",
+                field,
+                "Too long: may not be more than 262144 bytes",
+            )
+        )
+    return causes
+
+
+def _qualified_name(key: str, field: str) -> list[Cause]:
+    prefix, slash, name = key.rpartition("/")
+    causes = []
+    if slash and not _SUBDOMAIN.fullmatch(prefix):
+        causes.append(invalid(field, shown(key), f"prefix part {_SUBDOMAIN_TEXT}"))
+    if not _QUALIFIED.fullmatch(name):
+        causes.append(invalid(field, shown(key), _NAME_PART_TEXT))
+    elif len(name) > _MAX_LABEL:
+        detail = f"name part must be no more than {_MAX_LABEL} bytes"
+        causes.append(invalid(field, shown(key), detail))
+    return causes

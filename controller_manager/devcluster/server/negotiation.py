@@ -1,0 +1,228 @@
+"""Bodies in and out: media types, JSON and YAML, forms of an answer."""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from controller_manager.devcluster.server import protobuf
+from controller_manager.devcluster.server.go_json import go_json_error
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.messages import META_MESSAGES, Message
+from controller_manager.devcluster.server.schema import Checker, TypeMismatch
+from controller_manager.devcluster.server.statuses import (
+    Refusal,
+    bad_request,
+    unsupported_media_type,
+)
+
+JSON = dict[str, Any]
+
+_BODY_TYPES: Final = (
+    "application/json",
+    "application/yaml",
+    protobuf.MEDIA_TYPE,
+)
+
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Form(Enum):
+    """In which form objects are wanted."""
+
+    FULL = "the objects themselves"
+    METADATA = "PartialObjectMetadata"
+    TABLE = "Table"
+
+
+def wanted_form(accept: str) -> Form:
+    """Return the first form in an Accept header that can be had.
+
+    Raises Refusal 406 if only others are accepted.
+    """
+    if "as=Table" not in accept and (not accept or "*/*" in accept):
+        return Form.FULL
+    for entry in accept.split(","):
+        media_type, *parameters = (part.strip() for part in entry.split(";"))
+        if media_type not in ("application/json", "application/yaml", "*/*"):
+            continue
+        options = dict(
+            parameter.partition("=")[::2] for parameter in parameters if parameter
+        )
+        if "as" not in options:
+            return Form.FULL
+        if options.get("v") == "v1" and options.get("g") == "meta.k8s.io":
+            if options["as"] == "Table":
+                return Form.TABLE
+            if options["as"].startswith("PartialObjectMetadata"):
+                return Form.METADATA
+    message = (
+        "only the following media types are accepted: application/json, "
+        "application/yaml"
+    )
+    raise Refusal(406, "NotAcceptable", message, {})
+
+
+def decode_json(body: bytes) -> Any:
+    """Decode a body that must be JSON; raises Refusal 400."""
+    try:
+        return msgspec.json.decode(body)
+    except _UNREADABLE:
+        raise bad_request(go_json_error(body)) from None
+
+
+def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
+    """Decode the DeleteOptions in the body of a DELETE; `None` if it has no body.
+
+    Go's typed clients send protobuf, others JSON; the content type says which.
+    Raises Refusal for anything else (handlers/delete.go).
+    """
+    if not body:
+        return None
+    return decode_object(body, content_type, "DeleteOptions", lambda: META_MESSAGES)
+
+
+def decode_object(
+    body: bytes,
+    content_type: str,
+    wanted: str,
+    messages: Callable[[], Mapping[str, Message]],
+) -> JSON:
+    """Decode a body by its content type, JSON if there is none; raises Refusal.
+
+    `wanted` is the kind that it must be of, `messages` returns the protobuf
+    messages that it may be made of.
+    """
+    media_type = content_type.partition(";")[0].strip()
+    if media_type and media_type not in _BODY_TYPES:
+        message = (
+            "the body of the request was in an unknown format - accepted media types "
+            f"include: {', '.join(_BODY_TYPES)}"
+        )
+        raise unsupported_media_type(message)
+    value: Any
+    if media_type == "application/yaml":
+        value = _decode_yaml(body)
+    elif media_type == protobuf.MEDIA_TYPE:
+        value = _decode_protobuf(body, messages)
+    else:
+        try:
+            value = msgspec.json.decode(body)
+        except _UNREADABLE:
+            raise bad_request(_unrecognized(body, wanted)) from None
+    if not isinstance(value, dict):
+        message = (
+            f"the object provided is unrecognized (must be of type {wanted}): "
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            "into Go value of type struct"
+        )
+        raise bad_request(message)
+    return value
+
+
+def _unrecognized(body: bytes, wanted: str) -> str:
+    shown = body[:100].decode("utf-8", "replace")
+    return (
+        f"the object provided is unrecognized (must be of type {wanted}): couldn't "
+        f"get version/kind; json parse error: {go_json_error(body)} ({shown})"
+    )
+
+
+def _decode_yaml(body: bytes) -> Any:
+    try:
+        return yaml.safe_load(body)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or "not valid YAML"
+        message = f"error converting YAML to JSON: yaml: {problem}"
+        raise bad_request(message) from None
+
+
+def decode_connect_body(
+    body: bytes | None,
+    content_type: str,
+    messages: Callable[[], Mapping[str, Message]],
+) -> JSON:
+    """Decode the body of a POST to a subresource; raises Refusal."""
+    if content_type == protobuf.MEDIA_TYPE:
+        return _decode_protobuf(body or b"", messages)
+    value = decode_json(body or b"{}")
+    if not isinstance(value, dict):
+        raise bad_request("the body must be an object")
+    return value
+
+
+def _decode_protobuf(
+    body: bytes, messages: Callable[[], Mapping[str, Message]]
+) -> JSON:
+    try:
+        return protobuf.decode_protobuf(body, messages())
+    except (protobuf.ProtobufError, UnicodeDecodeError) as error:
+        raise unsupported_media_type(f"protobuf: {error}") from None
+
+
+def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
+    """Check apiVersion, kind and types; return the object and unknown fields.
+
+    Raises Refusal 400 for an object of another kind or a value of a wrong type.
+    """
+    given_kind, given_version = obj.get("kind"), obj.get("apiVersion")
+    if given_kind and given_kind != kind.kind:
+        package = kind.group.partition(".")[0] or "core"
+        message = (
+            f'{given_kind} in version "{version}" cannot be handled as a {kind.kind}: '
+            f"converting ({version}.{given_kind}) to ({package}.{kind.kind}): "
+            "unknown conversion"
+        )
+        raise bad_request(message)
+    if given_version and given_version != kind.api_version:
+        message = (
+            f"the API version in the data ({given_version}) does not match the "
+            f"expected API version ({kind.api_version})"
+        )
+        raise bad_request(message)
+    if not kind.model:
+        return obj, []
+    checker = Checker()
+    try:
+        return checker.check(obj, kind.model), checker.unknown
+    except TypeMismatch as error:
+        raise bad_request(_cannot_handle(kind, version, str(error))) from None
+
+
+def strict_error(kind: Kind, version: str, unknown: list[str]) -> Refusal:
+    """Return the refusal of fields that do not exist."""
+    fields = ", ".join(f'unknown field "{name}"' for name in unknown)
+    return bad_request(
+        _cannot_handle(kind, version, f"strict decoding error: {fields}")
+    )
+
+
+def _cannot_handle(kind: Kind, version: str, why: str) -> str:
+    return (
+        f'{kind.kind} in version "{version}" cannot be handled as a {kind.kind}: {why}'
+    )
+
+
+def parse_version(text: str) -> int:
+    """Return a resourceVersion as a number; raises Refusal 400."""
+    if not re.fullmatch(r"\d+", text):
+        message = (
+            f'invalid resource version: resourceVersion: Invalid value: "{text}": '
+            f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
+        raise bad_request(message)
+    return int(text)
+
+
+def header(headers: Mapping[str, str], name: str) -> str:
+    """Return a header by its lower-case name, however it was written."""
+    if (found := headers.get(name)) is not None:
+        return found  # most are written so, and this is asked several times a request
+    for key, value in headers.items():
+        if key.lower() == name:
+            return value
+    return ""

@@ -1,0 +1,141 @@
+"""OpenAPI documents: what kubectl explains and validates by.
+
+They are made from the models of kubernetes_asyncio when they are first asked
+for. Paths are listed as far as clients look at them: to see that writes take
+the parameter ``fieldValidation``, so that the server validates and not they.
+"""
+
+import hashlib
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.client.transport import Response
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.openapi_protobuf import (
+    MEDIA_TYPE,
+    encode_document,
+)
+from controller_manager.devcluster.server.openapi_schemas import Schemas
+from controller_manager.devcluster.server.responses import JSON_HEADERS, no_such_path
+from controller_manager.version import KUBERNETES_VERSION
+
+JSON = dict[str, Any]
+
+_INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
+_PARAMETERS: Final = (
+    ("dryRun", "When present, indicates that nothing is to be stored."),
+    ("fieldManager", "A name for whoever makes the change."),
+    ("fieldValidation", "What to do about unknown fields: Ignore, Warn or Strict."),
+)
+
+
+class OpenAPI:
+    """Answers under ``/openapi``."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        """Take the kinds to describe."""
+        self._catalogue = catalogue
+        self._documents: dict[str, bytes] = {}
+
+    def answer(self, path: list[str], accept: str) -> Response:
+        """Return the document at ``/openapi/...``, 404 if there is none."""
+        name = "/".join(path)
+        as_protobuf = name == "v2" and "protobuf" in accept
+        key = f"{self._catalogue.generation} {name} {as_protobuf}"
+        if key not in self._documents:
+            document = self._document(path)
+            if document is None:
+                return no_such_path()
+            encode = encode_document if as_protobuf else msgspec.json.encode
+            self._documents[key] = encode(document)
+        headers = {"content-type": MEDIA_TYPE} if as_protobuf else JSON_HEADERS
+        return Response(200, headers, self._documents[key])
+
+    def _document(self, path: list[str]) -> JSON | None:
+        match path:
+            case ["v2"]:
+                return self._v2()
+            case ["v3"]:
+                return {"paths": self._index()}
+            case ["v3", "api", version]:
+                return self._v3("", version)
+            case ["v3", "apis", group, version]:
+                return self._v3(group, version)
+        return None
+
+    def _index(self) -> JSON:
+        index = {}
+        for group, version in self._catalogue.group_versions():
+            name = f"apis/{group}/{version}" if group else f"api/{version}"
+            digest = hashlib.sha256(f"{name}{KUBERNETES_VERSION}".encode()).hexdigest()
+            index[name] = {
+                "serverRelativeURL": f"/openapi/v3/{name}?hash={digest[:32]}"
+            }
+        return index
+
+    def _v3(self, group: str, version: str) -> JSON | None:
+        kinds = self._catalogue.kinds(group, version)
+        if kinds is None:
+            return None
+        schemas = Schemas(kinds, "#/components/schemas/", wrap=True)
+        return {
+            "openapi": "3.0.0",
+            "info": _INFO,
+            "paths": _paths(kinds, schemas, v3=True),
+            "components": {"schemas": schemas.definitions},
+        }
+
+    def _v2(self) -> JSON:
+        kinds = self._catalogue.all()
+        schemas = Schemas(kinds, "#/definitions/", wrap=False)
+        return {
+            "swagger": "2.0",
+            "info": _INFO,
+            "paths": _paths(kinds, schemas, v3=False),
+            "definitions": schemas.definitions,
+        }
+
+
+def _paths(kinds: list[Kind], schemas: Schemas, *, v3: bool) -> JSON:
+    paths: JSON = {}
+    for kind in kinds:
+        if not kind.is_stored or not kind.model:
+            continue
+        root = f"/apis/{kind.group}" if kind.group else "/api"
+        base = f"{root}/{kind.version}"
+        if kind.namespaced:
+            base += "/namespaces/{namespace}"
+        collection = f"{base}/{kind.plural}"
+        paths[collection] = {"post": _operation(kind, "post", schemas, v3=v3)}
+        paths[f"{collection}/{{name}}"] = {
+            "put": _operation(kind, "put", schemas, v3=v3),
+            "patch": _operation(kind, "patch", schemas, v3=v3),
+        }
+    return paths
+
+
+def _operation(kind: Kind, action: str, schemas: Schemas, *, v3: bool) -> JSON:
+    string: JSON = {"schema": {"type": "string"}} if v3 else {"type": "string"}
+    parameters = [
+        {"name": name, "in": "query", "description": text, **string}
+        for name, text in _PARAMETERS
+    ]
+    schema = schemas.reference(kind)
+    success = (
+        {"description": "OK", "content": {"application/json": {"schema": schema}}}
+        if v3
+        else {"description": "OK", "schema": schema}
+    )
+    return {
+        "operationId": f"{action}{kind.kind}",
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": {
+            "group": kind.group,
+            "kind": kind.kind,
+            "version": kind.version,
+        },
+        "parameters": parameters,
+        "responses": {"200": success},
+    }

@@ -1,0 +1,161 @@
+"""The types of a document: a definition of each model that its kinds are made of."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.schema import (
+    Field,
+    Type,
+    fields_of,
+    go_type,
+)
+from controller_manager.devcluster.server.strategic_merge import (
+    MERGED_PRIMITIVES,
+    merge_key,
+)
+
+JSON = dict[str, Any]
+
+_SCALARS: Final = {
+    "int": {"type": "integer", "format": "int32"},
+    "bool": {"type": "boolean"},
+    "str": {"type": "string"},
+    "float": {"type": "number", "format": "double"},
+    "datetime": {"type": "string", "format": "date-time"},
+}
+_META: Final = frozenset(
+    (
+        "V1DeleteOptions",
+        "V1LabelSelector",
+        "V1LabelSelectorRequirement",
+        "V1ListMeta",
+        "V1ManagedFieldsEntry",
+        "V1ObjectMeta",
+        "V1OwnerReference",
+        "V1Status",
+    )
+)
+
+
+class Schemas:
+    """The definitions of one document, by name.
+
+    References begin with `prefix`; `wrap` puts each into an ``allOf``, as
+    documents of version 3 do.
+    """
+
+    def __init__(self, kinds: Iterable[Kind], prefix: str, *, wrap: bool) -> None:
+        """Describe all `kinds`, with all that they refer to."""
+        self.definitions: JSON = {}
+        self._prefix = prefix
+        self._wrap = wrap
+        self._own: dict[str, tuple[str, ...]] = {}
+        described = [kind for kind in kinds if kind.model and fields_of(kind.model)]
+        for kind in described:
+            own = self._own.get(kind.group, ())
+            self._own[kind.group] = (*own, kind.model, *kind.strategy.models)
+        for kind in described:
+            self._add_kind(kind)
+
+    def reference(self, kind: Kind) -> JSON:
+        """Return the reference to a kind's definition."""
+        return {"$ref": self._prefix + self._name(kind.model, kind.group)}
+
+    def _name(self, model: str, group: str) -> str:
+        if model in _META:
+            return f"io.k8s.apimachinery.pkg.apis.meta.v1.{go_type(model)}"
+        package = self._home(model, group).partition(".")[0] or "core"
+        return f"io.k8s.api.{package}.v1.{go_type(model)}"
+
+    def _home(self, model: str, group: str) -> str:
+        """Return the group whose package a model is in: most are core everywhere.
+
+        A kind's model begins the names of all that are only a part of it.
+        """
+        return group if model.startswith(self._own.get(group, ("-",))) else ""
+
+    def _add_kind(self, kind: Kind) -> None:
+        name = self._add_model(kind.model, kind.group)
+        gvk = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+        self.definitions[name]["x-kubernetes-group-version-kind"] = [gvk]
+        if kind.is_stored:
+            self._add_list(kind, name)
+
+    def _add_list(self, kind: Kind, item: str) -> None:
+        meta = self._add_model("V1ListMeta", "")
+        list_kind = f"{kind.kind}List"
+        gvk = {"group": kind.group, "kind": list_kind, "version": kind.version}
+        self.definitions[f"{item}List"] = {
+            "description": f"{list_kind} is a list of {kind.kind}.",
+            "type": "object",
+            "required": ["items"],
+            "properties": {
+                "apiVersion": {"type": "string"},
+                "kind": {"type": "string"},
+                "items": {"type": "array", "items": {"$ref": self._prefix + item}},
+                "metadata": {"$ref": self._prefix + meta},
+            },
+            "x-kubernetes-group-version-kind": [gvk],
+        }
+
+    def _add_model(self, model: str, group: str) -> str:
+        """Describe a model and all it refers to; return its definition's name."""
+        home = self._home(model, group)
+        name = self._name(model, home)
+        if name in self.definitions:
+            return name
+        properties: JSON = {}
+        self.definitions[name] = {
+            "description": f"{go_type(model)} of the Kubernetes API.",
+            "type": "object",
+            "properties": properties,
+        }
+        for field in (fields_of(model) or {}).values():
+            shape = self._shape(field.type, home)
+            properties[field.name] = self._described(shape, field, model)
+        return name
+
+    def _shape(self, type_: Type, group: str) -> JSON:
+        match type_.shape:
+            case "scalar":
+                return dict(_SCALARS[type_.name])
+            case "object":
+                return {"$ref": self._prefix + self._add_model(type_.name, group)}
+            case "any" if type_.name == "object":
+                return {"x-kubernetes-int-or-string": True}
+            case "any":
+                return {}
+        element = type_.element
+        assert element is not None  # noqa: S101 - lists and maps have one
+        inner = self._wrapped(self._shape(element, group))
+        if type_.shape == "list":
+            return {"type": "array", "items": inner}
+        return {"type": "object", "additionalProperties": inner}
+
+    def _wrapped(self, shape: JSON) -> JSON:
+        if self._wrap and "$ref" in shape:
+            return {"allOf": [shape], "default": {}}
+        return shape
+
+    def _described(self, shape: JSON, field: Field, model: str) -> JSON:
+        described = {"description": field.description, **self._wrapped(shape)}
+        if field.type.shape == "list":
+            described |= _list_extensions(field, model)
+        if field.name == "strategy":
+            described["x-kubernetes-patch-strategy"] = "retainKeys"
+        return described
+
+
+def _list_extensions(field: Field, model: str) -> JSON:
+    """Return what a document says of how a list is merged."""
+    extensions: JSON = {}
+    parent = {"V1Container": "containers"}.get(model, "spec")
+    key = merge_key(field.name, parent)
+    if key or field.name in MERGED_PRIMITIVES:
+        extensions["x-kubernetes-patch-strategy"] = "merge"
+    if key:
+        extensions["x-kubernetes-patch-merge-key"] = key
+        extensions["x-kubernetes-list-type"] = "map"
+        extensions["x-kubernetes-list-map-keys"] = [key]
+    return extensions

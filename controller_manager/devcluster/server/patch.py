@@ -1,0 +1,56 @@
+"""PATCH: the types of patches, and what comes of one that does not fit."""
+
+from typing import Any, Final
+
+from controller_manager.devcluster.server.json_patch import (
+    PatchError,
+    json_patch,
+    merge_patch,
+)
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Refusal,
+    bad_request,
+    unsupported_media_type,
+)
+from controller_manager.devcluster.server.strategic_merge import strategic_merge_patch
+
+JSON = dict[str, Any]
+
+_PATCH_TYPES: Final = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+)
+
+
+def check_patch_type(content_type: str, kind: Kind) -> None:
+    """Raise Refusal 415 if a kind does not take a patch of that type."""
+    if content_type in ("application/apply-patch+yaml", "application/apply-patch+cbor"):
+        message = (
+            "server-side apply is not supported by the development cluster; use "
+            "client-side apply, or a merge or strategic merge patch"
+        )
+        raise unsupported_media_type(message, {})
+    known = _PATCH_TYPES if kind.strategy.merges_strategically else _PATCH_TYPES[:-1]
+    if content_type not in known:
+        raise unsupported_media_type("415: Unsupported Media Type", {})
+
+
+def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
+    """Return an object changed by a patch; raises Refusal."""
+    try:
+        match content_type:
+            case "application/json-patch+json":
+                result = json_patch(obj, patch)
+            case "application/merge-patch+json":
+                result = merge_patch(obj, patch)
+            case _:
+                result = strategic_merge_patch(obj, patch)
+    except PatchError:
+        message = "the server rejected our request due to an error in our request"
+        raise Refusal(422, "Invalid", message, {}) from None
+    if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):
+        message = f"a patch must leave a {kind.kind} behind"
+        raise bad_request(message)
+    return result

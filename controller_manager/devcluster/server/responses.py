@@ -1,0 +1,74 @@
+"""Answers with a JSON body."""
+
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.client.transport import Response
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.storage import Stored
+
+JSON = dict[str, Any]
+
+JSON_HEADERS: Final = {"content-type": "application/json"}
+TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
+
+
+def json_response(status: int, body: JSON) -> Response:
+    """Return an answer with a body."""
+    return Response(status, JSON_HEADERS, msgspec.json.encode(body))
+
+
+def json_or_404(body: JSON | None) -> Response:
+    """Return an answer with a body, 404 if there is none."""
+    return no_such_path() if body is None else json_response(200, body)
+
+
+def no_such_path() -> Response:
+    """Return the answer to a path that the server does not know."""
+    return Response(404, TEXT_HEADERS, b"404 page not found\n")
+
+
+def refused(refusal: Refusal) -> Response:
+    """Return the answer of a refusal."""
+    headers = dict(JSON_HEADERS)
+    if refusal.retry_after is not None:
+        headers["retry-after"] = str(refusal.retry_after)
+    return Response(refusal.code, headers, msgspec.json.encode(refusal.status()))
+
+
+def written(
+    status: int, stored: Stored, unknown: list[str], validation: str
+) -> Response:
+    """Return the answer to a write, with a warning of the `unknown` fields.
+
+    `validation` is what the request says of them in ``fieldValidation``.
+    """
+    headers = dict(JSON_HEADERS)
+    if unknown and validation == "Warn":
+        headers["warning"] = ", ".join(
+            f'299 - "unknown field \\"{name}\\""' for name in unknown
+        )
+    return Response(status, headers, stored.encoded)
+
+
+def encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:
+    """Return the list of a kind.
+
+    Its items carry no kind and apiVersion; those two come first in what is
+    stored, so they can be cut off the encoded object.
+    """
+    prefix = len(
+        b'"kind":"%s","apiVersion":"%s",'
+        % (kind.kind.encode(), kind.api_version.encode())
+    )
+    items = b",".join(b"{" + stored.encoded[prefix + 1 :] for stored in page)
+    head = msgspec.json.encode(
+        {
+            "kind": f"{kind.kind}List",
+            "apiVersion": kind.api_version,
+            "metadata": metadata,
+        }
+    )
+    return head[:-1] + b',"items":[' + items + b"]}"

@@ -1,0 +1,101 @@
+"""From a path to what it is about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.authorization import Attempt
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.dry_run import asks_for_dry_run
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.query import is_true
+from controller_manager.devcluster.server.statuses import no_such_resource
+
+_NAMESPACES: Final = "namespaces"
+"""The part of a path after which the name of a namespace stands."""
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path and its query are about."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+    query: Mapping[str, str]
+    user: User
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be stored; raises Refusal for another value."""
+        return asks_for_dry_run(self.query.get("dryRun"))
+
+    @property
+    def field_validation(self) -> str:
+        """What to do about unknown fields: Ignore, Warn or Strict."""
+        return self.query.get("fieldValidation", "Warn")
+
+
+def find_target(
+    catalogue: Catalogue,
+    group_version: tuple[str, str],
+    parts: list[str],
+    query: dict[str, str],
+    user: User,
+) -> Target:
+    """Return what the `parts` of a path below a group version are about.
+
+    Raises Refusal 404.
+    """
+    namespace = ""
+    if _is_in_namespace(catalogue, group_version, parts):
+        namespace, parts = parts[1], parts[2:]
+    plural, name, subresource = [*parts, "", "", ""][:3]
+    kind = catalogue.find(*group_version, plural)
+    if kind is None or len(parts) > 3:
+        raise no_such_resource()
+    if kind.namespaced and not namespace and name:
+        raise no_such_resource()
+    return Target(kind, namespace, name, subresource, query, user)
+
+
+def _is_in_namespace(
+    catalogue: Catalogue, group_version: tuple[str, str], parts: list[str]
+) -> bool:
+    """Tell whether a path is about something in a namespace, not about that itself.
+
+    ``namespaces/x/widgets`` is, ``namespaces/x/status`` is not (requestinfo.go).
+    """
+    if parts[0] != _NAMESPACES or len(parts) < 3:
+        return False
+    if len(parts) > 3:
+        return True
+    scope = catalogue.find(*group_version, _NAMESPACES)
+    return scope is None or scope.subresource(parts[2]) is None
+
+
+def attempt_on(target: Target, method: str) -> Attempt:
+    """Return what a request is, as roles speak of it."""
+    if method in ("GET", "HEAD"):
+        verb = "get" if target.name else "list"
+        if is_true(target.query, "watch"):
+            verb = "watch"
+    elif method == "DELETE":
+        verb = "delete" if target.name else "deletecollection"
+    else:
+        verb = _VERBS.get(method, method.lower())
+    namespace, kind = target.namespace, target.kind
+    if kind.plural == _NAMESPACES and not kind.group:
+        namespace = target.name
+    return Attempt(
+        verb,
+        group=kind.group,
+        resource=kind.plural,
+        subresource=target.subresource,
+        namespace=namespace,
+        name=target.name,
+    )

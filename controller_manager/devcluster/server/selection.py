@@ -1,0 +1,82 @@
+"""Label and field selectors of a list or watch."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controller_manager.api.selectors import (
+    EVERYTHING,
+    Selector,
+    SelectorError,
+    parse_selector,
+)
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import bad_request
+
+JSON = dict[str, Any]
+
+_COMMON: Final[Mapping[str, tuple[str, ...]]] = {
+    "metadata.name": ("metadata", "name"),
+    "metadata.namespace": ("metadata", "namespace"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldTerm:
+    path: tuple[str, ...]
+    value: str
+    equal: bool
+
+    def matches(self, obj: JSON) -> bool:
+        found: Any = obj
+        for part in self.path:
+            found = found.get(part, "") if isinstance(found, dict) else ""
+        text = str(found).lower() if isinstance(found, bool) else str(found)
+        return (text == self.value) is self.equal
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects a request is about."""
+
+    labels: Selector = EVERYTHING
+    fields: tuple[_FieldTerm, ...] = ()
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self.labels.is_empty and not self.fields
+
+    def matches(self, obj: JSON) -> bool:
+        """Tell whether an object is selected."""
+        if not self.labels.is_empty:
+            labels = obj["metadata"].get("labels") or {}
+            if not self.labels.matches(labels):
+                return False
+        return all(term.matches(obj) for term in self.fields)
+
+
+def parse_selection(kind: Kind, query: Mapping[str, str]) -> Selection:
+    """Read labelSelector and fieldSelector; raises Refusal 400."""
+    try:
+        labels = parse_selector(query.get("labelSelector", ""))
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
+    return Selection(labels, _parse_fields(kind, query.get("fieldSelector", "")))
+
+
+def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
+    terms = []
+    for part in filter(None, text.split(",")):
+        match = re.fullmatch(r"([^=!]+)(==|!=|=)(.*)", part)
+        if match is None:
+            message = f"invalid selector: '{part}'; can't understand '{part}'"
+            raise bad_request(message)
+        name, operator, value = match.groups()
+        path = _COMMON.get(name) or kind.strategy.selectable_fields.get(name)
+        if path is None:
+            message = f"field label not supported: {name}"
+            raise bad_request(message)
+        terms.append(_FieldTerm(path, value, operator != "!="))
+    return tuple(terms)

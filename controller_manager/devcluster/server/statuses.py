@@ -1,0 +1,220 @@
+"""The Status bodies with which an API server refuses (api/errors)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+JSON = dict[str, Any]
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
+    """An answer other than success; carries the Status to send."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        *,
+        retry_after: int | None = None,
+    ) -> None:
+        """Take the parts of the Status; `retry_after` is in seconds."""
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.retry_after = retry_after
+
+    def status(self) -> JSON:
+        """Return the body."""
+        body: JSON = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if self.details is not None:
+            body["details"] = dict(self.details)
+        body["code"] = self.code
+        return body
+
+
+class Cause:
+    """One thing that is wrong with a field (field.Error)."""
+
+    __slots__ = ("detail", "field", "reason")
+
+    def __init__(self, reason: str, field: str, detail: str) -> None:
+        """Take reason, path of the field, and text."""
+        self.reason = reason
+        self.field = field
+        self.detail = detail
+
+    def as_json(self) -> JSON:
+        """Return the StatusCause."""
+        return {"reason": self.reason, "message": self.detail, "field": self.field}
+
+    def __str__(self) -> str:
+        """Return the text as part of the message."""
+        return f"{self.field}: {self.detail}"
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages show it."""
+    return msgspec.json.encode(value).decode()
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """Return the cause that a field is missing."""
+    text = f"Required value: {detail}" if detail else "Required value"
+    return Cause("FieldValueRequired", field, text)
+
+
+def invalid(field: str, value: str, detail: str) -> Cause:
+    """Return the cause that a value is wrong; `value` is JSON."""
+    return Cause("FieldValueInvalid", field, f"Invalid value: {value}: {detail}")
+
+
+def forbidden_field(field: str, detail: str) -> Cause:
+    """Return the cause that a field must not be set so."""
+    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
+
+
+def not_supported(field: str, value: str, supported: Sequence[str]) -> Cause:
+    """Return the cause that a value is not one of those that exist."""
+    values = ", ".join(f'"{each}"' for each in supported)
+    text = f"Unsupported value: {value}: supported values: {values}"
+    return Cause("FieldValueNotSupported", field, text)
+
+
+def qualified(group: str, name: str) -> str:
+    """Return ``name.group``, or ``name`` for the core group."""
+    return f"{name}.{group}" if group else name
+
+
+def _details(group: str, kind: str, name: str) -> JSON:
+    details: JSON = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    details["kind"] = kind
+    return details
+
+
+def bad_request(message: str) -> Refusal:
+    """400."""
+    return Refusal(400, "BadRequest", message)
+
+
+def unauthorized() -> Refusal:
+    """401."""
+    return Refusal(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(
+    group: str, plural: str, name: str, why: str, causes: Sequence[JSON] = ()
+) -> Refusal:
+    """403: an object that admission does not let in."""
+    details = _details(group, plural, name)
+    if causes:
+        details["causes"] = list(causes)
+    resource = qualified(group, plural)
+    return Refusal(
+        403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details
+    )
+
+
+def not_found(group: str, plural: str, name: str) -> Refusal:
+    """404: no such object."""
+    message = f'{qualified(group, plural)} "{name}" not found'
+    return Refusal(404, "NotFound", message, _details(group, plural, name))
+
+
+def no_such_resource() -> Refusal:
+    """404: no such resource in a group version that exists."""
+    message = "the server could not find the requested resource"
+    return Refusal(404, "NotFound", message, {})
+
+
+def method_not_allowed() -> Refusal:
+    """405."""
+    message = "the server does not allow this method on the requested resource"
+    return Refusal(405, "MethodNotAllowed", message, {})
+
+
+def already_exists(group: str, plural: str, name: str) -> Refusal:
+    """409: the name is taken."""
+    message = f'{qualified(group, plural)} "{name}" already exists'
+    return Refusal(409, "AlreadyExists", message, _details(group, plural, name))
+
+
+def conflict(group: str, kind: str, name: str, why: str) -> Refusal:
+    """409: not what the client thinks it is."""
+    message = (
+        f'Operation cannot be fulfilled on {qualified(group, kind)} "{name}": {why}'
+    )
+    return Refusal(409, "Conflict", message, _details(group, kind, name))
+
+
+def expired(message: str) -> Refusal:
+    """410: the version is no longer known."""
+    return Refusal(410, "Expired", message)
+
+
+def unsupported_media_type(message: str, details: JSON | None = None) -> Refusal:
+    """415."""
+    return Refusal(415, "UnsupportedMediaType", message, details)
+
+
+def invalid_object(
+    group: str, kind: str, name: str, causes: Sequence[Cause]
+) -> Refusal:
+    """422: the object fails validation, for these causes."""
+    texts = list(dict.fromkeys(str(cause) for cause in causes))
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = _details(group, kind, name)
+    details["causes"] = [cause.as_json() for cause in causes]
+    message = f'{qualified(group, kind)} "{name}" is invalid: {listed}'
+    return Refusal(422, "Invalid", message, details)
+
+
+def not_implemented(what: str) -> Refusal:
+    """501: part of the API, but not of this server."""
+    message = f"{what} is not served by the development cluster"
+    return Refusal(501, "NotImplemented", message, {})
+
+
+def too_large_version(wanted: int, current: int) -> Refusal:
+    """504: a version that does not exist yet."""
+    details = {
+        "causes": [
+            {
+                "reason": "ResourceVersionTooLarge",
+                "message": "Too large resource version",
+            }
+        ],
+        "retryAfterSeconds": 1,
+    }
+    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
+    return Refusal(504, "Timeout", message, details, retry_after=1)
+
+
+def success(code: int | None = None, details: JSON | None = None) -> JSON:
+    """Return the Status body of a success."""
+    body: JSON = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+    }
+    if details is not None:
+        body["details"] = details
+    if code is not None:
+        body["code"] = code
+    return body

@@ -1,0 +1,210 @@
+"""Objects with versions and history: what etcd and the watch cache are."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import msgspec
+
+JSON = dict[str, Any]
+Key = tuple[str, str]
+"""Namespace (empty for cluster-scoped objects) and name."""
+
+HISTORY: Final = 100_000
+"""Changes of one resource that are remembered for watches."""
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class TooOldError(Exception):
+    """The version asked for is no longer in the history."""
+
+    def __init__(self, wanted: int, oldest: int) -> None:
+        """Take what was asked for and what is there."""
+        super().__init__(f"too old resource version: {wanted} ({oldest})")
+
+
+class Stored:
+    """One version of an object; never changed once it is stored."""
+
+    __slots__ = ("_encoded", "obj", "version")
+
+    def __init__(self, obj: JSON, version: int) -> None:
+        """Take the object, its resourceVersion set."""
+        self.obj = obj
+        self.version = version
+        self._encoded: bytes | None = None
+
+    @property
+    def encoded(self) -> bytes:
+        """The object as JSON, encoded once for all readers."""
+        if self._encoded is None:
+            self._encoded = msgspec.json.encode(self.obj)
+        return self._encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to one object; `before` is absent for an addition."""
+
+    version: int
+    type: ChangeType
+    key: Key
+    after: Stored
+    before: Stored | None
+
+
+class Watcher:
+    """Gets every change of one resource, in order, from a version on."""
+
+    def __init__(self, collection: "Collection", backlog: list[Change]) -> None:
+        """Take the changes that have happened already."""
+        self._collection = collection
+        self._pending = deque(backlog)
+        self._wake: asyncio.Future[None] | None = None
+
+    def notify(self, change: Change) -> None:
+        """Hand over a change (called by the collection)."""
+        self._pending.append(change)
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def take(self) -> list[Change]:
+        """Return the changes that are there, without waiting."""
+        changes = list(self._pending)
+        self._pending.clear()
+        return changes
+
+    async def wait(self) -> None:
+        """Wait until there is a change to take."""
+        if self._pending:
+            return
+        self._wake = asyncio.get_running_loop().create_future()
+        try:
+            await self._wake
+        finally:
+            self._wake = None
+
+    def close(self) -> None:
+        """Get no more changes."""
+        self._collection.forget(self)
+
+
+class Collection:
+    """All objects of one resource."""
+
+    def __init__(self, storage: "Storage") -> None:
+        """Belong to `storage`, which counts versions."""
+        self._storage = storage
+        self._objects: dict[Key, Stored] = {}
+        self._history: deque[Change] = deque()
+        self._compacted = 0
+        # Told in the order in which they came: a dict keeps it, a set does not.
+        self._watchers: dict[Watcher, None] = {}
+
+    def __len__(self) -> int:
+        """Return how many objects there are."""
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Stored]:
+        """Iterate over a snapshot of all objects."""
+        return iter(list(self._objects.values()))
+
+    def get(self, key: Key) -> Stored | None:
+        """Return the object of that key."""
+        return self._objects.get(key)
+
+    def put(self, key: Key, obj: JSON) -> Stored:
+        """Store `obj` under the next version, which is written into it."""
+        before = self._objects.get(key)
+        stored = self._stamped(obj)
+        self._objects[key] = stored
+        kind: ChangeType = "ADDED" if before is None else "MODIFIED"
+        self._record(Change(stored.version, kind, key, stored, before))
+        return stored
+
+    def remove(self, key: Key) -> Stored:
+        """Drop an object; its last state gets a version of its own."""
+        before = self._objects.pop(key)
+        stored = self._stamped(before.obj)
+        self._record(Change(stored.version, "DELETED", key, stored, before))
+        return stored
+
+    def _stamped(self, obj: JSON) -> Stored:
+        version = self._storage.next_version()
+        metadata = {**obj["metadata"], "resourceVersion": str(version)}
+        return Stored({**obj, "metadata": metadata}, version)
+
+    def _record(self, change: Change) -> None:
+        self._history.append(change)
+        if len(self._history) > self._storage.history:
+            self._compacted = self._history.popleft().version
+        for watcher in self._watchers:
+            watcher.notify(change)
+
+    def snapshot(self, version: int | None = None) -> Mapping[Key, Stored]:
+        """Return all objects as of `version` (now, if `None`), by key.
+
+        Raises TooOldError if the history does not reach that far.
+        """
+        objects = dict(self._objects)
+        if version is not None and version < self._storage.version:
+            self._check_age(version)
+            for change in reversed(self._history):
+                if change.version <= version:
+                    break
+                if change.before is None:
+                    del objects[change.key]
+                else:
+                    objects[change.key] = change.before
+        return objects
+
+    def watch(self, version: int) -> Watcher:
+        """Return a watcher of the changes after `version`."""
+        self._check_age(version)
+        backlog = [change for change in self._history if change.version > version]
+        watcher = Watcher(self, backlog)
+        self._watchers[watcher] = None
+        return watcher
+
+    def _check_age(self, version: int) -> None:
+        if version < self._compacted:
+            raise TooOldError(version, self._compacted)
+
+    def forget(self, watcher: Watcher) -> None:
+        """Stop notifying a watcher."""
+        self._watchers.pop(watcher, None)
+
+    def compact(self) -> None:
+        """Forget all history: watches from before now get 410."""
+        self._history.clear()
+        self._compacted = self._storage.version
+
+
+class Storage:
+    """Collections that share one sequence of versions."""
+
+    def __init__(self, history: int = HISTORY) -> None:
+        """Take how many changes of a resource to remember."""
+        self.history = history
+        self.version = 1
+        self._collections: dict[str, Collection] = {}
+        self._handed_out: Counter[str] = Counter()
+
+    def collection(self, resource: str) -> Collection:
+        """Return the objects of a resource, by its ``plural.group``."""
+        if resource not in self._collections:
+            self._collections[resource] = Collection(self)
+        return self._collections[resource]
+
+    def next_number(self, name: str) -> int:
+        """Return 1, 2, 3 ... for each name: numbers that are handed out once."""
+        self._handed_out[name] += 1
+        return self._handed_out[name]
+
+    def next_version(self) -> int:
+        """Return a version higher than all before."""
+        self.version += 1
+        return self.version

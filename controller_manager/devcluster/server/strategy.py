@@ -1,0 +1,178 @@
+"""What is special about the objects of one kind (registry/rest strategies)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from controller_manager.devcluster.server.deletion import Deletion, marked_deleted
+from controller_manager.devcluster.server.messages import Message
+from controller_manager.devcluster.server.names import validate_subdomain
+from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.tables import (
+    CREATED_AT,
+    NAME,
+    Cells,
+    Column,
+)
+
+if TYPE_CHECKING:  # they know Kind, which knows its strategy
+    from controller_manager.devcluster.server.call import Call
+    from controller_manager.devcluster.server.catalogue import Catalogue
+    from controller_manager.devcluster.server.objects import Objects
+
+JSON = dict[str, Any]
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def fields_by_path(*names: str) -> Mapping[str, tuple[str, ...]]:
+    """Return selectable fields whose names are their paths."""
+    return {name: tuple(name.split(".")) for name in names}
+
+
+class Strategy:
+    """How objects of one kind are prepared, checked, shown and deleted.
+
+    This class is the strategy of a kind about which nothing is special: whatever
+    it is given is stored. A kind overrides what is different. Methods change the
+    object that they are given only where they say so, and raise Refusal only
+    where they say so.
+    """
+
+    counts_generations: ClassVar[bool] = False
+    """Whether ``metadata.generation`` counts the changes of the spec."""
+
+    allows_unconditional_update: ClassVar[bool] = True
+    """Whether a PUT may come without a resourceVersion."""
+
+    returns_deleted: ClassVar[bool] = False
+    """Whether DELETE answers with the object, and not with a Status."""
+
+    orphans_dependents: ClassVar[bool] = False
+    """Whether DELETE spares the dependents unless told otherwise."""
+
+    records_deletion: ClassVar[bool] = False
+    """Whether an object that goes at once is marked as deleted first."""
+
+    merges_strategically: ClassVar[bool] = True
+    """Whether PATCH takes a strategic merge patch."""
+
+    kept_by_status: ClassVar[tuple[str, ...]] = ()
+    """Fields of the metadata that a write of the status does not change."""
+
+    null_condition_times: ClassVar[tuple[str, ...]] = ()
+    """Times of a condition that Go shows as null rather than leave them out."""
+
+    selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
+    """The path of each field that a field selector may name, beyond the metadata.
+
+    `fields_by_path` makes it of paths in dots.
+    """
+
+    columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
+    """The columns of the table that kubectl prints."""
+
+    empty: ClassVar[Mapping[str, Any]] = _NONE
+    """What Go shows of an object that has only metadata, as in a bookmark."""
+
+    models: ClassVar[tuple[str, ...]] = ()
+    """How the names of further models of the kind's group begin."""
+
+    messages: ClassVar[Mapping[str, Message]] = _NONE
+    """The protobuf messages in which an object may be sent, by name."""
+
+    # Creating and updating
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in `obj` (pkg/apis/*/v1/defaults.go)."""
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Fill in `obj`, which has its defaults, with what takes more to know."""
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Put back into `new` what a PUT of the object may not change."""
+
+    def admit(self, obj: JSON, storage: Storage) -> None:
+        """Raise Refusal if a valid new object is not let in."""
+
+    def after_change(self, namespace: str, storage: Storage) -> None:
+        """Follow up on an object of `namespace` that was written or removed."""
+
+    def after_request(self, objects: "Objects", catalogue: "Catalogue") -> None:
+        """Follow up on a request that wrote objects of the kind."""
+
+    def changes_generation(self, old: JSON, new: JSON) -> bool:
+        """Tell whether an update makes a new generation."""
+        return _content(old) != _content(new)
+
+    # Validation (pkg/apis/*/validation): causes in the order of upstream
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check the name of a new object."""
+        return validate_subdomain(name, "metadata.name")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check an object that is to be stored, metadata aside."""
+        del obj
+        return ()
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check what an update changes, beyond the result being valid."""
+        del old, new
+        return ()
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check a status that is to be stored."""
+        del obj
+        return ()
+
+    # Deleting
+
+    def grace_period(self, obj: JSON, wanted: int | None) -> int:
+        """Return the seconds until an object must be gone; `wanted` was asked for."""
+        del obj, wanted
+        return 0
+
+    def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
+        """Return `obj` with its deletion on record; raises Refusal."""
+        period = self.grace_period(obj, options.grace_period)
+        return marked_deleted(
+            obj, options, now, period, orphans=self.orphans_dependents
+        )
+
+    def is_released(self, obj: JSON) -> bool:
+        """Tell whether an object that is being deleted has nothing to wait for."""
+        metadata = obj["metadata"]
+        if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+            return False
+        return bool(metadata.get("deletionGracePeriodSeconds", 0) == 0)
+
+    # Showing
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return an object's row of the table, as `columns` name it."""
+        del now
+        return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", "")]
+
+    def label_selector(self, obj: JSON) -> JSON | None:
+        """Return the LabelSelector of the objects that the spec is about."""
+        selector: JSON | None = obj["spec"].get("selector")
+        return selector
+
+    # Answering
+
+    def answer(self, call: "Call", obj: JSON) -> JSON | None:
+        """Answer a POST of an object that is not stored; `None` to store it.
+
+        Raises Refusal.
+        """
+        del call, obj
+        return None
+
+
+def _content(obj: JSON) -> JSON:
+    """Return the parts of an object that its generation counts."""
+    aside = ("metadata", "status", "kind", "apiVersion")
+    return {key: value for key, value in obj.items() if key not in aside}

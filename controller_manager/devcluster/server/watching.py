@@ -1,0 +1,147 @@
+"""Answers that go on: watches."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.clock import Clock
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.selection import Selection
+from controller_manager.devcluster.server.storage import Change, Stored, Watcher
+
+JSON = dict[str, Any]
+
+BOOKMARK_INTERVAL: Final = 60.0
+"""Seconds between bookmarks, where they are allowed."""
+
+_BATCH: Final = 50
+"""Initial events that are sent in one chunk."""
+
+_TICK: Final = 1e-3
+"""Seconds that a clock may be behind a deadline that a timer has reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What to watch and how to show it; `timeout` is in seconds."""
+
+    kind: Kind
+    namespace: str
+    selection: Selection
+    timeout: float
+    bookmarks: bool
+    encode: Callable[[Stored], bytes]
+
+
+@dataclass(slots=True)
+class WatchResponse:
+    """A stream of events: the initial ones, then those of the watcher.
+
+    `since` is the version as of which `initial` is complete.
+    """
+
+    request: WatchRequest
+    watcher: Watcher
+    initial: list[Stored]
+    since: int
+    ends_initial: bool
+    version: Callable[[], int]
+    clock: Clock
+    status: int = 200
+    headers: Mapping[str, str] = field(
+        default_factory=lambda: {"content-type": "application/json"}
+    )
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield events until the time is over; those that wait, together."""
+        try:
+            async with aclosing(self._chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            self.watcher.close()
+
+    async def _chunks(self) -> AsyncGenerator[bytes, None]:
+        start = self.clock.monotonic()
+        end, bookmark_at = start + self.request.timeout, start + BOOKMARK_INTERVAL
+        # A bookmark promises that everything up to its version has been sent. A
+        # slow reader takes its time over each chunk, while versions go on.
+        version = self.since
+        for start in range(0, len(self.initial), _BATCH):
+            some = self.initial[start : start + _BATCH]
+            yield b"".join(self._line("ADDED", stored) for stored in some)
+        if self.ends_initial:
+            yield self._bookmark(version, initial=True)
+        while True:
+            changes, version = self.watcher.take(), self.version()
+            if chunk := b"".join(map(self._event, changes)):
+                yield chunk
+            now = self.clock.monotonic()
+            if now + _TICK >= end:
+                return
+            if self.request.bookmarks and now + _TICK >= bookmark_at:
+                bookmark_at = now + BOOKMARK_INTERVAL
+                yield self._bookmark(version, initial=False)
+                continue
+            until = min(end, bookmark_at) if self.request.bookmarks else end
+            try:
+                async with asyncio.timeout(until - now):
+                    await self.watcher.wait()
+            except TimeoutError:
+                continue
+
+    async def close(self) -> None:
+        """Stop watching."""
+        self.watcher.close()
+
+    def _event(self, change: Change) -> bytes:
+        """Return the line for a change as this watch sees it, maybe none.
+
+        An object that starts to be selected is added, one that stops to be is
+        deleted, in its last selected state but with the version of the change.
+        """
+        request = self.request
+        if request.namespace and change.key[0] != request.namespace:
+            return b""
+        is_now = change.type != "DELETED" and request.selection.matches(
+            change.after.obj
+        )
+        was = change.before is not None and request.selection.matches(change.before.obj)
+        if is_now:
+            return self._line("MODIFIED" if was else "ADDED", change.after)
+        if not was or change.before is None:
+            return b""
+        metadata = {
+            **change.before.obj["metadata"],
+            "resourceVersion": str(change.version),
+        }
+        last = Stored({**change.before.obj, "metadata": metadata}, change.version)
+        return self._line("DELETED", last)
+
+    def _line(self, event_type: str, stored: Stored) -> bytes:
+        return b'{"type":"%s","object":%s}\n' % (
+            event_type.encode(),
+            self.request.encode(stored),
+        )
+
+    def _bookmark(self, version: int, *, initial: bool) -> bytes:
+        kind = self.request.kind
+        metadata: JSON = {"resourceVersion": str(version)}
+        if initial:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        obj: JSON = {
+            "kind": kind.kind,
+            "apiVersion": kind.api_version,
+            "metadata": metadata,
+            **kind.strategy.empty,
+        }
+        return b'{"type":"BOOKMARK","object":%s}\n' % msgspec.json.encode(obj)
+
+
+def error_event(status: JSON) -> bytes:
+    """Return the line that ends a watch with an error."""
+    return b'{"type":"ERROR","object":%s}\n' % msgspec.json.encode(status)

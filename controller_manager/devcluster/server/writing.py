@@ -1,0 +1,245 @@
+"""POST, PUT, PATCH and DELETE."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.authentication import Tokens
+from controller_manager.devcluster.server.authorization import Authorizer
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.conversion import in_version
+from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.negotiation import (
+    check_object,
+    decode_connect_body,
+    decode_delete_options,
+    decode_json,
+    decode_object,
+    header,
+    strict_error,
+)
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.patch import check_patch_type, patched
+from controller_manager.devcluster.server.responses import (
+    JSON_HEADERS,
+    encode_list,
+    json_response,
+    written,
+)
+from controller_manager.devcluster.server.routing import Target
+from controller_manager.devcluster.server.scale import scale_of, scaled
+from controller_manager.devcluster.server.selection import Selection, parse_selection
+from controller_manager.devcluster.server.statuses import (
+    method_not_allowed,
+    not_implemented,
+    success,
+)
+from controller_manager.devcluster.server.storage import Key, Stored
+
+JSON = dict[str, Any]
+Select = Callable[[Target, Selection, int | None], list[tuple[Key, Stored]]]
+
+_WHOLE_OBJECTS: Final = frozenset(("", "status"))
+"""Subresources that are written as objects, for every kind that has them."""
+
+
+class Writer:
+    """Answers requests that change something."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        catalogue: Catalogue,
+        tokens: Tokens,
+        authorizer: Authorizer,
+        select: Select,
+    ) -> None:
+        """Take the objects to change, and what answers of strategies need.
+
+        `select` returns the objects that a DELETE of many is about.
+        """
+        self._objects = objects
+        self._catalogue = catalogue
+        self._tokens = tokens
+        self._authorizer = authorizer
+        self._select = select
+
+    def answer(self, target: Target, request: Request) -> Response:
+        """Answer a request that is no GET; raises Refusal."""
+        answer = self._written(target, request)
+        target.kind.strategy.after_request(self._objects, self._catalogue)
+        return answer
+
+    def _written(self, target: Target, request: Request) -> Response:
+        match request.method:
+            case "POST":
+                return self._post(target, request)
+            case "PUT" if target.name:
+                return self._put(target, request)
+            case "PATCH" if target.name:
+                return self._patch(target, request)
+            case "DELETE" if target.subresource:
+                raise method_not_allowed()
+            case "DELETE" if target.name:
+                return self._delete(target, request)
+            case "DELETE":
+                return self._delete_collection(target, request)
+        raise method_not_allowed()
+
+    # POST
+
+    def _post(self, target: Target, request: Request) -> Response:
+        kind = target.kind
+        if target.subresource:
+            return self._connect(target, request)
+        if target.name or "create" not in kind.verbs:
+            raise method_not_allowed()
+        if kind.namespaced and not target.namespace:
+            raise method_not_allowed()
+        content_type = header(request.headers, "content-type")
+        messages = self._catalogue.messages
+        body = decode_object(request.body or b"", content_type, kind.kind, messages)
+        obj, unknown = _checked(target, body)
+        answer = kind.strategy.answer(self._call(target), obj)
+        if answer is not None:
+            return json_response(201, answer)
+        stored = self._objects.create(
+            kind, target.namespace, obj, dry_run=target.dry_run
+        )
+        return written(201, stored, unknown, target.field_validation)
+
+    def _connect(self, target: Target, request: Request) -> Response:
+        """Answer a POST to a subresource."""
+        subresource = target.kind.subresource(target.subresource)
+        if subresource is None or subresource.connect is None:
+            raise not_implemented(f"{target.kind.plural}/{target.subresource}")
+        content_type = header(request.headers, "content-type")
+        messages = self._catalogue.messages
+        body = decode_connect_body(request.body, content_type, messages)
+        return json_response(201, subresource.connect(self._call(target), body))
+
+    def _call(self, target: Target) -> Call:
+        return Call(
+            target.kind,
+            target.namespace,
+            target.name,
+            target.dry_run,
+            target.user,
+            self._objects,
+            self._tokens,
+            self._authorizer,
+        )
+
+    # PUT and PATCH
+
+    def _put(self, target: Target, request: Request) -> Response:
+        if target.subresource == "scale":
+            return self._scaled(target, decode_json(request.body or b"{}"))
+        _check_replaceable(target)
+        content_type = header(request.headers, "content-type")
+        messages = self._catalogue.messages
+        wanted = target.kind.kind
+        body = decode_object(request.body or b"", content_type, wanted, messages)
+        return self._updated(target, body, uid_is_precondition=True)
+
+    def _patch(self, target: Target, request: Request) -> Response:
+        kind = target.kind
+        content_type = header(request.headers, "content-type").partition(";")[0]
+        check_patch_type(content_type, kind)
+        patch = decode_json(request.body or b"")
+        stored = self._objects.find(kind, target.namespace, target.name)
+        if target.subresource == "scale":
+            current = scale_of(kind, stored)
+            return self._scaled(target, patched(current, patch, content_type, kind))
+        _check_replaceable(target)
+        shown = in_version(kind, stored)
+        changed = patched(shown.obj, patch, content_type, kind)
+        return self._updated(target, changed, uid_is_precondition=False)
+
+    def _updated(
+        self, target: Target, body: JSON, *, uid_is_precondition: bool
+    ) -> Response:
+        obj, unknown = _checked(target, body)
+        stored = self._objects.update(
+            target.kind,
+            target.namespace,
+            target.name,
+            obj,
+            target.subresource,
+            dry_run=target.dry_run,
+            uid_is_precondition=uid_is_precondition,
+        )
+        return written(200, stored, unknown, target.field_validation)
+
+    def _scaled(self, target: Target, scale: Any) -> Response:
+        result = scaled(
+            self._objects,
+            target.kind,
+            target.namespace,
+            target.name,
+            scale,
+            dry_run=target.dry_run,
+        )
+        return json_response(200, result)
+
+    # DELETE
+
+    def _delete(self, target: Target, request: Request) -> Response:
+        kind = target.kind
+        if "delete" not in kind.verbs:
+            raise method_not_allowed()
+        options = _deletion(target, request)
+        obj, gone = self._objects.delete(
+            kind,
+            target.namespace,
+            target.name,
+            options,
+            dry_run=target.dry_run or options.dry_run,
+        )
+        if not gone or kind.strategy.returns_deleted:
+            return json_response(200, obj)
+        details = {
+            "name": target.name,
+            **({"group": kind.group} if kind.group else {}),
+            "kind": kind.plural,
+            "uid": obj["metadata"]["uid"],
+        }
+        return json_response(200, success(details=details))
+
+    def _delete_collection(self, target: Target, request: Request) -> Response:
+        kind = target.kind
+        if "deletecollection" not in kind.verbs:
+            raise method_not_allowed()
+        options = _deletion(target, request)
+        dry_run = target.dry_run or options.dry_run
+        items = self._select(target, parse_selection(kind, target.query), None)
+        for (namespace, name), _ in items:
+            self._objects.delete(kind, namespace, name, options, dry_run=dry_run)
+        page = [stored for _, stored in items]
+        metadata = {"resourceVersion": str(self._objects.storage.version)}
+        return Response(200, JSON_HEADERS, encode_list(kind, page, metadata))
+
+
+def _check_replaceable(target: Target) -> None:
+    """Raise Refusal 501 for a subresource that cannot be written."""
+    if target.subresource in _WHOLE_OBJECTS:
+        return
+    subresource = target.kind.subresource(target.subresource)
+    if subresource is None or subresource.replace is None:
+        raise not_implemented(f"{target.kind.plural}/{target.subresource}")
+
+
+def _checked(target: Target, body: JSON) -> tuple[JSON, list[str]]:
+    """Return the object of a body and its unknown fields; raises Refusal."""
+    kind = target.kind
+    obj, unknown = check_object(body, kind, kind.version)
+    if unknown and target.field_validation == "Strict":
+        raise strict_error(kind, kind.version, unknown)
+    return obj, unknown
+
+
+def _deletion(target: Target, request: Request) -> Deletion:
+    content_type = header(request.headers, "content-type")
+    options = decode_delete_options(request.body, content_type)
+    return Deletion.parse(options or {}, dict(target.query))

@@ -1,0 +1,1 @@
+"""Tests of the kinds, and of what works for all of them."""

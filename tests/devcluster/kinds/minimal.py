@@ -1,0 +1,64 @@
+"""The least that an object of each kind must have to be valid."""
+
+import copy
+from typing import Any, Final
+
+from controller_manager.devcluster.server.kind import Kind
+
+JSON = dict[str, Any]
+
+_TEMPLATE: Final[JSON] = {
+    "metadata": {"labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "c", "image": "i:v1"}]},
+}
+_WORKLOAD: Final[JSON] = {
+    "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": _TEMPLATE}
+}
+
+_MORE: Final[dict[str, JSON]] = {
+    "CronJob": {
+        "spec": {
+            "schedule": "* * * * *",
+            "jobTemplate": {"spec": {"template": _TEMPLATE}},
+        }
+    },
+    "CustomResourceDefinition": {
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "a", "kind": "A"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        }
+    },
+    "DaemonSet": _WORKLOAD,
+    "Deployment": _WORKLOAD,
+    "Event": {"involvedObject": {"namespace": "default"}},
+    "Job": {"spec": {"template": _TEMPLATE}},
+    "Pod": {"spec": _TEMPLATE["spec"]},
+    "ReplicaSet": _WORKLOAD,
+    "ReplicationController": {"spec": {"template": _TEMPLATE}},
+    "Service": {"spec": {"ports": [{"port": 80}]}},
+    "StatefulSet": _WORKLOAD,
+}
+"""What a kind needs beyond its metadata; most need nothing."""
+
+
+def minimal(kind: Kind, name: str = "a", **metadata: Any) -> JSON:
+    """Return a new object of a kind, valid and with as little as possible."""
+    more = copy.deepcopy(_MORE.get(kind.kind, {}))
+    if kind.kind == "CustomResourceDefinition":  # it must be named after its spec
+        more["spec"]["names"]["plural"] = name
+        name = f"{name}.example.com"
+    return {
+        "kind": kind.kind,
+        "apiVersion": kind.api_version,
+        "metadata": {"name": name, **metadata},
+        **more,
+    }

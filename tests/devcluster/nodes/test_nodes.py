@@ -1,0 +1,150 @@
+"""Pods are scheduled, start and end; events go."""
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import EVENTS, PODS
+from controller_manager.client.errors import NotFound
+from controller_manager.devcluster.nodes.scheduler import fits as node_fits
+from controller_manager.version import KUBERNETES_VERSION
+from tests.clusters import Cluster
+from tests.devcluster.requests import call, create_pod
+
+
+@pytest.mark.looptime
+async def test_pods_start_after_their_delay_and_end_after_their_grace(
+    cluster: Cluster,
+) -> None:
+    """On nodes in turn; broken images never start."""
+    async with cluster.nodes(count=2, start_delay=3, grace_scale=0.5):
+        for name, image in (("a", "app"), ("b", "example.com/x/broken:v1"), ("c", "x")):
+            await create_pod(cluster, name, image)
+        await asyncio.sleep(2.9)
+        page = await cluster.client.list_page(PODS)
+        assert [each.spec.node_name for each in page.items] == [
+            "node-0",
+            "node-1",
+            "node-0",
+        ]
+        assert {each.status.phase for each in page.items} == {"Pending"}
+        await asyncio.sleep(0.2)
+        page = await cluster.client.list_page(PODS)
+        assert [each.status.phase for each in page.items] == [
+            "Running",
+            "Pending",
+            "Running",
+        ]
+        await cluster.client.delete(PODS, "default", "a")
+        # A deletionTimestamp is cut to whole seconds, so up to one is lost.
+        await asyncio.sleep(13.9)
+        assert await cluster.client.get(PODS, "default", "a")
+        await asyncio.sleep(1.2)
+        with pytest.raises(NotFound):
+            await cluster.client.get(PODS, "default", "a")
+
+
+@pytest.mark.looptime
+async def test_pods_wait_for_a_node_that_takes_them(cluster: Cluster) -> None:
+    """Neither cordoned nor tainted, unless the taint is tolerated."""
+    tainted = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
+
+    async def patch_node(name: str, spec: dict[str, Any]) -> None:
+        answer = await call(
+            cluster,
+            "PATCH",
+            f"/api/v1/nodes/{name}",
+            msgspec.json.encode({"spec": spec}),
+            content_type="application/merge-patch+json",
+        )
+        assert answer.status == 200
+
+    async def node_of(name: str) -> str:
+        pod = await cluster.client.get(PODS, "default", name)
+        return pod.spec.node_name
+
+    async with cluster.nodes(count=2):
+        await patch_node("node-0", {"unschedulable": True})
+        await patch_node("node-1", tainted)
+        await create_pod(cluster, "waiting")
+        body = {
+            "metadata": {"name": "tolerant"},
+            "spec": {
+                "containers": [{"name": "c", "image": "x"}],
+                "tolerations": [
+                    {"key": "other", "operator": "Exists"},
+                    {"key": "a", "value": "b"},
+                ],
+            },
+        }
+        await cluster.client.create_json(PODS, "default", msgspec.json.encode(body))
+        await asyncio.sleep(10)
+        assert (await node_of("waiting"), await node_of("tolerant")) == ("", "node-1")
+        await patch_node("node-0", {"unschedulable": None})
+        await asyncio.sleep(10)
+        assert await node_of("waiting") == "node-0"
+
+
+@pytest.mark.parametrize(
+    ("toleration", "fits"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "a", "operator": "Exists"}, True),
+        ({"key": "a", "operator": "Equal", "value": "b"}, True),
+        ({"key": "a", "value": "b", "effect": "NoExecute"}, False),
+        ({"key": "a", "value": "c"}, False),
+        ({"key": "c", "operator": "Exists"}, False),
+    ],
+)
+def test_a_toleration_matches_by_key_value_and_effect(
+    toleration: dict[str, str], *, fits: bool
+) -> None:
+    """As a scheduler compares them."""
+    node = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
+    assert node_fits({"spec": {"tolerations": [toleration]}}, node) is fits
+
+
+@pytest.mark.looptime
+async def test_without_nodes_pods_stay_pending(cluster: Cluster) -> None:
+    """As on a cluster whose nodes are all gone."""
+    async with cluster.nodes(count=0):
+        await create_pod(cluster, "a")
+        await asyncio.sleep(100)
+        pod = await cluster.client.get(PODS, "default", "a")
+        assert (pod.spec.node_name, pod.status.phase) == ("", "Pending")
+
+
+@pytest.mark.looptime
+async def test_events_go_after_an_hour(cluster: Cluster) -> None:
+    """As an API server's time to live has it."""
+    body = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
+    async with cluster.nodes():
+        await cluster.client.create_json(EVENTS, "default", msgspec.json.encode(body))
+        await asyncio.sleep(timedelta(minutes=59).total_seconds())
+        assert len((await cluster.client.list_page(EVENTS)).items) == 1
+        await asyncio.sleep(timedelta(minutes=3).total_seconds())
+        assert (await cluster.client.list_page(EVENTS)).items == []
+
+
+@pytest.mark.looptime
+async def test_a_node_tells_of_its_machine(cluster: Cluster) -> None:
+    """Generated clients refuse to show a node of which one field is missing."""
+    async with cluster.nodes(count=1):
+        answer = await call(cluster, "GET", "/api/v1/nodes/node-0")
+    status = json.loads(answer.body)["status"]
+    assert status["nodeInfo"] == {
+        "machineID": "508074a4f657521db0c289b42e98f817",
+        "systemUUID": "508074a4-f657-521d-b0c2-89b42e98f817",
+        "bootID": "c70e3304-58b1-51bd-91d7-aa7690bea1c2",
+        "kernelVersion": "6.12.0",
+        "osImage": "Debian GNU/Linux 13 (trixie)",
+        "containerRuntimeVersion": "containerd://2.1.4",
+        "kubeletVersion": KUBERNETES_VERSION,
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }

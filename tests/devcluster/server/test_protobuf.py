@@ -1,0 +1,54 @@
+"""Bodies in protobuf."""
+
+import pytest
+
+from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYMENT
+from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.protobuf import (
+    MAGIC,
+    ProtobufError,
+    decode_protobuf,
+    write_bytes,
+    write_text,
+    write_varint,
+)
+
+MESSAGES = Catalogue((CONFIG_MAP, DEPLOYMENT)).messages()
+
+
+def _enveloped(kind: str, message: bytes) -> bytes:
+    meta = write_text(1, "v1") + write_text(2, kind)
+    return MAGIC + write_bytes(1, meta) + write_bytes(2, message)
+
+
+def test_protobuf_becomes_what_json_would_be() -> None:
+    """Strings, numbers, maps, bytes, quantities."""
+    entry = write_text(1, "k") + write_text(2, "v")
+    metadata = write_text(1, "c") + write_bytes(11, entry)
+    message = write_bytes(1, metadata) + write_bytes(2, entry)
+    assert decode_protobuf(_enveloped("ConfigMap", message), MESSAGES) == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "labels": {"k": "v"}},
+        "data": {"k": "v"},
+    }
+    spec = write_varint(1 << 3) + write_varint(2**64 - 5)
+    decoded = decode_protobuf(_enveloped("Deployment", write_bytes(2, spec)), MESSAGES)
+    assert decoded["spec"] == {"replicas": -5}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nonsense",
+        MAGIC + b"\x0a\xff",
+        _enveloped("Unheard", b"\x0a\x00"),
+        _enveloped("ConfigMap", write_bytes(99, b"x")),
+    ],
+)
+def test_protobuf_that_is_not_understood_is_refused(body: bytes) -> None:
+    """Never stored with a part missing."""
+    with pytest.raises(ProtobufError):
+        decode_protobuf(body, MESSAGES)

@@ -1,0 +1,272 @@
+"""Requests byte for byte as clients send them, the strange ones among them."""
+
+import json
+
+import pytest
+
+from controller_manager.api.core.v1 import PODS
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.protobuf import (
+    MAGIC,
+    MEDIA_TYPE,
+    write_bytes,
+    write_text,
+    write_varint,
+)
+from controller_manager.version import KUBERNETES_VERSION
+from tests.clusters import Cluster
+from tests.controllers.builders import JSON, deployment_json
+from tests.devcluster.requests import call, create_pod
+
+PODS_PATH = "/api/v1/namespaces/default/pods"
+
+
+WEB = "/apis/apps/v1/namespaces/default/deployments/web"
+
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+
+
+def delete_options(message: bytes) -> bytes:
+    """Return DeleteOptions as client-go's typed clients encode them."""
+    meta = write_text(1, "v1") + write_text(2, "DeleteOptions")
+    # Encoding and content type follow, both empty.
+    return MAGIC + write_bytes(1, meta) + write_bytes(2, message) + b"\x1a\x00\x22\x00"
+
+
+async def add_secret(cluster: Cluster, *, finalizer: str = "") -> JSON:
+    metadata: JSON = {"name": "sh.helm.release.v1.web.v1"}
+    if finalizer:
+        metadata["finalizers"] = [finalizer]
+    answer = await call(
+        cluster, "POST", SECRETS, json.dumps({"metadata": metadata}).encode()
+    )
+    secret: JSON = json.loads(answer.body)
+    return secret
+
+
+async def delete_secret(
+    cluster: Cluster, body: bytes, content_type: str
+) -> tuple[int, str]:
+    """Return status and reason of the answer."""
+    answer = await call(
+        cluster,
+        "DELETE",
+        f"{SECRETS}/sh.helm.release.v1.web.v1",
+        body,
+        content_type=content_type,
+        accept=f"{MEDIA_TYPE},application/json",
+    )
+    return answer.status, json.loads(answer.body).get("reason", "")
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        ("GET", f"{PODS_PATH}?limit=abc", b"", 400),
+        ("GET", f"{PODS_PATH}?watch=1&timeoutSeconds=x", b"", 400),
+        ("DELETE", WEB, b'{"gracePeriodSeconds":"x"}', 400),
+        ("DELETE", WEB, b'{"preconditions":[1]}', 400),
+        ("DELETE", WEB, b"[]", 400),
+        ("DELETE", f"{WEB}?dryRun=Maybe", b"", 422),
+        ("PUT", f"{WEB}/scale", b"[]", 400),
+        ("PUT", f"{WEB}/scale", b'{"metadata":{},"spec":{"replicas":true}}', 400),
+        ("PUT", f"{WEB}/scale", b'{"metadata":{},"spec":{"replicas":3000000000}}', 400),
+        ("POST", f"{PODS_PATH}/x/binding", b'{"target":null}', 404),
+        ("POST", f"{PODS_PATH}/x/exec", b"{}", 501),
+        ("POST", PODS_PATH, b"\xff\xfe", 400),
+        ("POST", PODS_PATH, b"[" * 100_000, 400),
+        ("PUT", WEB, b'{"metadata":5}', 400),
+        ("POST", WEB, b"{}", 405),
+        ("PATCH", PODS_PATH, b"{}", 405),
+        ("GET", "/apis/apps/v1/deployments/web", b"", 404),
+        ("GET", "/nowhere", b"", 404),
+    ],
+)
+async def test_strange_requests_get_an_answer(
+    cluster: Cluster, method: str, path: str, body: bytes, code: int
+) -> None:
+    """One that says what is wrong, and nothing stored is lost."""
+    web = json.dumps(deployment_json()).encode()
+    await call(cluster, "POST", WEB.rpartition("/")[0], web)
+    before = (await call(cluster, "GET", WEB)).body
+    answer = await call(cluster, method, path, body)
+    assert answer.status == code, answer.body
+    assert answer.body
+    assert (await call(cluster, "GET", WEB)).body == before
+
+
+@pytest.mark.looptime
+async def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
+    """In whatever way it is asked for."""
+    web = json.dumps(deployment_json()).encode()
+    await call(cluster, "POST", WEB.rpartition("/")[0], web)
+    version = cluster.server.storage.version
+    dry = b'{"dryRun":["All"]}'
+    for method, path, body in (
+        ("DELETE", WEB, dry),
+        ("DELETE", WEB.rpartition("/")[0], dry),
+        ("DELETE", f"{WEB}?dryRun=All", b""),
+        ("PUT", f"{WEB}?dryRun=All", web.replace(b"app:v1", b"app:v2")),
+    ):
+        answer = await call(cluster, method, path, body)
+        assert answer.status == 200
+    assert cluster.server.storage.version == version
+
+
+@pytest.mark.looptime
+async def test_unknown_fields_are_warned_of_or_refused(cluster: Cluster) -> None:
+    """As fieldValidation says; the default is to warn."""
+    body = json.dumps(deployment_json(bogus=1)).encode()
+    path = WEB.rpartition("/")[0]
+    warned = await call(cluster, "POST", f"{path}?dryRun=All", body)
+    assert warned.headers["warning"] == '299 - "unknown field \\"spec.bogus\\""'
+    ignored = await call(
+        cluster, "POST", f"{path}?dryRun=All&fieldValidation=Ignore", body
+    )
+    assert "warning" not in ignored.headers
+    strict = await call(cluster, "POST", f"{path}?fieldValidation=Strict", body)
+    assert strict.status == 400
+
+
+@pytest.mark.looptime
+async def test_only_who_has_a_token_gets_in(cluster: Cluster) -> None:
+    """But for the probes and the version."""
+    for path, code in (("/healthz", 200), ("/version", 200), (PODS_PATH, 403)):
+        answer = await cluster.server.handle(Request("GET", path))
+        assert isinstance(answer, Response)
+        assert answer.status == code
+
+
+@pytest.mark.looptime
+async def test_a_defect_is_a_500_and_the_server_goes_on(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a Status that says so."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster.server.objects, "find", fail)
+        broken = await call(cluster, "GET", WEB)
+    assert (broken.status, json.loads(broken.body)["reason"]) == (500, "InternalError")
+    assert (await call(cluster, "GET", WEB)).status == 404
+
+
+@pytest.mark.looptime
+async def test_server_side_apply_is_refused_clearly(cluster: Cluster) -> None:
+    """Rather than half done."""
+    answer = await call(
+        cluster, "PATCH", WEB, b"{}", content_type="application/apply-patch+yaml"
+    )
+    assert answer.status == 415
+    assert b"server-side apply is not supported" in answer.body
+
+
+@pytest.mark.looptime
+async def test_a_subresource_that_is_not_served_says_so(cluster: Cluster) -> None:
+    """It is in discovery, as on a real cluster, but there are no containers."""
+    await create_pod(cluster, "a")
+    answer = await cluster.client.raw("GET", PODS.path("default", "a", "log"))
+    assert (answer.status, b"pods/log is not served" in answer.body) == (501, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (delete_options(b""), MEDIA_TYPE),
+        (delete_options(write_text(4, "Background")), MEDIA_TYPE),
+        (b"", MEDIA_TYPE),
+        (b"", "application/x-www-form-urlencoded"),
+        (b"{}", ""),
+        (b'{"propagationPolicy": "Background"}', "application/json; charset=utf-8"),
+        (b"propagationPolicy: Background\n", "application/yaml"),
+    ],
+    ids=[
+        "protobuf, as helm uninstall",
+        "protobuf",
+        "no body",
+        "no body, of a type unknown here",
+        "JSON without a type",
+        "JSON",
+        "YAML",
+    ],
+)
+async def test_the_body_of_a_delete_is_read_by_its_content_type(
+    cluster: Cluster, body: bytes, content_type: str
+) -> None:
+    """Also when it is not there; all ask for the same."""
+    await add_secret(cluster)
+    assert await delete_secret(cluster, body, content_type) == (200, "")
+    assert await delete_secret(cluster, body, content_type) == (404, "NotFound")
+
+
+async def test_options_in_protobuf_are_obeyed(cluster: Cluster) -> None:
+    """A precondition on another uid, a dry run, and an orphaning deletion."""
+    secret = await add_secret(cluster)
+    other = delete_options(write_bytes(2, write_text(1, "another uid")))
+    assert await delete_secret(cluster, other, MEDIA_TYPE) == (409, "Conflict")
+    dry_run = delete_options(write_text(5, "All"))
+    assert await delete_secret(cluster, dry_run, MEDIA_TYPE) == (200, "")
+    same = write_bytes(2, write_text(1, secret["metadata"]["uid"]))
+    orphaning = delete_options(
+        write_varint(1 << 3) + write_varint(0) + same + write_text(4, "Orphan")
+    )
+    assert await delete_secret(cluster, orphaning, MEDIA_TYPE) == (200, "")
+    left = await call(cluster, "GET", f"{SECRETS}/sh.helm.release.v1.web.v1")
+    assert json.loads(left.body)["metadata"]["finalizers"] == ["orphan"]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "refusal"),
+    [
+        (b"{}", "text/plain", (415, "UnsupportedMediaType")),
+        (b"{}", MEDIA_TYPE, (415, "UnsupportedMediaType")),
+        (
+            delete_options(write_text(99, "x")),
+            MEDIA_TYPE,
+            (415, "UnsupportedMediaType"),
+        ),
+        (b"{", "application/json", (400, "BadRequest")),
+        (b"[]", "application/json", (400, "BadRequest")),
+    ],
+)
+async def test_a_delete_whose_body_cannot_be_read_deletes_nothing(
+    cluster: Cluster, body: bytes, content_type: str, refusal: tuple[int, str]
+) -> None:
+    """Whatever it may have wanted to keep is kept."""
+    await add_secret(cluster)
+    assert await delete_secret(cluster, body, content_type) == refusal
+    assert await delete_secret(cluster, b"", "") == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/version", 200),
+        ("/version/", 200),
+        ("/api/", 200),
+        ("/apis/", 200),
+        ("/apis/apps/", 200),
+        ("/apis/apps/v1/", 200),
+        ("/api/v1/nodes/", 200),
+        ("/api/v1/namespaces/default/", 200),
+        ("/healthz", 200),
+        ("/healthz/", 404),
+        ("/readyz/", 404),
+        ("/openapi/v2", 200),
+        ("/openapi/v2/", 404),
+        ("/openapi/v3/", 404),
+        ("/versions/", 404),
+    ],
+)
+async def test_a_slash_at_the_end_is_taken_where_upstream_takes_it(
+    cluster: Cluster, path: str, status: int
+) -> None:
+    """Go's routes take it, single handlers do not."""
+    answer = await call(cluster, "GET", path)
+    assert answer.status == status
+    if path.startswith("/version") and status == 200:
+        assert json.loads(answer.body)["gitVersion"] == KUBERNETES_VERSION

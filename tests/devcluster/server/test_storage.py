@@ -1,0 +1,42 @@
+"""Objects, their versions and their history."""
+
+import random
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.server.storage import Storage, TooOldError
+
+
+def test_history_can_be_read_back() -> None:
+    """The state at any version that is remembered."""
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    storage = Storage(history=1000)
+    pods = storage.collection("pods")
+    states: dict[int, dict[tuple[str, str], Any]] = {storage.version: {}}
+    for step in range(200):
+        name = rng.choice("abcde")
+        key = ("n", name)
+        if pods.get(key) is not None and rng.random() < 0.3:
+            pods.remove(key)
+        else:
+            pods.put(key, {"metadata": {"name": name}, "step": step})
+        states[storage.version] = {k: v.obj for k, v in pods.snapshot().items()}
+    for version, state in states.items():
+        found = {k: v.obj for k, v in pods.snapshot(version).items()}
+        assert found == state, seed
+
+
+def test_what_is_forgotten_cannot_be_watched() -> None:
+    """Nor listed."""
+    storage = Storage(history=3)
+    pods = storage.collection("pods")
+    for number in range(10):
+        pods.put(("n", "a"), {"metadata": {"name": "a"}, "n": number})
+    with pytest.raises(TooOldError):
+        pods.watch(2)
+    with pytest.raises(TooOldError):
+        pods.snapshot(2)
+    watcher = pods.watch(storage.version - 2)
+    assert [change.after.obj["n"] for change in watcher.take()] == [8, 9]

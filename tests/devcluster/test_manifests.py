@@ -1,0 +1,66 @@
+"""Manifests that the development cluster starts with."""
+
+from pathlib import Path
+
+import pytest
+
+from controller_manager.devcluster.demo import sample_manifests
+from controller_manager.devcluster.manifests import ManifestError, read_manifests
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "m.yaml, line 1: not valid YAML"),
+        (
+            "- a",
+            (
+                "manifest m.yaml, document 1: must be an object with apiVersion and "
+                "kind, it is a list"
+            ),
+        ),
+        (
+            "---\n---\nhello",
+            (
+                "manifest m.yaml, document 2: must be an object with apiVersion and "
+                "kind, it is the value 'hello'"
+            ),
+        ),
+        ("", "manifest m.yaml: has no object in it"),
+        ("null", "manifest m.yaml: has no object in it"),
+        ("# nothing\n---\n", "manifest m.yaml: has no object in it"),
+        (
+            "{}",
+            (
+                "manifest m.yaml, document 1: apiVersion is missing, every object "
+                "must have one"
+            ),
+        ),
+        (
+            "apiVersion: v1",
+            "manifest m.yaml, document 1: kind is missing, every object must have one",
+        ),
+        (
+            "{apiVersion: v1, kind: 5}",
+            "manifest m.yaml, document 1: kind must be a string, it is 5",
+        ),
+        ("kind: Thing\napiVersion: x/v1", "has no kind Thing in version x/v1"),
+        ("kind: Pod\napiVersion: v1", "document 1: Pod has no metadata.name"),
+    ],
+)
+def test_a_manifest_that_cannot_be_applied_is_named(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    """With file, document or line."""
+    file = tmp_path / "m.yaml"
+    file.write_text(text)
+    with pytest.raises(ManifestError) as caught:
+        read_manifests([file])
+    assert message in str(caught.value)
+
+
+def test_the_samples_are_real_manifests() -> None:
+    """Several deployments among them."""
+    kinds = [manifest.kind.kind for manifest in sample_manifests()]
+    assert kinds[0] == "Namespace"
+    assert kinds.count("Deployment") == 3
