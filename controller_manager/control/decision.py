@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
@@ -71,8 +73,7 @@ class Action(Protocol):
         """What is awaited until the action has taken effect, `None` for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[ActionT]):
+class Step(Struct, Generic[ActionT], frozen=True):
     """Carry out the actions, then decide again with what was learned."""
 
     actions: tuple[ActionT, ...]
@@ -83,8 +84,7 @@ class Step(Generic[ActionT]):
         return awaited_by(self.actions)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[ActionT, StatusT]):
+class Decision(Struct, Generic[ActionT, StatusT], frozen=True):
     """The last word of a sync.
 
     The actions are carried out one after the other; the first that fails ends the

@@ -1,8 +1,9 @@
 """Carries out what the deployment controller decided."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Protocol, assert_never
+
+from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,

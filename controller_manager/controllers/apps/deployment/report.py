@@ -1,7 +1,8 @@
 """The decisions that end with a report in the deployment's status (sync.go)."""
 
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from controller_manager.api.meta import annotations_of
 from controller_manager.control.decision import Decision, Reason

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
-from controller_manager.controllers.apps.deployment.templates import (
-    equal_ignoring_hash,
-)
+from controller_manager.controllers.apps.deployment.templates import equality_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +41,8 @@ def find_rollout(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> 
     that every sync picks the same.
     """
     ordered = sorted(replica_sets, key=by_age)
-    template = deployment.spec.template
-    new = next(
-        (each for each in ordered if equal_ignoring_hash(each.spec.template, template)),
-        None,
-    )
+    is_current = equality_with(deployment.spec.template)
+    new = next((each for each in ordered if is_current(each.spec.template)), None)
     return Rollout(deployment, new, tuple(each for each in ordered if each is not new))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
@@ -28,6 +29,7 @@ class Resize:
 Plan = tuple[Resize, ...]
 
 
+@lru_cache(maxsize=1024)
 def fenceposts(
     max_surge: IntOrString, max_unavailable: IntOrString, replicas: int
 ) -> tuple[int, int]:
@@ -36,6 +38,7 @@ def fenceposts(
     Surge is rounded up, unavailability down: 25 % of 10 is 3 and 2, 25 % of 1
     is 1 and 0. If both come out as 0 nothing could ever move, so one pod may
     be unavailable (ResolveFenceposts). A value that cannot be read counts as 0.
+    Cached, since every sync asks several times.
     """
     surge = _scaled_or_zero(max_surge, replicas, round_up=True)
     unavailable = _scaled_or_zero(max_unavailable, replicas, round_up=False)

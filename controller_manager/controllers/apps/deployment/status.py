@@ -1,7 +1,6 @@
 """What a deployment says about itself (calculateStatus, sync.go)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -30,8 +29,7 @@ REPLICA_FAILURE: Final = "ReplicaFailure"
 Conditions = tuple[DeploymentCondition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """What a sync will leave written on the deployment, but for the sizes.
 
     Conditions and revision are collected here and written once, at the end, where
@@ -55,7 +53,9 @@ class Draft:
 
     def having(self, condition: DeploymentCondition) -> "Draft":
         """Return the draft with a condition, set as `with_condition` does."""
-        return replace(self, conditions=with_condition(self.conditions, condition))
+        return msgspec.structs.replace(
+            self, conditions=with_condition(self.conditions, condition)
+        )
 
     def finished(self, status: DeploymentStatus) -> Deployment:
         """Return the deployment with `status` and the new revision."""

@@ -1,5 +1,6 @@
 """Which pod templates are equal, and how one is named (deployment_util.go)."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -37,9 +38,29 @@ def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     The pod-template-hash label does not count; absent, null and empty are the
     same for lists and maps.
     """
-    if bytes(one.spec) == bytes(other.spec):
-        return _canonical_meta(one.metadata) == _canonical_meta(other.metadata)
-    return canonical_template(one) == canonical_template(other)
+    return equality_with(one)(other)
+
+
+def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool]:
+    """Return `equal_ignoring_hash` for one template and many others.
+
+    The one is brought into comparable form only once, and only if need be.
+    """
+    metadata = _without_hash(template.metadata)
+    spec: Any = None
+
+    def is_equal(other: PodTemplateSpec) -> bool:
+        nonlocal spec
+        others = _without_hash(other.metadata)
+        if others != metadata and _canonical_meta(others) != _canonical_meta(metadata):
+            return False
+        if other.spec == template.spec:
+            return True
+        if spec is None:
+            spec = _canonical(msgspec.json.decode(template.spec))
+        return bool(_canonical(msgspec.json.decode(other.spec)) == spec)
+
+    return is_equal
 
 
 def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
@@ -70,12 +91,15 @@ def canonical_template(template: PodTemplateSpec) -> dict[str, Any]:
     return {"metadata": _canonical_meta(template.metadata), "spec": spec}
 
 
-def _canonical_meta(metadata: ObjectMeta) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(metadata)
+def _without_hash(metadata: ObjectMeta) -> ObjectMeta:
     labels = {
         k: v for k, v in (metadata.labels or {}).items() if k != POD_TEMPLATE_HASH
     }
-    pruned: dict[str, Any] = _canonical({**fields, "labels": labels})
+    return msgspec.structs.replace(metadata, labels=labels)
+
+
+def _canonical_meta(metadata: ObjectMeta) -> dict[str, Any]:
+    pruned: dict[str, Any] = _canonical(msgspec.to_builtins(_without_hash(metadata)))
     return pruned
 
 

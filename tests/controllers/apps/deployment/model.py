@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, assert_never
 
 import msgspec
+from msgspec import structs
 
 from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
@@ -109,7 +110,7 @@ def claimed_view(cluster: Cluster, *, is_reread: bool = False) -> View:
     """Return what a sync knows once the replica sets are claimed."""
     rollout = find_rollout(cluster.deployment, cluster.replica_sets)
     view = first_view(cluster, is_reread=is_reread)
-    return replace(view, rollout=rollout, claimed=True, old_pods=cluster.pods)
+    return structs.replace(view, rollout=rollout, claimed=True, old_pods=cluster.pods)
 
 
 def play(cluster: Cluster, now: datetime = NOW, *, is_reread: bool = False) -> Played:
@@ -152,7 +153,7 @@ def _carry_out(played: Played, action: Action) -> None:
             stored = _as_json(deployment)
             if played.cluster.changes_meanwhile:
                 stored["metadata"]["resourceVersion"] = "newer"
-            played.view = replace(played.view, stored=stored)
+            played.view = structs.replace(played.view, stored=stored)
         case ReplaceDeployment(_, body):
             replaced = msgspec.json.decode(msgspec.json.encode(body), type=Deployment)
             _store(played, replaced)
@@ -179,7 +180,7 @@ def _patched(replica_set: ReplicaSet, patch: Any) -> ReplicaSet:
 def _learn_patched(played: Played, stored: ReplicaSet) -> None:
     view = played.view
     played.cluster = played.cluster.with_replica_set(stored)
-    played.view = replace(
+    played.view = structs.replace(
         view,
         rollout=view.rollout.replace(stored),
         patched=view.patched | {stored.metadata.uid},
@@ -196,7 +197,7 @@ def _learn_creation(played: Played, candidate: ReplicaSet) -> None:
         case "ours":
             ours = _stored(candidate)
             played.cluster = played.cluster.with_replica_set(ours)
-            played.view = replace(played.view, creation=NameTaken(ours, TAKEN))
+            played.view = structs.replace(played.view, creation=NameTaken(ours, TAKEN))
         case "a stranger's":
             reference = controller_reference(
                 Deployment(), DEPLOYMENTS.api_version, DEPLOYMENTS.kind
@@ -205,11 +206,15 @@ def _learn_creation(played: Played, candidate: ReplicaSet) -> None:
                 candidate.metadata, owner_references=(reference,)
             )
             strange = msgspec.structs.replace(candidate, metadata=metadata)
-            played.view = replace(played.view, creation=NameTaken(strange, TAKEN))
+            played.view = structs.replace(
+                played.view, creation=NameTaken(strange, TAKEN)
+            )
         case "terminating":
-            played.view = replace(played.view, creation=NamespaceTerminating())
+            played.view = structs.replace(played.view, creation=NamespaceTerminating())
         case "failed":
-            played.view = replace(played.view, creation=CreationFailed(name, FAILED))
+            played.view = structs.replace(
+                played.view, creation=CreationFailed(name, FAILED)
+            )
 
 
 def _stored(candidate: ReplicaSet) -> ReplicaSet:
@@ -226,7 +231,7 @@ def _learn_new(
     played: Played, new: ReplicaSet, creation: Created | NamesakeUsed
 ) -> None:
     rollout = Rollout(played.view.deployment, new, played.view.rollout.old)
-    played.view = replace(played.view, rollout=rollout, creation=creation)
+    played.view = structs.replace(played.view, rollout=rollout, creation=creation)
 
 
 def sizes_of(cluster: Cluster) -> int:

@@ -1,9 +1,8 @@
 """Steps that need an answer: creating a replica set, and rolling back."""
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
 from controller_manager.control.decision import Decision, Step

@@ -1,11 +1,11 @@
 """What the deployment controller decides, way by way."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import DeploymentStatus
 from controller_manager.api.selectors import Selector
