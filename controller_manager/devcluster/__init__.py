@@ -9,5 +9,5 @@
 
 Over HTTP, `http_server` calls the server; in memory, `client.inmemory` does. Only
 the command line imports this package, and only when it is asked for. It knows the
-API, but no controller.
+API; of controllers it knows what they must be allowed.
 """

@@ -1,6 +1,9 @@
-"""What all controllers run on: the worker loop and what it is given.
+"""What all controllers run on.
 
-Here live the one loop that takes keys, calls a controller's reconcile and maps
-the outcome to the queue; and the context that a controller's init function
-receives. Nothing here may know a particular controller or resource.
+``descriptor`` and ``permissions`` say what a controller is. ``reconciler`` and
+``watches`` are the form that most of them have; ``handlers`` turn changes into keys.
+``worker`` is the one loop that takes keys, waits until the caches show what was
+written last (``consistency``), calls a reconcile and maps its ``outcome`` to the
+queue. ``context`` is what a controller receives. Nothing here may know a particular
+controller.
 """
