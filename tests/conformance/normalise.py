@@ -3,13 +3,37 @@
 import json
 import re
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 JSON = dict[str, Any]
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH_LABEL = "pod-template-hash"
 SAME_PROGRESS = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
+
+KINDS = ("Deployment", "ReplicaSet", "Pod", "Event")
+
+
+class GroupedForm:
+    """The first form of recordings: what matters of objects; pods in groups."""
+
+    ready: Final = ("Ready",)
+    """Conditions that a pod gets when it becomes ready."""
+
+    def __init__(self, kinds: Sequence[str] = ()) -> None:
+        """Take the kinds that the checkpoints show besides the usual ones."""
+        self.kinds: tuple[str, ...] = (*KINDS, *kinds)
+        self.settled: tuple[str, ...] = ("Deployment", "ReplicaSet", "Pod")
+        self._aliases = Aliases()
+
+    def see(self, objects: list[JSON]) -> None:
+        """Give the template hashes of replica sets their aliases."""
+        self._aliases.see(objects)
+
+    def state(self, lists: dict[str, list[JSON]]) -> JSON:
+        """Return a checkpoint's state from lists of objects by kind."""
+        return state_of(lists, self._aliases)
 
 
 class Aliases:
@@ -42,9 +66,6 @@ def _age(replica_set: JSON) -> tuple[str, int]:
     metadata = replica_set["metadata"]
     revision = metadata.get("annotations", {}).get(REVISION, "0")
     return metadata["creationTimestamp"], int(revision)
-
-
-KINDS = ("Deployment", "ReplicaSet", "Pod", "Event")
 
 
 def state_of(lists: dict[str, list[JSON]], aliases: Aliases) -> JSON:

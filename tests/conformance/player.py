@@ -3,43 +3,54 @@
 import asyncio
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from datetime import timedelta
+from typing import Any, Protocol
 
 from controller_manager.api.times import format_time
-from controller_manager.client.transport import Request, Transport
+from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
-from tests.conformance.normalise import KINDS, Aliases, is_ready, state_of
+from tests.conformance import kubelet
+from tests.conformance.access import PATCH_TYPES, Access
+from tests.conformance.heartbeats import Heartbeats
+from tests.conformance.normalise import is_ready
 
 JSON = dict[str, Any]
 
-PATHS = {
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
-    "Pod": "/api/v1/namespaces/{}/pods",
-    "Event": "/api/v1/namespaces/{}/events",
-    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "ReplicationController": "/api/v1/namespaces/{}/replicationcontrollers",
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
-    "Namespace": "/api/v1/namespaces/{}",
-}
-PATCH_TYPES = {
-    "merge": "application/merge-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-    "json": "application/json-patch+json",
-}
 QUIET = 0.8
 POLL = 0.05
 CHECK_TIMEOUT = 60.0
 
 
+_NOT_YET = {"phase_is", "index", "on", "isready"}
+"""What a step may say of the pods that it is about and the player cannot tell."""
+
+
+class Form(Protocol):
+    """The form of a recording: what its checkpoints show, and how."""
+
+    kinds: tuple[str, ...]
+    """The kinds that checkpoints show."""
+
+    settled: tuple[str, ...]
+    """Those that must not change for a while before a checkpoint is taken."""
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """Conditions that a pod gets when it becomes ready."""
+
+    def see(self, objects: list[JSON]) -> None:
+        """Give what is generated in objects its alias."""
+
+    def state(self, lists: dict[str, list[JSON]]) -> JSON:
+        """Return a checkpoint's state from lists of objects by kind."""
+
+
 class Player:
     """Plays one scenario in a namespace of its own.
 
-    A checkpoint is taken once nothing has changed for `quiet` seconds; it and
-    the nodes look every `poll` seconds. Whatever a scenario waits for may come
-    `patience` seconds later than it says. Checkpoints show further `kinds`.
+    A checkpoint has the recording's form. It is taken once nothing has changed for
+    `quiet` seconds; it and the nodes look every `poll` seconds. Whatever a scenario
+    waits for may come `patience` seconds later than it says.
     """
 
     def __init__(
@@ -47,25 +58,25 @@ class Player:
         transport: Transport,
         namespace: str,
         clock: Clock,
+        form: Form,
         quiet: float = QUIET,
         poll: float = POLL,
         patience: float = 0.0,
-        kinds: Sequence[str] = (),
     ) -> None:
-        self._kinds = (*KINDS, *kinds)
+        self._form = form
         self._patience = patience
         self._quiet = quiet
         self._poll = poll
-        self._transport = transport
+        self._access = Access(transport, namespace)
         self._namespace = namespace
         self._clock = clock
-        self._aliases = Aliases()
         self._auto: asyncio.Task[None] | None = None
+        self._heartbeats = Heartbeats(self._access, clock, max(poll, 0.5))
 
     async def play(self, steps: list[JSON]) -> list[JSON]:
         """Play all steps; return the checkpoints."""
         checkpoints = []
-        await self._call(
+        await self._access.call(
             "POST",
             "/api/v1/namespaces",
             {
@@ -76,84 +87,61 @@ class Player:
         )
         try:
             for step in steps:
-                ((action, argument),) = (await self._with_uids(step)).items()
+                ((action, argument),) = (await self._filled(step)).items()
                 if action == "check":
                     state = await self._checkpoint()
                     checkpoints.append({"check": argument, "state": state})
                 elif action == "auto":
                     await self._switch_auto(on=argument)
                 else:
-                    await getattr(self, f"_{action}")(argument)
+                    await self._carry_out(action, argument)
                     # Before they may be gone.
-                    self._aliases.see(await self._items("ReplicaSet"))
+                    self._form.see(await self._access.items("ReplicaSet"))
         finally:
             await self._switch_auto(on=False)
+            await self._heartbeats.keep([])
         return checkpoints
 
-    async def _call(
-        self, method: str, path: str, body: Any = None, content_type: str = ""
-    ) -> JSON:
-        headers = {"accept": "application/json"}
-        encoded = None
-        if body is not None:
-            encoded = json.dumps(body).encode()
-            headers["content-type"] = content_type or "application/json"
-        path, _, query = path.partition("?")
-        pairs = tuple(
-            (name, value)
-            for name, _, value in (each.partition("=") for each in query.split("&"))
-            if name
-        )
-        answer = await self._transport.request(
-            Request(method, path, query=pairs, headers=headers, body=encoded)
-        )
-        assert answer.status < 400, f"{method} {path}: {answer.body.decode()}"
-        decoded: JSON = json.loads(answer.body)
-        return decoded
+    async def _carry_out(self, action: str, argument: Any) -> None:
+        carry_out = getattr(self, f"_{action}", None)
+        if carry_out is None:
+            msg = f"the player does not know the step {action}"
+            raise ValueError(msg)
+        await carry_out(argument)
 
-    def _path(self, kind: str, name: str = "", subresource: str = "") -> str:
-        parts = [PATHS[kind].format(self._namespace), name, subresource]
-        return "/".join(part for part in parts if part)
-
-    async def _with_uids(self, step: JSON) -> JSON:
-        """Put in the uids of objects that a step speaks of."""
+    async def _filled(self, step: JSON) -> JSON:
+        """Put in the uids of objects and the times that a step speaks of."""
         text = json.dumps(step)
         for kind, name in set(re.findall(r"{uid:(\w+)/([\w.-]+)}", text)):
-            obj = await self._call("GET", self._path(kind, name))
+            obj = await self._access.call("GET", self._access.path(kind, name))
             text = text.replace(f"{{uid:{kind}/{name}}}", obj["metadata"]["uid"])
+        for seconds in set(re.findall(r"{now:(-?\d+)}", text)):
+            time = self._clock.now() + timedelta(seconds=int(seconds))
+            text = text.replace(f"{{now:{seconds}}}", format_time(time))
         filled: JSON = json.loads(text)
         return filled
-
-    async def _items(self, kind: str) -> list[JSON]:
-        if kind == "Namespace":
-            found = await self._call("GET", "/api/v1/namespaces")
-            return [
-                each
-                for each in found["items"]
-                if each["metadata"]["name"] == self._namespace
-            ]
-        items: list[JSON] = (await self._call("GET", self._path(kind)))["items"]
-        return items
 
     # Steps of a user
 
     async def _create(self, obj: JSON) -> None:
-        created = await self._call("POST", self._path(obj["kind"]), obj)
+        created = await self._access.call("POST", self._access.path(obj["kind"]), obj)
         if "status" in obj:
             name = created["metadata"]["name"]
-            path = self._path(obj["kind"], name, "status")
-            await self._call(
+            path = self._access.path(obj["kind"], name, "status")
+            await self._access.call(
                 "PATCH", path, {"status": obj["status"]}, PATCH_TYPES["merge"]
             )
 
     async def _patch(self, step: JSON) -> None:
-        path = self._path(step["kind"], step["name"], step.get("subresource", ""))
+        path = self._access.path(
+            step["kind"], step["name"], step.get("subresource", "")
+        )
         kind = PATCH_TYPES[step.get("type", "strategic")]
-        await self._call("PATCH", path, step["patch"], kind)
+        await self._access.call("PATCH", path, step["patch"], kind)
 
     async def _delete(self, step: JSON) -> None:
-        path = self._path(step["kind"], step["name"])
-        await self._call("DELETE", path, step.get("options") or {})
+        path = self._access.path(step["kind"], step["name"])
+        await self._access.call("DELETE", path, step.get("options") or {})
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -162,7 +150,10 @@ class Player:
 
     async def _chosen(self, step: JSON) -> list[JSON]:
         """Return the pods that a step is about, oldest first."""
-        pods = await self._items("Pod")
+        if unknown := step.keys() & _NOT_YET:
+            msg = f"the player cannot choose pods by {', '.join(sorted(unknown))}"
+            raise ValueError(msg)
+        pods = await self._access.items("Pod")
         pods.sort(
             key=lambda pod: (
                 pod["metadata"]["creationTimestamp"],
@@ -177,6 +168,7 @@ class Player:
             for pod in pods
             if wanted.items() <= pod["metadata"].get("labels", {}).items()
             and ("image" not in step or _image(pod) == step["image"])
+            and step.get("name") in (None, pod["metadata"]["name"])
             and not (step.get("unready") and is_ready(pod))
             and bool(step.get("terminating"))
             == ("deletionTimestamp" in pod["metadata"])
@@ -196,29 +188,38 @@ class Player:
             await asyncio.sleep(self._poll)
 
     async def _make_ready(self, pod: JSON) -> None:
-        stamp = format_time(self._clock.now())
-        ready = {"type": "Ready", "status": "True", "lastTransitionTime": stamp}
-        await self._set_status(pod, {"phase": "Running", "conditions": [ready]})
+        status = kubelet.running(self._clock.now(), self._form.ready)
+        await self._set_status(pod, status)
 
     async def _set_status(self, pod: JSON, status: JSON) -> None:
-        path = self._path("Pod", pod["metadata"]["name"], "status")
-        await self._call("PATCH", path, {"status": status}, PATCH_TYPES["strategic"])
+        path = self._access.path("Pod", pod["metadata"]["name"], "status")
+        await self._access.call(
+            "PATCH", path, {"status": status}, PATCH_TYPES["strategic"]
+        )
 
     async def _podstatus(self, step: JSON) -> None:
         for pod in await self._chosen(step):
             await self._set_status(pod, step["status"])
 
+    async def _heartbeat(self, nodes: list[str]) -> None:
+        await self._heartbeats.keep(nodes)
+
+    async def _finish(self, step: JSON) -> None:
+        for pod in await self._chosen(step):
+            status = kubelet.ended(pod, step, self._clock.now())
+            await self._set_status(pod, status)
+
     async def _podpatch(self, step: JSON) -> None:
         for pod in await self._chosen(step):
-            path = self._path("Pod", pod["metadata"]["name"])
+            path = self._access.path("Pod", pod["metadata"]["name"])
             kind = PATCH_TYPES[step.get("type", "strategic")]
-            await self._call("PATCH", path, step["patch"], kind)
+            await self._access.call("PATCH", path, step["patch"], kind)
 
     async def _poddelete(self, step: JSON) -> None:
         options = {"gracePeriodSeconds": step["grace"]} if "grace" in step else {}
         for pod in await self._chosen(step):
-            await self._call(
-                "DELETE", self._path("Pod", pod["metadata"]["name"]), options
+            await self._access.call(
+                "DELETE", self._access.path("Pod", pod["metadata"]["name"]), options
             )
 
     async def _switch_auto(self, *, on: bool) -> None:
@@ -240,7 +241,9 @@ class Player:
         deadline = asyncio.get_running_loop().time() + step.get("timeout", 30)
         deadline += self._patience
         while True:
-            obj = await self._call("GET", self._path(step["kind"], step["name"]))
+            path = self._access.path(step["kind"], step["name"])
+            missing_ok = "reason" in step["until"]
+            obj = await self._access.call("GET", path, missing_ok=missing_ok)
             if _holds(obj, step):
                 return
             assert asyncio.get_running_loop().time() < deadline, (step, obj)
@@ -252,17 +255,17 @@ class Player:
         before: Any = None
         quiet_since = 0.0
         while True:
-            lists = {kind: await self._items(kind) for kind in self._kinds}
+            lists = {kind: await self._access.items(kind) for kind in self._form.kinds}
             versions = {
                 (kind, each["metadata"]["name"]): each["metadata"]["resourceVersion"]
-                for kind in ("Deployment", "ReplicaSet", "Pod")
+                for kind in self._form.settled
                 for each in lists[kind]
             }
             now = asyncio.get_running_loop().time()
             if versions != before:
                 before, quiet_since = versions, now
             elif now - quiet_since >= self._quiet:
-                return state_of(lists, self._aliases)
+                return self._form.state(lists)
             assert now < deadline, "the cluster does not come to rest"
             await asyncio.sleep(self._poll)
 

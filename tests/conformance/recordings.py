@@ -7,21 +7,30 @@ One directory a family, ``tests/data/recordings/FAMILY``: a file a scenario, and
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.options.config import Config
 from tests.clusters import RecordingTransport, Write, make_config
-from tests.conformance.normalise import comparable
-from tests.conformance.player import Player
+from tests.conformance import normalise, whole
+from tests.conformance.normalise import GroupedForm
+from tests.conformance.player import Form, Player
+from tests.conformance.whole import WholeForm
 
 JSON = dict[str, Any]
 
 DIRECTORY: Final = Path(__file__).parents[1] / "data" / "recordings"
+
+_GROUPED: Final = ("apps", "lifecycle")
+"""Families in the first form; all others are in the second."""
+
+_UNDERSTOOD: Final = {"name", "about", "kinds", "steps", "checkpoints", "writes"}
+"""What a recording may have; others of the second form have more."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,9 @@ class Recording:
     @cached_property
     def _content(self) -> JSON:
         content: JSON = json.loads(self.path.read_text())
+        if unknown := sorted(content.keys() - _UNDERSTOOD):
+            msg = f"recordings/{self.family}/{self.path.name}: what is {unknown[0]}?"
+            raise ValueError(msg)
         return content
 
     @property
@@ -52,23 +64,36 @@ class Recording:
         return steps
 
     @property
-    def controllers(self) -> tuple[str, ...]:
-        """Which controllers of the real manager ran, as ``--controllers`` has it.
+    def settled_after(self) -> float:
+        """Seconds without a change after which nothing more is to come.
 
-        Raises ValueError for a flag in ARGS that the player cannot set.
+        Upstream's checkpoints may be taken while slow controllers wait: those of
+        the second form for a minute, as the pod garbage collector does.
         """
-        selection: tuple[str, ...] = ("*",)
-        for flag in shlex.split((self.path.parent / "ARGS").read_text()):
-            name, _, value = flag.partition("=")
-            if name != "--controllers":
-                msg = f"recordings/{self.family}/ARGS: the player cannot set {name}"
-                raise ValueError(msg)
-            selection = tuple(value.split(","))
-        return selection
+        return 30.0 if self.family in _GROUPED else 90.0
 
     def config(self, **generic: Any) -> Config:
-        """Return a config with the controllers that ran; `generic` changes it."""
-        return make_config(controllers=self.controllers, **generic)
+        """Return a config with the flags of its family; `generic` changes it.
+
+        There is one manager, without limits, that serves nothing. Raises
+        ValueError for a flag that there is not, Failure for a value that cannot be.
+        """
+        given: dict[str, list[str]] = {}
+        for flag in shlex.split((self.path.parent / "ARGS").read_text()):
+            name, _, value = flag.removeprefix("--").partition("=")
+            given.setdefault(name, []).append(value)
+        flags = config_from_flags(given, [])
+        if unknown := sorted(given.keys() - flags.flags.keys()):
+            msg = f"recordings/{self.family}/ARGS: --{unknown[0]}: no such flag"
+            raise ValueError(msg)
+        ours = make_config(controllers=flags.generic.controllers, **generic)
+        return replace(
+            flags, client=ours.client, generic=ours.generic, serving=ours.serving
+        )
+
+    def _form(self) -> Form:
+        kinds: Sequence[str] = self._content.get("kinds", ())
+        return GroupedForm(kinds) if self.family in _GROUPED else WholeForm(kinds)
 
     def player(
         self,
@@ -77,22 +102,20 @@ class Recording:
         **patience: float,
     ) -> Player:
         """Return who plays the steps; `patience` as Player takes it, in seconds."""
-        kinds: Sequence[str] = self._content.get("kinds", ())
-        return Player(transport, self.name, clock, kinds=kinds, **patience)
+        return Player(transport, self.name, clock, self._form(), **patience)
 
     def expected(self) -> list[JSON]:
         """Return the checkpoints, without what upstream does not repeat itself."""
         return [
-            {
-                "check": each["check"],
-                "state": {
-                    kind: entries
-                    for kind, entries in comparable(each["state"]).items()
-                    if entries
-                },
-            }
+            {"check": each["check"], "state": self._comparable(each["state"])}
             for each in self._content["checkpoints"]
         ]
+
+    def _comparable(self, state: JSON) -> JSON:
+        if self.family not in _GROUPED:
+            return whole.comparable(state)
+        entries = normalise.comparable(state)
+        return {kind: each for kind, each in entries.items() if each}
 
     def most_writes(self) -> int:
         """Return the recorded writes plus 10 %, at least two."""

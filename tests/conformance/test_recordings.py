@@ -1,10 +1,14 @@
 """The recordings lie in one place, each in a family."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.clusters import Cluster
+from tests.conformance.player import Player
 from tests.conformance.recordings import DIRECTORY, RECORDINGS, find_recordings
+from tests.conformance.whole import WholeForm
 
 
 def test_every_recording_is_found() -> None:
@@ -13,23 +17,53 @@ def test_every_recording_is_found() -> None:
     assert {each.path for each in RECORDINGS.values()} == set(everywhere)
 
 
-def test_a_recording_runs_the_controllers_that_ran_when_it_was_made() -> None:
-    """All of them, unless its family's ARGS says otherwise."""
-    assert {each.family: each.controllers for each in RECORDINGS.values()} == {
-        "apps": ("deployment-controller", "replicaset-controller"),
-        "lifecycle": ("*",),
+def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:
+    """Those of its family's ARGS, whichever controllers they are for."""
+    configs = {each.family: each.config() for each in RECORDINGS.values()}
+    assert {
+        family: (each.generic.controllers, each.pod_gc.terminated_pod_threshold)
+        for family, each in configs.items()
+    } == {
+        "apps": (("deployment-controller", "replicaset-controller"), 12500),
+        "lifecycle": (("*",), 12500),
+        "podgc": (("*",), 4),
     }
 
 
-def test_a_flag_that_the_player_cannot_set_is_named(tmp_path: Path) -> None:
-    """With the family whose recordings would come out differently."""
+def test_a_flag_that_there_is_not_is_named(tmp_path: Path) -> None:
+    """The recordings of that family would come out differently."""
     family = tmp_path / "nodes"
     family.mkdir()
-    (family / "ARGS").write_text("--controllers=a,b --node-monitor-period=1s")
+    (family / "ARGS").write_text("--controllers=ttl-controller --node-speed=1s")
     (family / "one.json").write_text("{}")
     recording = find_recordings(tmp_path)["one"]
-    with pytest.raises(
-        ValueError,
-        match=r"^recordings/nodes/ARGS: the player cannot set --node-monitor-period$",
-    ):
+    with pytest.raises(ValueError, match=r"^recordings/nodes/ARGS: --node-speed"):
         recording.config()
+
+
+def test_a_recording_that_says_more_than_is_understood_is_refused(
+    tmp_path: Path,
+) -> None:
+    """It would come out differently for a reason that nobody sees."""
+    (tmp_path / "hpa").mkdir()
+    (tmp_path / "hpa" / "one.json").write_text('{"steps": [], "mask": ["a"]}')
+    recording = find_recordings(tmp_path)["one"]
+    with pytest.raises(ValueError, match=r"^recordings/hpa/one\.json: what is mask\?$"):
+        assert recording.steps
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("step", "complaint"),
+    [
+        ({"bind": {}}, "does not know the step bind"),
+        ({"poddelete": {"on": "node"}}, "cannot choose pods by on"),
+    ],
+)
+async def test_a_step_that_the_player_does_not_know_is_named(
+    cluster: Cluster, step: dict[str, Any], complaint: str
+) -> None:
+    """It is not passed over."""
+    player = Player(cluster.transport, "n", cluster.clock, WholeForm())
+    with pytest.raises(ValueError, match=f"^the player {complaint}$"):
+        await player.play([step])

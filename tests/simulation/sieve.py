@@ -53,9 +53,6 @@ PATTERNS: Final = {
     "unobserved": "unobserved state: ten seconds pass unseen, then all is read anew",
 }
 
-_QUIET: Final = 30.0
-"""Seconds without a change before a checkpoint: longer than any recovery."""
-
 _POLL: Final = 0.5
 _RESTART: Final = 0.5
 _STALE: Final = 8.0
@@ -261,9 +258,9 @@ async def _play(
     player = recording.player(
         InMemoryTransport(cluster.server, TOKEN),
         cluster.clock,
-        quiet=_QUIET,
+        quiet=recording.settled_after,
         poll=_POLL,
-        patience=3 * _QUIET,
+        patience=3 * recording.settled_after,
     )
     try:
         checkpoints = await player.play(recording.steps)

@@ -1,0 +1,50 @@
+"""Keeps the leases of nodes fresh, as their kubelets would."""
+
+import asyncio
+from typing import Any
+
+from controller_manager.clock import Clock
+from tests.conformance import kubelet
+from tests.conformance.access import PATCH_TYPES, Access
+from tests.conformance.paths import path_of
+
+JSON = dict[str, Any]
+
+
+class Heartbeats:
+    """Renews leases every `interval` seconds, from `keep` to the next."""
+
+    def __init__(self, access: Access, clock: Clock, interval: float) -> None:
+        self._access = access
+        self._clock = clock
+        self._interval = interval
+        self._beating: asyncio.Task[None] | None = None
+
+    async def keep(self, nodes: list[str]) -> None:
+        """Keep the leases of these nodes fresh from now on, and no others."""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+        self._beating = asyncio.create_task(self._beat(nodes)) if nodes else None
+
+    async def _beat(self, nodes: list[str]) -> None:
+        namespace = {"metadata": {"name": "kube-node-lease"}}
+        found = await self._access.call(
+            "GET", path_of("Namespace", "kube-node-lease"), missing_ok=True
+        )
+        if found["kind"] != "Namespace":
+            await self._access.call("POST", "/api/v1/namespaces", namespace)
+        while True:
+            for node in nodes:
+                await self._renew(kubelet.lease(node, self._clock.now()))
+            await asyncio.sleep(self._interval)
+
+    async def _renew(self, lease: JSON) -> None:
+        leases = path_of("Lease", lease["metadata"]["namespace"])
+        path = f"{leases}/{lease['metadata']['name']}"
+        spec = {"spec": lease["spec"]}
+        found = await self._access.call(
+            "PATCH", path, spec, PATCH_TYPES["merge"], missing_ok=True
+        )
+        if found["kind"] != "Lease":
+            await self._access.call("POST", leases, lease)

@@ -1,0 +1,74 @@
+"""What kubelets say of pods and nodes, where a scenario plays their part."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from controller_manager.api.times import format_time
+
+JSON = dict[str, Any]
+
+
+def running(now: datetime, conditions: Sequence[str]) -> JSON:
+    """Return the status of a pod that has become ready, with these conditions."""
+    stamp = format_time(now)
+    return {
+        "phase": "Running",
+        "conditions": [
+            {"type": each, "status": "True", "lastTransitionTime": stamp}
+            for each in conditions
+        ],
+    }
+
+
+def ended(pod: JSON, step: JSON, now: datetime) -> JSON:
+    """Return the status of a pod whose containers have ended, as a step says how.
+
+    `phase` is Succeeded unless it is given; so are the first container's exit
+    code and reason, and `ago`, for how many seconds it has been so.
+    """
+    phase = step.get("phase", "Succeeded")
+    well = phase == "Succeeded"
+    at = now - timedelta(seconds=step.get("ago", 0))
+    terminated = {
+        "exitCode": step.get("exitCode", 0 if well else 1),
+        "reason": step.get("reason", "Completed" if well else "Error"),
+        "startedAt": format_time(at - timedelta(seconds=1)),
+        "finishedAt": format_time(at),
+    }
+    conditions = [
+        {
+            "type": each,
+            "status": "False",
+            "reason": "PodCompleted" if well else "PodFailed",
+            "lastTransitionTime": format_time(at),
+        }
+        for each in ("Ready", "ContainersReady")
+    ]
+    return {
+        "phase": phase,
+        "conditions": conditions + step.get("conditions", []),
+        "containerStatuses": [
+            {
+                "name": each["name"],
+                "image": each["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"terminated": terminated},
+            }
+            for each in pod["spec"]["containers"]
+        ],
+    }
+
+
+def lease(node: str, now: datetime) -> JSON:
+    """Return the lease of a node whose kubelet is well."""
+    return {
+        "metadata": {"name": node, "namespace": "kube-node-lease"},
+        "spec": {
+            "holderIdentity": node,
+            "leaseDurationSeconds": 40,
+            "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        },
+    }

@@ -1,0 +1,32 @@
+"""Where the kinds of the recordings are served."""
+
+from typing import Final
+
+_NAMESPACED: Final = {
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Event": "/api/v1/namespaces/{}/events",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ReplicationController": "/api/v1/namespaces/{}/replicationcontrollers",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+}
+_OF_THE_CLUSTER: Final = {"Node": "/api/v1/nodes"}
+
+
+def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") -> str:
+    """Return the path of objects of a kind, or of one of them.
+
+    A namespace is one of itself. Raises KeyError for a kind that is not known here.
+    """
+    if kind == "Namespace":
+        return f"/api/v1/namespaces/{namespace}"
+    base = _OF_THE_CLUSTER.get(kind) or _NAMESPACED[kind].format(namespace)
+    return "/".join(part for part in (base, name, subresource) if part)
+
+
+def is_of_the_cluster(kind: str) -> bool:
+    """Tell whether objects of a kind are in no namespace."""
+    return kind in _OF_THE_CLUSTER

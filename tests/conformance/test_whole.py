@@ -1,0 +1,101 @@
+"""The second form of recordings leaves out what no two runs have in common."""
+
+from typing import Any
+
+from tests.conformance.whole import WholeForm
+
+JSON = dict[str, Any]
+
+CREATED = "2026-01-01T00:00:00Z"
+
+
+def pod(suffix: str) -> JSON:
+    """Return one of a replica set's pods."""
+    return {
+        "metadata": {
+            "name": f"web-7d9f-{suffix}",
+            "generateName": "web-7d9f-",
+            "uid": f"u-{suffix}",
+            "creationTimestamp": CREATED,
+            "labels": {"pod-template-hash": "7d9f"},
+            "annotations": {"of": f"u-{suffix}", "at": CREATED},
+        },
+        "spec": {"containers": [{"image": "app:v1"}]},
+        "status": {"phase": "Pending"},
+    }
+
+
+def test_what_is_generated_has_aliases_and_what_is_equal_stands_once() -> None:
+    """Names, hashes, uids and times."""
+    made = "Pod web-7d9f-abcde made"
+    event = {
+        "involvedObject": {"kind": "Pod", "name": "web-7d9f-abcde"},
+        "type": "Normal",
+        "reason": "Made",
+        "source": {"component": "test"},
+        "message": made,
+    }
+    lists = {"Pod": [pod("abcde"), pod("fghij")], "Event": [event]}
+    assert WholeForm().state(lists) == {
+        "Pod": [
+            {
+                "name": "web-HASH1-*",
+                "labels": {"pod-template-hash": "HASH1"},
+                "annotations": {"of": "UID:Pod/web-HASH1-*", "at": "TIME"},
+                "phase": "Pending",
+                "images": ["app:v1"],
+                "count": 2,
+            }
+        ],
+        "Event": ["Pod/web-HASH1-* Normal Made [test]: Pod web-HASH1-* made"],
+    }
+
+
+def test_a_status_says_whether_it_is_about_the_present_spec() -> None:
+    """Not by numbers; and templates are reduced to what controllers look at."""
+    deployment = {
+        "metadata": {
+            "name": "web",
+            "namespace": "n",
+            "uid": "00000000-0000-4000-8000-000000000000",
+            "generation": 2,
+            "creationTimestamp": CREATED,
+            "deletionTimestamp": CREATED,
+        },
+        "spec": {"template": {"metadata": {}, "spec": pod("a")["spec"]}},
+        "status": {
+            "observedGeneration": 1,
+            "conditions": [
+                {"type": "Progressing", "reason": "ReplicaSetUpdated", "message": "x"},
+                {"type": "Available", "status": "True", "lastTransitionTime": CREATED},
+            ],
+        },
+    }
+    lists = {"Pod": [], "Event": [], "Deployment": [deployment]}
+    assert WholeForm(["Deployment"]).state(lists) == {
+        "Pod": [],
+        "Event": [],
+        "Deployment": [
+            {
+                "metadata": {"name": "web", "deletionTimestamp": "SET"},
+                "spec": {
+                    "template": {
+                        "labels": None,
+                        "annotations": None,
+                        "images": ["app:v1"],
+                    }
+                },
+                "status": {
+                    "observedGeneration": "BEHIND",
+                    "conditions": [
+                        {"type": "Available", "status": "True"},
+                        {
+                            "type": "Progressing",
+                            "reason": "(in progress)",
+                            "message": "",
+                        },
+                    ],
+                },
+            }
+        ],
+    }
