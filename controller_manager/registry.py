@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from controller_manager import controllers, upstream
-from controller_manager.options.flag_set import FlagSet
+from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
 from controller_manager.runtime.descriptor import Descriptor
 
@@ -38,7 +38,8 @@ class Registry:
     def __init__(self, descriptors: Iterable[Descriptor]) -> None:
         """Take the descriptors; controllers start in the order of their names.
 
-        Raises RegistryError for a name, an alias or a gate that means two things.
+        Raises RegistryError for a name, an alias, a flag or a gate that means two
+        things.
         """
         self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
         self._by_name: dict[str, Descriptor] = {}
@@ -53,11 +54,14 @@ class Registry:
                     raise RegistryError(msg)
                 self._by_name[name] = descriptor
         self.gates = _gates(self.descriptors)
-        self.flags = FlagSet(
-            (flag for each in self.descriptors for flag in each.flags),
-            self.names,
-            self.gates,
-        )
+        try:
+            self.flags = FlagSet(
+                (flag for each in self.descriptors for flag in each.flags),
+                self.names,
+                self.gates,
+            )
+        except DuplicateFlag as error:
+            raise RegistryError(str(error)) from error
 
     @property
     def names(self) -> list[str]:
@@ -173,9 +177,11 @@ def _of_others(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
         try:
             loaded = entry_point.load()
         except Exception as error:
+            # Texts of errors may have several lines; this is a part of one.
+            why = " ".join(f"{type(error).__name__}: {error}".split())
             msg = (
                 f"the controller {entry_point.name} of {origin} cannot be imported "
-                f"from {entry_point.value}: {error!r}; mend or uninstall the package"
+                f"from {entry_point.value}: {why}; mend or uninstall the package"
             )
             raise RegistryError(msg) from error
         if not isinstance(loaded, Descriptor):

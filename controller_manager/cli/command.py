@@ -23,6 +23,7 @@ from controller_manager.cli.roles import roles_command
 from controller_manager.observability.logs import drop_unwritten_output, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
+from controller_manager.registry import RegistryError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
 
 
@@ -190,6 +191,11 @@ def main() -> None:
         code = make_command().main(prog_name=NAME, standalone_mode=False)
     except click.Abort:
         sys.exit(1)
+    except RegistryError as error:
+        # There are no flags without the controllers: not even the help can be had.
+        failure = Failure([str(error)])
+        failure.show()
+        sys.exit(failure.exit_code)
     except click.ClickException as error:
         if not isinstance(error, Failure):
             error = Failure([error.format_message()])

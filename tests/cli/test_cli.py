@@ -31,7 +31,7 @@ from controller_manager.options.durations import format_duration, parse_duration
 from controller_manager.options.gates import FeatureGates
 from controller_manager.options.parsing import OptionsError, configz, parse
 from controller_manager.options.values import parse_bool
-from controller_manager.registry import UnknownControllerError, registry
+from controller_manager.registry import registry
 from controller_manager.serving.certificates import self_signed
 
 DATA = Path(__file__).parent.parent / "data"
@@ -234,7 +234,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         (
             '--controllers: "nope" is not in the list of known controllers: try '
-            f"{', '.join(ALL)}"
+            f"{', '.join(registry().names)}"
         ),
         "--concurrent-deployment-syncs: must be at least 1, it is 0",
         '--logging-format: must be "text" or "json", not "xml"',
@@ -877,61 +877,6 @@ def test_flags_and_commands_are_completed(words: str, expected: set[str]) -> Non
         check=False,
     )
     assert set(result.stdout.split()) == expected
-
-
-# The registry
-
-ALL = [
-    "deployment-controller",
-    "garbage-collector-controller",
-    "namespace-controller",
-    "pod-garbage-collector-controller",
-    "replicaset-controller",
-    "replicationcontroller-controller",
-    "root-ca-certificate-publisher-controller",
-    "serviceaccount-controller",
-    "ttl-after-finished-controller",
-    "ttl-controller",
-]
-
-
-@pytest.mark.parametrize(
-    ("selection", "names"),
-    [
-        ([], []),
-        (["*"], ALL),
-        (["*", "-deployment-controller"], ALL[1:]),
-        (["-deployment", "*"], ALL[1:]),
-        (["replicaset"], ["replicaset-controller"]),
-        (["-deployment", "deployment"], []),
-        (["*", "bootstrapsigner"], ALL),
-    ],
-)
-def test_a_selection_enables_by_name_alias_and_star(
-    selection: list[str], names: list[str]
-) -> None:
-    """The first word about a controller counts."""
-    assert [each.name for each in registry().select(selection)] == names
-
-
-def test_an_unknown_controller_cannot_be_selected() -> None:
-    """Even if nobody checked before."""
-    with pytest.raises(UnknownControllerError, match='"nope"'):
-        registry().select(["nope"])
-
-
-def test_switching_off_what_is_not_here_is_no_news() -> None:
-    """It does not run, as asked."""
-    assert registry().check_selection(["-job", "-podgc", "cronjob"]) == (
-        [],
-        ["cronjob is not in this build, it is not run"],
-    )
-
-
-def test_every_controller_can_be_loaded() -> None:
-    """Its init function exists under the name in the registry."""
-    for descriptor in registry().descriptors:
-        assert callable(descriptor.loaded())
 
 
 def test_flags_that_contradict_each_other_are_refused() -> None:

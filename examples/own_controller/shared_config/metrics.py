@@ -1,0 +1,26 @@
+"""What the controller measures."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter
+
+_VERBS: Final = ("create", "update")
+
+
+class SharedConfigMetrics:
+    """How many copies were written."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the counter, with every verb at zero."""
+        self._writes = Counter(
+            "shared_config_writes_total",
+            "Copies of the shared config map that were written, by verb",
+            ["verb"],
+            registry=registry,
+        )
+        for verb in _VERBS:
+            self._writes.labels(verb)
+
+    def wrote(self, verb: str) -> None:
+        """Count one copy."""
+        self._writes.labels(verb).inc()

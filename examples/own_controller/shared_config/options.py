@@ -1,0 +1,32 @@
+"""The flag of the controller."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from controller_manager.options.controller_options import option
+from controller_manager.options.flag import Flag
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _namespace(value: str) -> str:
+    """Return what is wrong with the name of a namespace, empty for nothing."""
+    if _NAMESPACE.fullmatch(value):
+        return ""
+    return f"must be the name of a namespace, it is {value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedConfigOptions:
+    """Where the config map is that is copied."""
+
+    source_namespace: str = option(
+        Flag(
+            "shared-config-namespace",
+            "string",
+            "kube-system",
+            "The namespace whose config map shared-config is copied into all others.",
+            check=_namespace,
+        )
+    )

@@ -1,0 +1,92 @@
+"""Copying the config map, and keeping the copies equal to it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap, Namespace
+from controller_manager.api.meta import ObjectMeta, labels_of
+from controller_manager.client.errors import APIError, is_namespace_terminating
+from controller_manager.client.events import WARNING
+from controller_manager.control.namespaces import is_active
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+from shared_config.metrics import SharedConfigMetrics
+from shared_config.options import SharedConfigOptions
+
+NAME: Final = "shared-config"
+COPY: Final = "shared-config.example.com/copy"
+"""The label of copies. A config map without it is somebody's own."""
+
+_MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={NAME}")
+"""Only config maps of this name are watched and cached."""
+
+
+class SharedConfigReconciler(Reconciler[Namespace]):
+    """Keeps a copy of one config map in every active namespace.
+
+    If the config map is gone, its copies stay.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self._source = context.config.of(SharedConfigOptions).source_namespace
+        self._metrics = context.metrics.of(SharedConfigMetrics)
+
+    def _namespaces_of(self, changed: ConfigMap) -> Iterable[str]:
+        """Return whose copies a change concerns: a copy's own, the source's all."""
+        namespace = changed.metadata.namespace
+        return self.objects.keys() if namespace == self._source else (namespace,)
+
+    watches = (For(NAMESPACES), Maps(_MAPS, _namespaces_of))
+
+    async def reconcile(self, namespace: Namespace) -> Outcome:
+        """Create or repair the copy in the namespace."""
+        name, maps = namespace.metadata.name, self.lister(_MAPS)
+        source, present = maps.get(self._source, NAME), maps.get(name, NAME)
+        if source is None or name == self._source or not is_active(namespace):
+            return DONE
+        if present is None:
+            await self._create(name, source)
+        elif COPY not in labels_of(present):
+            self._say_that_the_name_is_taken(namespace)
+        elif (present.data, present.binary_data) != (source.data, source.binary_data):
+            await self._repair(present, source)
+        return DONE
+
+    async def _create(self, namespace: str, source: ConfigMap) -> None:
+        metadata = ObjectMeta(name=NAME, namespace=namespace, labels={COPY: "true"})
+        copy = ConfigMap(
+            metadata=metadata, data=source.data, binary_data=source.binary_data
+        )
+        try:
+            await self.client.create(CONFIG_MAPS, copy)
+        except APIError as error:
+            if not is_namespace_terminating(error):
+                raise
+            return
+        self._metrics.wrote("create")
+
+    async def _repair(self, present: ConfigMap, source: ConfigMap) -> None:
+        # A whole object is written, with its version: labels of others stay, and a
+        # change that the cache does not show yet is a conflict, not lost.
+        repaired = msgspec.structs.replace(
+            present, data=source.data, binary_data=source.binary_data
+        )
+        await self.client.update(CONFIG_MAPS, repaired)
+        self._metrics.wrote("update")
+
+    def _say_that_the_name_is_taken(self, namespace: Namespace) -> None:
+        self.recorder.event(
+            NAMESPACES,
+            namespace,
+            WARNING,
+            "NameTaken",
+            f"The config map {NAME} is no copy and is left alone; rename it, or give "
+            f"it the label {COPY}",
+        )

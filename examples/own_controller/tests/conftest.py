@@ -1,0 +1,150 @@
+"""A cluster in memory, and managers with this controller."""
+
+import asyncio
+import gc
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+from prometheus_client import CollectorRegistry
+from shared_config import CONTROLLER
+
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap
+from controller_manager.client.builder import Connections
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.clock import LoopClock
+from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.cluster import ADMIN
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.parsing import parse
+from controller_manager.registry import Registry, registry
+
+NAME = "shared-config"
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+TOKEN = "admin"
+
+
+@pytest.fixture
+def builds() -> Registry:
+    """Return the controllers of controller-manager, and this one."""
+    return build()
+
+
+def build() -> Registry:
+    """Return the registry as it is once this package is installed."""
+    others = (each for each in registry().descriptors if each.name != CONTROLLER.name)
+    return Registry((*others, CONTROLLER))
+
+
+@dataclass
+class Cluster:
+    """An API server in memory, used by its administrator."""
+
+    rbac: bool = False
+    clock: LoopClock = field(default_factory=lambda: LoopClock(EPOCH))
+    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        users = {TOKEN: ADMIN}
+        rng = random.Random(1)
+        self.server = APIServer(clock=self.clock, rng=rng, users=users, rbac=self.rbac)
+        self.transport = InMemoryTransport(self.server, TOKEN)
+        self.client = Client(self.transport, self.clock)
+
+    async def add_namespaces(self, *names: str) -> None:
+        for name in names:
+            body = msgspec.json.encode({"metadata": {"name": name}})
+            await self.client.create_json(NAMESPACES, "", body)
+
+    async def end_namespace(self, name: str) -> None:
+        """Ask for a namespace's deletion; nobody here carries it out."""
+        await self.client.delete(NAMESPACES, "", name)
+
+    async def create(self, namespace: str, **data: str) -> None:
+        """Create the config map in a namespace."""
+        body = msgspec.json.encode({"metadata": {"name": NAME}, "data": data})
+        await self.client.create_json(CONFIG_MAPS, namespace, body)
+
+    async def change(self, namespace: str, patch: Any) -> None:
+        """Patch the config map of a namespace."""
+        await self.client.patch(CONFIG_MAPS, namespace, NAME, patch, PatchType.MERGE)
+
+    async def maps(self) -> dict[str, ConfigMap]:
+        """Return the config maps of that name, by namespace."""
+        page = await self.client.list_page(CONFIG_MAPS)
+        return {
+            each.metadata.namespace: each
+            for each in page.items
+            if each.metadata.name == NAME
+        }
+
+    async def data(self) -> dict[str, Any]:
+        """Return what is in them."""
+        return {name: each.data for name, each in (await self.maps()).items()}
+
+    @asynccontextmanager
+    async def manager(
+        self, *flags: str, confined: bool = False
+    ) -> AsyncGenerator[ControllerManager, None]:
+        """Run a manager of these flags while entered, its controllers started.
+
+        In a `confined` one each controller is a service account of its own.
+        """
+        given = {"controllers": ["shared-config"], "leader-elect": ["false"]}
+        given |= {"secure-port": ["0"], "kube-api-qps": ["-1"]}
+        for flag in flags:
+            name, _, value = flag.removeprefix("--").partition("=")
+            given[name] = [value]
+        everybody = build()
+        anonymous = InMemoryTransport(self.server) if confined else None
+        manager = ControllerManager(
+            parse(given, everybody),
+            Connections(self.transport, anonymous, root_ca="PEM"),
+            clock=self.clock,
+            rng=random.Random(1),
+            logger=silent_logger(),
+            registry=self.metrics,
+            build=everybody,
+        )
+        stop = asyncio.Event()
+        running = asyncio.create_task(manager.run(stop))
+        started = asyncio.create_task(manager.started.wait())
+        await asyncio.wait((running, started), return_when=asyncio.FIRST_COMPLETED)
+        started.cancel()
+        try:
+            yield manager
+        finally:
+            stop.set()
+            await running
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _thaw() -> AsyncGenerator[None, None]:
+    """Undo the manager's gc.freeze, so that tests do not pile up garbage."""
+    yield
+    gc.unfreeze()
+
+
+@pytest_asyncio.fixture
+async def cluster() -> Cluster:
+    """Return a cluster of three namespaces."""
+    return await _with_namespaces(Cluster())
+
+
+@pytest_asyncio.fixture
+async def confining() -> Cluster:
+    """Return a cluster where everybody may do only what roles allow."""
+    return await _with_namespaces(Cluster(rbac=True))
+
+
+async def _with_namespaces(made: Cluster) -> Cluster:
+    await made.add_namespaces("kube-system", "default", "shop")
+    return made

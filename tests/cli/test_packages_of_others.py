@@ -1,0 +1,81 @@
+"""A package whose controller cannot be had ends the program with one line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.distributions import install, run_program
+
+DESCRIPTOR = "from controller_manager.runtime.descriptor import Descriptor\n"
+TAKEN_FLAG = f"""
+{DESCRIPTOR}
+from dataclasses import dataclass
+from controller_manager.options.controller_options import option
+from controller_manager.options.flag import Flag
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    kubeconfig: str = option(Flag("kubeconfig", "string", "", "A flag that is there."))
+
+CONTROLLER = Descriptor("mine", ".x:X", options=Options)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [("--help",), ("config",), ("devcluster",)])
+def test_a_package_that_cannot_be_imported_ends_every_command(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """There are no flags to parse without it."""
+    install(tmp_path, "broken", "import no_such_thing")
+    result = run_program(*arguments, directories=(tmp_path,))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Error: the controller mine of broken cannot be imported from "
+        "broken:CONTROLLER: ModuleNotFoundError: No module named 'no_such_thing'; "
+        "mend or uninstall the package\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (
+            "",
+            (
+                "the controller mine of other cannot be imported from "
+                "other:CONTROLLER: AttributeError: module 'other' has no attribute "
+                "'CONTROLLER'; mend or uninstall the package"
+            ),
+        ),
+        (
+            "CONTROLLER = 'mine-controller'",
+            (
+                "other:CONTROLLER of other is no Descriptor; name one in its entry "
+                "point of the group controller_manager.controllers"
+            ),
+        ),
+        (
+            f"{DESCRIPTOR}CONTROLLER = Descriptor('mine', '.x:X', aliases=('ttl',))",
+            (
+                "two controllers are called ttl: ttl-controller of "
+                "controller_manager.controllers.nodes.ttl, and mine of other; "
+                "remove one of the packages"
+            ),
+        ),
+        (
+            TAKEN_FLAG,
+            "--kubeconfig of Mine is a flag of Misc already; choose another name",
+        ),
+    ],
+    ids=["no such name", "no descriptor", "a name that is taken", "a taken flag"],
+)
+def test_what_is_wrong_with_a_package_is_one_line(
+    tmp_path: Path, source: str, problem: str
+) -> None:
+    """With exit code 1 and no traceback."""
+    install(tmp_path, "other", source)
+    result = run_program("--help", directories=(tmp_path,))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"Error: {problem}\n"

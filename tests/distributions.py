@@ -1,0 +1,43 @@
+"""Distributions that look installed, to controller-manager that looks for them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "own_controller"
+
+
+def install(directory: Path, name: str, source: str) -> None:
+    """Lay out a distribution in a directory, as pip does.
+
+    `source` becomes the module of the distribution's name, and the entry point
+    ``mine`` names its ``CONTROLLER``.
+    """
+    about = directory / f"{name}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        f"[controller_manager.controllers]\nmine = {name}:CONTROLLER\n"
+    )
+    (directory / f"{name}.py").write_text(source)
+
+
+def environment(*directories: Path) -> dict[str, str]:
+    """Return an environment in which modules are found in these directories, too."""
+    path = os.pathsep.join(map(str, (ROOT, *directories)))
+    return {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
+
+
+def run_program(
+    *arguments: str, directories: tuple[Path, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run controller-manager as a process until it ends."""
+    return subprocess.run(
+        [sys.executable, "-m", "controller_manager", *arguments],
+        env=environment(*directories),
+        capture_output=True,
+        text=True,
+        check=False,
+    )

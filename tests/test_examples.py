@@ -1,0 +1,92 @@
+"""The examples do what their pages say, from the source tree and installed."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.distributions import EXAMPLE, environment, run_program
+from tests.http.test_over_http import free_port, get, start, token_of, wait_for
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_example_pass() -> None:
+    """As its author runs them."""
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=EXAMPLE,
+        env=environment(EXAMPLE),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory into which pip has installed the example."""
+    directory = tmp_path_factory.mktemp("installed")
+    # A copy: setuptools writes beside what it builds.
+    source = directory / "source"
+    shutil.copytree(EXAMPLE, source)
+    target = directory / "target"
+    options = ("--no-deps", "--no-build-isolation", "--no-index", "--target")
+    result = subprocess.run(
+        [sys.executable, "-m", "pip", "install", *options, target, source],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return target
+
+
+@pytest.mark.slow
+def test_the_flag_of_an_installed_example_is_in_the_help(installed: Path) -> None:
+    """In a section of its own, where it was not before."""
+    without = run_program("--help")
+    shown = run_program("--help", directories=(installed,))
+    indent = " " * 16
+    section = (
+        "\n\nShared-config-controller flags:\n\n"
+        f"      --shared-config-namespace string\n{indent}"
+        "The namespace whose config map shared-config is copied into all\n"
+        f'{indent}others. (default "kube-system")\n\n'
+    )
+    before, found, after = shown.stdout.partition(section)
+    assert found
+    assert without.stdout == f"{before}\n\n{after}"
+
+
+@pytest.mark.slow
+def test_an_installed_example_runs_on_the_development_cluster(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is in /healthz, its metrics are in /metrics."""
+    monkeypatch.setenv("PYTHONPATH", environment(installed)["PYTHONPATH"])
+    kubeconfig, port = tmp_path / "kubeconfig", free_port()
+    process = start(
+        "devcluster",
+        "--port=0",
+        f"--secure-port={port}",
+        f"--write-kubeconfig={kubeconfig}",
+    )
+
+    def health() -> list[str]:
+        return get(port, "/healthz?verbose")[1].splitlines()
+
+    name = "shared-config-controller"
+    wait_for(lambda: kubeconfig.exists() and f"[+]{name} ok" in health(), process)
+    metrics = get(port, "/metrics", token_of(kubeconfig))[1].splitlines()
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=10)[0]
+    assert process.returncode == 0, output
+    assert {
+        'shared_config_writes_total{verb="create"} 0.0',
+        'shared_config_writes_total{verb="update"} 0.0',
+        f'workqueue_depth{{name="{name}"}} 0.0',
+    } <= set(metrics)

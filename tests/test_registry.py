@@ -1,0 +1,187 @@
+"""Controllers are found, and selected by name."""
+
+import asyncio
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller_manager import controllers, upstream
+from controller_manager.client.builder import Connections
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.gates import Gate
+from controller_manager.registry import (
+    Registry,
+    RegistryError,
+    UnknownControllerError,
+    registry,
+)
+from controller_manager.runtime.descriptor import Descriptor
+from tests.clusters import Cluster, make_config
+
+NAMES = registry().names
+MINE = Descriptor("mine-controller", ".reconciler:Mine", package="mine")
+
+
+def test_every_package_of_a_controller_is_found_with_its_descriptor() -> None:
+    """Those of this tree: ``controllers/AREA/NAME/``, nothing else."""
+    (root,) = map(Path, controllers.__path__)
+    packages = {
+        ".".join((controllers.__name__, *path.parent.relative_to(root).parts))
+        for path in root.glob("*/*/__init__.py")
+    }
+    in_tree = [
+        each
+        for each in registry().descriptors
+        if each.package.startswith(controllers.__name__)
+    ]
+    assert {each.package: each for each in in_tree} == {
+        package: replace(import_module(package).CONTROLLER, package=package)
+        for package in packages
+    }
+    assert [each.name for each in in_tree] == sorted(each.name for each in in_tree)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_descriptor_loads_is_there(name: str) -> None:
+    """A class or a function, in a module of the controller's own package."""
+    descriptor = registry()[name]
+    loaded = descriptor.loaded()
+    assert callable(loaded)
+    assert loaded.__module__.startswith(f"{descriptor.package}.")
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) & upstream.ALIASES.keys()))
+def test_names_aliases_and_defaults_are_upstreams(name: str) -> None:
+    """One alias or none, and off by default as there."""
+    descriptor = registry()[name]
+    alias = upstream.ALIASES[name]
+    assert descriptor.aliases == ((alias,) if alias else ())
+    assert descriptor.disabled_by_default is (name in upstream.OFF_BY_DEFAULT)
+    assert registry()[alias or name] is descriptor
+
+
+def test_the_controllers_of_this_tree_are_all_upstreams() -> None:
+    """A misspelt name would be one that upstream has not."""
+    in_tree = {
+        each.name
+        for each in registry().descriptors
+        if each.package.startswith(controllers.__name__)
+    }
+    assert in_tree - upstream.ALIASES.keys() == set()
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        Descriptor("mine-controller", ".x:X", package="theirs"),
+        Descriptor("zz", ".x:X", aliases=("mine-controller",), package="theirs"),
+    ],
+    ids=["name", "alias"],
+)
+def test_two_controllers_of_one_name_are_refused(theirs: Descriptor) -> None:
+    """The message names both packages."""
+    with pytest.raises(RegistryError) as caught:
+        Registry((MINE, theirs))
+    assert str(caught.value) == (
+        f"two controllers are called mine-controller: {theirs.name} of theirs, and "
+        "mine-controller of mine; remove one of the packages"
+    )
+
+
+def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
+    """Declared alike it is one gate."""
+    gate = Gate("SomeFeature")
+    one, other = replace(MINE, gates=(gate,)), replace(MINE, name="z", gates=(gate,))
+    assert Registry((one, other)).gates.count(gate) == 1
+    other = replace(other, gates=(replace(gate, default=False),))
+    with pytest.raises(RegistryError) as caught:
+        Registry((one, other))
+    assert str(caught.value) == (
+        "z declares the feature gate SomeFeature otherwise than another controller "
+        "does; make them equal"
+    )
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
+    cluster: Cluster, name: str
+) -> None:
+    """Compared with a manager that has no controller yet."""
+    families = CollectorRegistry()
+    manager = ControllerManager(
+        make_config(controllers=(name,)),
+        Connections(cluster.transport, root_ca="PEM"),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        registry=families,
+    )
+    general = _names(families)
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await manager.started.wait()
+    stop.set()
+    await running
+    assert _names(families) - general == set(registry()[name].metrics)
+
+
+def _names(families: CollectorRegistry) -> set[str]:
+    return {
+        f"{each.name}_total" if each.type == "counter" else each.name
+        for each in families.collect()
+    }
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        ([], []),
+        (["*"], NAMES),
+        (["*", "-deployment-controller"], set(NAMES) - {"deployment-controller"}),
+        (["-deployment", "*"], set(NAMES) - {"deployment-controller"}),
+        (["replicaset"], ["replicaset-controller"]),
+        (["-deployment", "deployment"], []),
+    ],
+)
+def test_a_selection_enables_by_name_alias_and_star(
+    selection: list[str], names: list[str]
+) -> None:
+    """The first word about a controller counts."""
+    assert [each.name for each in registry().select(selection)] == sorted(names)
+
+
+def test_what_is_off_by_default_runs_only_if_it_is_named() -> None:
+    """By name or alias; the star does not name it."""
+    off = replace(MINE, aliases=("mine",), disabled_by_default=True)
+    on = replace(MINE, name="z")
+    build = Registry((off, on))
+    assert build.select(["*"]) == [on]
+    assert build.select(["*", "mine"]) == [off, on]
+    assert build.select(["mine-controller"]) == [off]
+
+
+def test_an_unknown_controller_cannot_be_selected() -> None:
+    """Even if nobody checked before."""
+    with pytest.raises(UnknownControllerError, match='"nope"'):
+        registry().select(["nope"])
+
+
+def test_an_unknown_name_is_a_problem_and_an_absent_one_a_warning() -> None:
+    """The nearest name is suggested; switching off what is absent is no news."""
+    build = Registry((MINE,))
+    problems, warnings = build.check_selection(
+        ["-job", "-mine-controller", "cronjob", "mine-contoller", "ttl", "*"]
+    )
+    assert problems == [
+        '"mine-contoller" is not in the list of known controllers: try mine-controller'
+    ]
+    assert warnings == [
+        "cronjob is not in this build, it is not run",
+        "ttl is not in this build, it is not run",
+    ]
+    assert build.select(["*", "cronjob"]) == [MINE]
