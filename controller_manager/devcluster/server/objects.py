@@ -83,7 +83,25 @@ class Objects:
         self, kind: Kind, namespace: str, obj: JSON, *, dry_run: bool = False
     ) -> Stored:
         """Store a new object."""
-        obj, strategy = copy.deepcopy(obj), kind.strategy
+        obj, strategy = self._prepared(kind, namespace, obj), kind.strategy
+        metadata = obj["metadata"]
+        name = metadata.get("name", "")
+        causes = validate_metadata(metadata, strategy.validate_name)
+        causes += strategy.validate(obj)
+        if causes:
+            raise invalid_object(kind.group, kind.kind, name, causes)
+        key = (metadata.get("namespace", ""), name)
+        if self.storage.collection(kind.resource).get(key) is not None:
+            raise already_exists(kind.group, kind.plural, name)
+        strategy.admit(obj, self.storage)
+        stored = self.put(kind, key, obj, dry_run=dry_run)
+        if not dry_run:
+            strategy.after_change(namespace, self.storage)
+        return stored
+
+    def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
+        """Return a new object with all that the server fills in; raises Refusal."""
+        obj = copy.deepcopy(given)
         metadata = obj.setdefault("metadata", {})
         _place(kind, namespace, metadata)
         self._name(metadata)
@@ -95,22 +113,9 @@ class Objects:
         self._stamp_new(kind, metadata)
         if kind.has_status:
             obj.pop("status", None)
-        strategy.apply_defaults(obj)
-        strategy.prepare_for_create(obj, self.storage)
-        causes = validate_metadata(metadata, strategy.validate_name)
-        causes += strategy.validate(obj)
-        if causes:
-            raise invalid_object(
-                kind.group, kind.kind, metadata.get("name", ""), causes
-            )
-        key = (metadata.get("namespace", ""), metadata["name"])
-        if self.storage.collection(kind.resource).get(key) is not None:
-            raise already_exists(kind.group, kind.plural, metadata["name"])
-        strategy.admit(obj, self.storage)
-        stored = self.put(kind, key, obj, dry_run=dry_run)
-        if not dry_run:
-            strategy.after_change(namespace, self.storage)
-        return stored
+        kind.strategy.apply_defaults(obj)
+        kind.strategy.prepare_for_create(obj, self.storage)
+        return obj
 
     def _name(self, metadata: JSON) -> None:
         prefix = metadata.get("generateName", "")
