@@ -21,12 +21,12 @@ def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:
     """Those of its family's ARGS, whichever controllers they are for."""
     configs = {each.family: each.config() for each in RECORDINGS.values()}
     assert {
-        family: (each.generic.controllers, each.pod_gc.terminated_pod_threshold)
+        family: (each.generic.controllers, each.flags["terminated-pod-gc-threshold"])
         for family, each in configs.items()
     } == {
-        "apps": (("deployment-controller", "replicaset-controller"), 12500),
-        "lifecycle": (("*",), 12500),
-        "podgc": (("*",), 4),
+        "apps": (("deployment-controller", "replicaset-controller"), "12500"),
+        "lifecycle": (("*",), "12500"),
+        "podgc": (("*",), "4"),
     }
 
 
