@@ -1,46 +1,21 @@
 """ReplicaSet: keeps a number of equal pods."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from controller_manager.devcluster.kinds.columns import (
-    REPLICAS,
-    container_cells,
-    name_of,
-    selector_text,
-)
-from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.replica_status import (
-    REPLICA_SET_COUNTS,
-    validate_replica_status,
-)
+from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
     validate_workload,
 )
 from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import Cells, age
 
 JSON = dict[str, Any]
 
 
-class ReplicaSetStrategy(Strategy):
+class ReplicaSetStrategy(ReplicasStrategy):
     """The selector never changes."""
-
-    counts_generations: ClassVar = True
-    null_condition_times: ClassVar = ("lastTransitionTime",)
-    selectable_fields: ClassVar = fields_by_path("status.replicas")
-    columns: ClassVar = REPLICAS
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in size and template."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("replicas", 1)
-        default_template(spec)
-        obj.setdefault("status", {}).setdefault("replicas", 0)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check size, selector and template."""
@@ -49,23 +24,6 @@ class ReplicaSetStrategy(Strategy):
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the selector stays."""
         return validate_selector_unchanged(old, new)
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the counts of replicas."""
-        return validate_replica_status(obj, *REPLICA_SET_COUNTS)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        spec, status = obj["spec"], obj.get("status", {})
-        return [
-            name_of(obj),
-            spec.get("replicas", 0),
-            status.get("replicas", 0),
-            status.get("readyReplicas", 0),
-            age(obj, now),
-            *container_cells(spec["template"]),
-            selector_text(self.label_selector(obj)),
-        ]
 
 
 KIND: Final = Kind(
