@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import pytest
@@ -133,18 +133,23 @@ async def _thaw() -> AsyncGenerator[None, None]:
     gc.unfreeze()
 
 
-@pytest_asyncio.fixture
-async def cluster() -> Cluster:
-    """Return a cluster of three namespaces."""
-    return await _with_namespaces(Cluster())
+class MakeCluster(Protocol):
+    async def __call__(self, *, rbac: bool = False) -> Cluster: ...
+
+
+@pytest.fixture
+def make_cluster() -> MakeCluster:
+    """Return what makes a cluster of three namespaces."""
+
+    async def make(*, rbac: bool = False) -> Cluster:
+        made = Cluster(rbac)
+        await made.add_namespaces("kube-system", "default", "shop")
+        return made
+
+    return make
 
 
 @pytest_asyncio.fixture
-async def confining() -> Cluster:
-    """Return a cluster where everybody may do only what roles allow."""
-    return await _with_namespaces(Cluster(rbac=True))
-
-
-async def _with_namespaces(made: Cluster) -> Cluster:
-    await made.add_namespaces("kube-system", "default", "shop")
-    return made
+async def cluster(make_cluster: MakeCluster) -> Cluster:
+    """Return such a cluster, where everybody may do everything."""
+    return await make_cluster()

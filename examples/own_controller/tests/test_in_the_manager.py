@@ -5,9 +5,8 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -16,29 +15,22 @@ from shared_config import CONTROLLER
 from shared_config.metrics import SharedConfigMetrics
 
 from controller_manager.api.core.v1 import EVENTS
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
 from controller_manager.cli.command import make_command
 from controller_manager.observability.exposition import expose
 from controller_manager.registry import Registry, registry
+from controller_manager.runtime.roles import (
+    cluster_role,
+    cluster_role_binding,
+    controller_role_name,
+    rule,
+    service_account,
+)
 from controller_manager.serving.health import probe
 
 if TYPE_CHECKING:
-    from conftest import Cluster
+    from conftest import Cluster, MakeCluster
 
 ROOT = Path(__file__).parents[1]
-RBAC = "rbac.authorization.k8s.io"
-ROLES = Resource(
-    RBAC, "v1", "clusterroles", "ClusterRole", PartialObject, namespaced=False
-)
-BINDINGS = Resource(
-    RBAC,
-    "v1",
-    "clusterrolebindings",
-    "ClusterRoleBinding",
-    PartialObject,
-    namespaced=False,
-)
 
 
 @pytest.fixture
@@ -141,40 +133,32 @@ async def test_a_controller_that_is_switched_off_writes_nothing(
     assert set(await cluster.data()) == {"kube-system"}
 
 
-def role() -> list[tuple[Resource[PartialObject], dict[str, Any]]]:
-    """Return the role that the permissions make, and who has it."""
-    name = f"system:controller:{CONTROLLER.account}"
-    rules = [
-        {"apiGroups": [each.group], "resources": [each.resource], "verbs": each.verbs}
-        for each in CONTROLLER.permissions
-    ]
-    account = {"kind": "ServiceAccount", "name": CONTROLLER.account}
-    subjects = [{**account, "namespace": "kube-system"}]
-    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
-    about = {"metadata": {"name": name}}
-    return [
-        (ROLES, {**about, "rules": rules}),
-        (BINDINGS, {**about, "roleRef": reference, "subjects": subjects}),
-    ]
-
-
 @pytest.mark.looptime
-@pytest.mark.parametrize("has_role", [True, False])
+@pytest.mark.parametrize("is_installed", [True, False])
 async def test_the_permissions_suffice_and_are_needed(
-    confining: "Cluster", has_role: bool
+    make_cluster: "MakeCluster", request: pytest.FixtureRequest, is_installed: bool
 ) -> None:
-    """On a cluster with RBAC, as a service account of its own."""
-    if has_role:
-        for resource, obj in role():
-            await confining.client.create_json(resource, "", msgspec.json.encode(obj))
-    await confining.create("kube-system", a="1")
-    await confining.create("shop", mine="yes")
+    """On a cluster with RBAC, which makes roles of what is installed."""
+    if is_installed:
+        request.getfixturevalue("_installed")
+    cluster = await make_cluster(rbac=True)
+    await cluster.create("kube-system", a="1")
+    await cluster.create("shop", mine="yes")
     flag = "--use-service-account-credentials=true"
-    async with confining.manager(flag, confined=True):
+    async with cluster.manager(flag, confined=True):
         await asyncio.sleep(1)
-    assert ("default" in await confining.data()) is has_role
-    events = (await confining.client.list_page(EVENTS)).items
-    assert [each.reason for each in events] == ["NameTaken"] * has_role
+    assert ("default" in await cluster.data()) is is_installed
+    events = (await cluster.client.list_page(EVENTS)).items
+    assert [each.reason for each in events] == ["NameTaken"] * is_installed
+
+
+def test_the_manifest_gives_what_the_descriptor_permits() -> None:
+    """For real clusters, to which nobody else gives the role."""
+    name = controller_role_name(CONTROLLER.account)
+    assert list(yaml.safe_load_all((ROOT / "rbac.yaml").read_text())) == [
+        cluster_role(name, map(rule, CONTROLLER.permissions)),
+        cluster_role_binding(name, [service_account(CONTROLLER.account)]),
+    ]
 
 
 def test_the_descriptor_names_the_metrics_that_are_registered() -> None:
