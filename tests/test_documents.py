@@ -7,7 +7,6 @@ import pytest
 
 from tests.documents.checks import (
     CHECKS,
-    TO_COME,
     command_problems,
     configuration_problems,
     flag_problems,
@@ -23,6 +22,7 @@ PATHS = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
 ]
 
 
@@ -87,11 +87,6 @@ def test_every_page_is_reachable_from_the_readme() -> None:
         links = [link.partition("#")[0] for link in Page.at(path).links]
         waiting += [(path.parent / link).resolve() for link in links if link]
     assert sorted(map(named, set(PATHS) - reached)) == []
-
-
-def test_the_pages_that_are_to_come_are_not_there_yet() -> None:
-    """Take a page out of TO_COME when it is written: links to it are checked then."""
-    assert [named(path) for path in TO_COME if path.exists()] == []
 
 
 def test_every_difference_says_what_differs_and_why_that_is_harmless() -> None:

@@ -17,10 +17,9 @@ from tests.documents.markdown import Command, Page, commands
 from tests.simulation.__main__ import main as simulation
 
 TOOLS = {"tests.simulation": simulation, "tests.benchmarks": benchmarks}
+EXAMPLES = ROOT / "examples"
+DECLARED = re.compile(r"""\bFlag\(\s*"([a-z0-9-]+)",""")
 LOCAL = re.compile(r"(?:controller_manager|tests|config|docs|examples)/\S*")
-
-TO_COME = frozenset((ROOT / "docs" / "writing-a-controller.md",))
-"""What is linked to already; once one of these is there, it leaves this list."""
 
 OTHERS = frozenset(
     {
@@ -44,13 +43,24 @@ OTHERS = frozenset(
 """Flags of other programs."""
 
 PROGRAMS = frozenset(
-    (".", "bash", "kubectl", "lint-imports", "make", "mypy", "pip", "ruff", "sh")
+    (
+        *(".", "bash", "grep", "kubectl", "lint-imports", "make", "mkdir", "mypy"),
+        *("pip", "ruff", "sh", "touch"),
+    )
 )
 """Programs whose arguments are not looked at."""
 
 
 def flag_problems(page: Page) -> list[str]:
-    return sorted(set(FLAG.findall(page.text)) - OTHERS - flags())
+    known = OTHERS | flags() | declared_flags(page)
+    return sorted(set(FLAG.findall(page.text)) - known)
+
+
+def declared_flags(page: Page) -> set[str]:
+    """Return the flags that the files of a page declare, and those of examples."""
+    sources = [path.read_text() for path in EXAMPLES.rglob("*.py")]
+    sources += page.files.values()
+    return {f"--{name}" for text in sources for name in DECLARED.findall(text)}
 
 
 def link_problems(page: Page) -> list[str]:
@@ -62,8 +72,6 @@ def _leads_somewhere(page: Page, link: str) -> bool:
         return True
     file, _, anchor = link.partition("#")
     target = (page.path.parent / file).resolve() if file else page.path
-    if target in TO_COME:
-        return True
     if not target.exists():
         return False
     return not anchor or anchor in Page(target, target.read_text()).anchors
@@ -71,9 +79,13 @@ def _leads_somewhere(page: Page, link: str) -> bool:
 
 def path_problems(page: Page) -> list[str]:
     words = [word for span in page.spans for word in span.split()]
-    return [
-        word for word in words if LOCAL.fullmatch(word) and not (ROOT / word).exists()
-    ]
+    return [word for word in words if LOCAL.fullmatch(word) and not _exists(page, word)]
+
+
+def _exists(page: Page, path: str) -> bool:
+    """Tell whether a path is there, or will be once the page was followed."""
+    made = {*page.files, *(str(Path(each).parent) for each in page.files)}
+    return (ROOT / path).exists() or path in made
 
 
 def python_problems(page: Page) -> list[str]:
@@ -82,11 +94,11 @@ def python_problems(page: Page) -> list[str]:
         for code in page.blocks("python")
         for node in ast.walk(ast.parse(code))
         if isinstance(node, ast.ImportFrom | ast.Import)
-        for problem in _import_problems(node)
+        for problem in _import_problems(node, page)
     ]
 
 
-def _import_problems(node: ast.ImportFrom | ast.Import) -> Iterator[str]:
+def _import_problems(node: ast.ImportFrom | ast.Import, page: Page) -> Iterator[str]:
     names = [each.name for each in node.names]
     modules: dict[str, list[str]]
     if isinstance(node, ast.Import):
@@ -95,6 +107,8 @@ def _import_problems(node: ast.ImportFrom | ast.Import) -> Iterator[str]:
         modules = {node.module or "": names}
     for module, members in modules.items():
         if not module.startswith("controller_manager"):
+            continue
+        if f"{module.replace('.', '/')}.py" in page.files:
             continue
         if not _is_module(module):
             yield module
@@ -128,11 +142,11 @@ def command_problems(page: Page) -> list[str]:
         f"{' '.join(command.words)}: {problem}"
         for script in scripts
         for command in commands(script)
-        if (problem := _command_problem(command))
+        if (problem := _command_problem(command, page))
     ]
 
 
-def _command_problem(command: Command) -> str:
+def _command_problem(command: Command, page: Page) -> str:
     match command.words:
         case ["controller-manager", *arguments]:
             return _daemon_problem(arguments, command.output)
@@ -142,7 +156,7 @@ def _command_problem(command: Command) -> str:
             return "" if importlib.util.find_spec(module) else f"no module {module}"
         case ["pytest", *arguments]:
             paths = [each for each in arguments if each.startswith("tests/")]
-            return "".join(each for each in paths if not (ROOT / each).exists())
+            return "".join(each for each in paths if not _exists(page, each))
         case [program, *_] if program in PROGRAMS or (ROOT / program).exists():
             return ""
         case [program, *_]:

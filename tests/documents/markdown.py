@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Final
 
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE: Final = re.compile(
+    r"^`(?P<path>[^`\n]+)`\n```\w*\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _SPAN: Final = re.compile(r"`([^`\n]+)`")
 _LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING: Final = re.compile(r"^(#+) +(.+?)$", re.MULTILINE)
@@ -46,6 +49,11 @@ class Page:
     def blocks(self, language: str) -> list[str]:
         """Return the code blocks in a language."""
         return [code for name, code in _FENCE.findall(self.text) if name == language]
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The files that are shown whole: the line before the code is the path."""
+        return {each["path"]: each["content"] for each in _FILE.finditer(self.text)}
 
     @cached_property
     def anchors(self) -> set[str]:
