@@ -37,7 +37,7 @@ class State:
         found = [
             each.obj
             for each in collection
-            if namespace in ("", each.obj["metadata"]["namespace"])
+            if namespace in ("", each.obj["metadata"].get("namespace"))
         ]
         return sorted(found, key=path_of)
 
