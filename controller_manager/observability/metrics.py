@@ -311,7 +311,7 @@ class ElectionCollectors:
             registry=registry,
         ).labels(name)
 
-    def leads(self, *, leading: bool) -> None:
+    def set_leading(self, *, leading: bool) -> None:
         """Note whether this process leads."""
         self._master.set(1 if leading else 0)
 

@@ -24,7 +24,7 @@ class Metrics:
     status: list[bool] = field(default_factory=list)
     slow: int = 0
 
-    def leads(self, *, leading: bool) -> None:
+    def set_leading(self, *, leading: bool) -> None:
         self.status.append(leading)
 
     def slow_path(self) -> None:

@@ -405,8 +405,8 @@ async def test_a_projection_is_never_written_whole() -> None:
         with pytest.raises(TypeError) as caught:
             await attempt
         assert str(caught.value) == (
-            "Pod is a projection: a server that gets it deletes the fields that it "
-            "lacks; patch the object, or create it from bytes"
+            "Pod is a projection: a PUT would delete the fields that it lacks; "
+            "patch the object, or create it from bytes"
         )
     assert transport.requests == []
 
@@ -556,5 +556,5 @@ async def test_the_servers_time_is_told_by_its_answers() -> None:
         EPOCH + timedelta(seconds=90),
         ours.monotonic(),
     )
-    clock.heard("yesterday")
+    clock.observe("yesterday")
     assert clock.now() == ours.now()

@@ -42,7 +42,7 @@ async def test_a_token_is_presented(tmp_path: Path) -> None:
     """As a bearer."""
     credentials = load_credentials(kubeconfig(tmp_path), "", CLOCK)
     assert credentials.server == "https://127.0.0.1:6443"
-    assert (await credentials.present()).headers == (
+    assert (await credentials.identity()).headers == (
         ("Authorization", "Bearer secret"),
     )
 
@@ -53,7 +53,7 @@ async def test_user_and_password_are_presented(tmp_path: Path) -> None:
     users = [{"name": "u", "user": {"username": "me", "password": "pw"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
     encoded = base64.b64encode(b"me:pw").decode()
-    assert (await credentials.present()).headers == (
+    assert (await credentials.identity()).headers == (
         ("Authorization", f"Basic {encoded}"),
     )
 
@@ -64,14 +64,14 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
     (tmp_path / "token").write_text("first\n")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    tokens = [(await credentials.present()).headers]
+    tokens = [(await credentials.identity()).headers]
     (tmp_path / "token").write_text("second\n")
-    tokens.append((await credentials.present()).headers)
+    tokens.append((await credentials.identity()).headers)
     await asyncio.sleep(61)
-    tokens.append((await credentials.present()).headers)
+    tokens.append((await credentials.identity()).headers)
     (tmp_path / "token").unlink()
     await asyncio.sleep(61)
-    tokens.append((await credentials.present()).headers)
+    tokens.append((await credentials.identity()).headers)
     assert [dict(each)["Authorization"] for each in tokens] == [
         "Bearer first",
         "Bearer first",
@@ -191,7 +191,7 @@ async def test_in_a_pod_the_service_account_is_used(
     (tmp_path / "ca.crt").write_bytes(self_signed("ca", ["x"]).certificate)
     credentials = in_cluster(CLOCK, tmp_path)
     assert credentials.server == "https://[fd00::1]:443"
-    assert (await credentials.present()).headers == (("Authorization", "Bearer t"),)
+    assert (await credentials.identity()).headers == (("Authorization", "Bearer t"),)
 
 
 def test_without_any_configuration_the_ways_are_named(
@@ -212,13 +212,13 @@ async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    refused = await credentials.present()
+    refused = await credentials.identity()
     assert await credentials.refresh(refused) is False
     (tmp_path / "token").write_text("second")
     # Several requests were refused at once; each may be sent again.
     assert await credentials.refresh(refused) is True
     assert await credentials.refresh(refused) is True
-    assert (await credentials.present()).headers == (
+    assert (await credentials.identity()).headers == (
         ("Authorization", "Bearer second"),
     )
 
@@ -233,16 +233,16 @@ async def test_certificate_files_are_followed(tmp_path: Path) -> None:
         {"name": "u", "user": {"client-certificate": "a.crt", "client-key": "a.key"}}
     ]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    first = (await credentials.present()).tls
+    first = (await credentials.identity()).tls
     await asyncio.sleep(11)
-    assert (await credentials.present()).tls is first
+    assert (await credentials.identity()).tls is first
     new = self_signed("a", ["x"])
     (tmp_path / "a.crt").write_bytes(new.certificate)
     await asyncio.sleep(11)
-    assert (await credentials.present()).tls is first
+    assert (await credentials.identity()).tls is first
     (tmp_path / "a.key").write_bytes(new.key)
     await asyncio.sleep(11)
-    assert (await credentials.present()).tls is not first
+    assert (await credentials.identity()).tls is not first
 
 
 @pytest.mark.looptime
@@ -256,7 +256,7 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
         "as-user-extra": {"scopes/x": ["v", "w"]},
     }
     path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
-    assert (await load_credentials(path, "", CLOCK).present()).headers == (
+    assert (await load_credentials(path, "", CLOCK).identity()).headers == (
         ("Authorization", "Bearer t"),
         ("Impersonate-User", "jane"),
         ("Impersonate-Uid", "7"),
@@ -356,7 +356,7 @@ def plugin(tmp_path: Path) -> Plugin:
 
 
 async def bearer(credentials: Credentials) -> str:
-    return dict((await credentials.present()).headers)["Authorization"]
+    return dict((await credentials.identity()).headers)["Authorization"]
 
 
 async def test_a_plugin_is_run_once_for_all_that_wait(
@@ -398,7 +398,7 @@ async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
     """A failing renewal is logged, not passed on."""
     plugin.answers("old", 30)
     credentials = plugin.credentials()
-    await credentials.present()
+    await credentials.identity()
     plugin.does("echo no such profile >&2; exit 3")
     for _ in range(20):
         assert await bearer(credentials) == "Bearer old"
@@ -411,7 +411,7 @@ async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
     """Even though the credential says that it is valid."""
     plugin.answers("old", 3600)
     credentials = plugin.credentials()
-    refused = await credentials.present()
+    refused = await credentials.identity()
     plugin.answers("new", 3600)
     assert await credentials.refresh(refused) is True
     assert await credentials.refresh(refused) is True
@@ -443,7 +443,7 @@ async def test_what_a_plugin_does_wrong_is_named(
     credentials = plugin.credentials()
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
-            await credentials.present()
+            await credentials.identity()
         assert problem in str(caught.value)
         assert "\n" not in str(caught.value)
     assert plugin.runs == 1
@@ -469,7 +469,7 @@ async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> No
     """By its installHint."""
     credentials = plugin.credentials(command="./gone", installHint="apt install gone")
     with pytest.raises(ConfigError, match="No such file or directory; apt install"):
-        await credentials.present()
+        await credentials.identity()
 
 
 async def test_a_plugin_that_is_slow_answers_those_who_ask_later(
@@ -480,7 +480,7 @@ async def test_a_plugin_that_is_slow_answers_those_who_ask_later(
     plugin.does("sleep 0.5; " + (plugin.script.parent / "answer").read_text())
     credentials = plugin.credentials()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(credentials.present(), 0.1)
+        await asyncio.wait_for(credentials.identity(), 0.1)
     assert await bearer(credentials) == "Bearer t"
     assert plugin.runs == 1
 
@@ -493,7 +493,7 @@ async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
     (tmp_path / "token").write_text("good")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    await credentials.present()
+    await credentials.identity()
     (tmp_path / "token").write_text("")
     await asyncio.sleep(61)
     assert await bearer(credentials) == "Bearer good"
@@ -502,7 +502,7 @@ async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
     (tmp_path / "token").write_text("")
     fresh = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
     with pytest.raises(ConfigError, match="the file is empty"):
-        await fresh.present()
+        await fresh.identity()
 
 
 @pytest.mark.parametrize(

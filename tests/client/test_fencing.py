@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import Client
 from controller_manager.client.errors import RequestTimeout, may_be_applied
 from controller_manager.client.fencing import FencedTransport, NotLeading
-from controller_manager.client.ownership import Always, LeaseOwnership
+from controller_manager.client.ownership import LeaseOwnership, PermanentOwnership
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.client.transport import Request, Response
 from tests.client.candidates import Candidate, Faulty
@@ -81,7 +81,7 @@ async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
     transport = Slow(cluster, seconds=25)
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(1.9)
         fenced = FencedTransport(transport, LeaseOwnership(candidate.elector))
         started = time()
@@ -152,7 +152,7 @@ async def test_a_write_ends_when_its_own_key_is_owned_no_more(
 async def test_without_an_election_every_write_passes(cluster: Cluster) -> None:
     """Of any key and of none, however long it takes."""
     transport = Slow(cluster, seconds=60)
-    client = Client(FencedTransport(transport, Always()), cluster.clock)
+    client = Client(FencedTransport(transport, PermanentOwnership()), cluster.clock)
     for key in ("", "default/a"):
         SYNC_KEY.set(key)
         await client.delete(PODS, "default", "a")

@@ -15,16 +15,16 @@ try:
         taken.append(os.open(os.devnull, os.O_RDONLY))
 except OSError as error:
     assert error.strerror == "Too many open files"
-sockets = [reserve.opened(socket.socket) for _ in range(4)]
+sockets = [reserve.open(socket.socket) for _ in range(4)]
 assert len(reserve) == 0
 try:
-    reserve.opened(socket.socket)
+    reserve.open(socket.socket)
 except OSError as error:
     print(error.strerror)
 sockets.pop().close()
 reserve.refill()
 assert len(reserve) == 1
-sockets.append(reserve.opened(socket.socket))
+sockets.append(reserve.open(socket.socket))
 for each in sockets:
     each.close()
 reserve.refill()

@@ -79,7 +79,7 @@ async def test_a_leader_renews_and_keeps_what_it_has(cluster: Cluster) -> None:
         acquired = (await lease_of(cluster)).acquire_time
         labels = {"metadata": {"labels": {"mine": "yes"}}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, labels)
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(61)
         stored = await cluster.client.get(LEASES, NAMESPACE, NAME)
         assert (stored.spec.acquire_time, stored.spec.lease_transitions) == (
@@ -205,7 +205,7 @@ async def test_versions_that_go_back_confuse_nobody(cluster: Cluster) -> None:
                 stored.metadata, resource_version="999999"
             ),
         )
-        standby.elector._see(newer)
+        standby.elector._observe(newer)
         await standby.elector.acquire()
         assert standby.elector.is_leader
 
@@ -252,7 +252,7 @@ async def test_a_leader_that_cannot_renew_stops_before_another_leads(
         Candidate(cluster, "b").running() as second,
     ):
         await first.elector.acquire()
-        holding = asyncio.create_task(first.elector.hold())
+        holding = asyncio.create_task(first.elector.renew())
         waiting = asyncio.create_task(second.elector.acquire())
         await asyncio.sleep(30)
         assert first.elector.is_leader
@@ -274,7 +274,7 @@ async def test_a_stolen_lease_is_noticed_at_once(cluster: Cluster) -> None:
     """And is not taken back."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(0.5)
         thief = {"spec": {"holderIdentity": "thief"}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, thief)
@@ -289,7 +289,7 @@ async def test_a_stolen_lease_is_noticed_without_a_watch(cluster: Cluster) -> No
     """By the next renewal."""
     async with Candidate(cluster, "a", watches=False).running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(0.5)
         thief = {"spec": {"holderIdentity": "thief"}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, thief)
@@ -302,7 +302,7 @@ async def test_a_lease_that_was_deleted_is_made_again(cluster: Cluster) -> None:
     """By its holder, who goes on."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await cluster.client.delete(LEASES, NAMESPACE, NAME)
         await asyncio.sleep(5)
         assert (await lease_of(cluster)).holder_identity == "a"
@@ -319,7 +319,7 @@ async def test_wall_clocks_that_differ_do_no_harm(cluster: Cluster, hours: int) 
         Candidate(cluster, "b").running() as second,
     ):
         await first.elector.acquire()
-        holding = asyncio.create_task(first.elector.hold())
+        holding = asyncio.create_task(first.elector.renew())
         waiting = asyncio.create_task(second.elector.acquire())
         await asyncio.sleep(300)
         assert first.elector.is_leader
@@ -341,7 +341,7 @@ async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
         while True:
             await candidate.elector.acquire()
             try:
-                await candidate.elector.hold()
+                await candidate.elector.renew()
             except LeadershipLost:
                 await asyncio.sleep(1)
 
@@ -399,7 +399,7 @@ async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> No
         clock.asleep = 3600.0
         assert candidate.elector.seconds_left() == 0
         with pytest.raises(LeadershipLost):
-            await candidate.elector.hold()
+            await candidate.elector.renew()
 
 
 def test_a_lease_is_whole_when_it_is_written_back() -> None:

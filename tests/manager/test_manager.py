@@ -127,8 +127,10 @@ async def test_two_managers_may_live_in_one_process(cluster: Cluster) -> None:
 
 async def test_a_plugins_credential_is_seen_to_end(cluster: Cluster) -> None:
     """In seconds from now; without an end, never."""
-    ends_at = cluster.clock.now() + timedelta(seconds=90)
-    connections = Connections(cluster.transport, credential_ends_at=lambda: ends_at)
+    expires_at = cluster.clock.now() + timedelta(seconds=90)
+    connections = Connections(
+        cluster.transport, credential_expires_at=lambda: expires_at
+    )
     registry = CollectorRegistry()
     manager = ControllerManager(
         make_config(),
