@@ -110,7 +110,7 @@ class ControllerManager:
             rng=self._rng,
             logger=self._logger.bind(component="informers"),
             metrics=self._metrics.informers,
-            most_watches=most_watches,
+            max_watches=most_watches,
         )
         return CacheGroup(factory, self._metrics.caches, self._logger)
 

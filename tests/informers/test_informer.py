@@ -638,7 +638,7 @@ async def test_monitors_beyond_the_open_files_wait_for_a_place(
         rng=cluster.rng,
         logger=make_logger(stream=log),
         metrics=InformerCollectors(CollectorRegistry(), "test"),
-        most_watches=2,
+        max_watches=2,
     )
     factory.informer(PODS)
     first = factory.monitor(NODES)
@@ -648,7 +648,7 @@ async def test_monitors_beyond_the_open_files_wait_for_a_place(
     assert [each.is_synced for each in factory.all()] == [True, True, False]
     assert '"Not watched, too few open files' in log.getvalue()
     assert 'resource="configmaps"' in log.getvalue()
-    factory.give_up(NODES)
+    factory.stop_monitor(NODES)
     await asyncio.sleep(1)
     assert second.is_synced
     assert first not in factory.all()
@@ -695,7 +695,7 @@ async def test_versions_that_are_no_numbers_are_taken_as_they_come(
     """Aggregated APIs may have their own; nothing is known of their order."""
     async with informer(cluster) as subject:
         reflector = subject._reflector
-        reflector._note_version("12/34", 0)
+        reflector._set_version("12/34", 0)
         for version in ("12/35", "12/36"):
             metadata = PodMeta(name="p", namespace="n", resource_version=version)
             reflector._deliver(Modified(object=Pod(metadata=metadata)))

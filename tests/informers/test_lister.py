@@ -129,7 +129,7 @@ def test_objects_are_read_by_name_namespace_and_owner() -> None:
     assert (len(pod_lister), list(pod_lister.keys())) == (2, ["n/a", "n/b"])
 
 
-def test_a_lister_has_the_indexes_that_it_was_asked_for_with() -> None:
+def test_a_lister_has_only_the_indexes_that_it_was_created_with() -> None:
     """What another lister of the same cache has is no accident to rely on."""
     pods: Store[Pod] = Store()
     Lister(pods, "Pod", BY_NAMESPACE)
@@ -137,5 +137,5 @@ def test_a_lister_has_the_indexes_that_it_was_asked_for_with() -> None:
         Lister(pods, "Pod", BY_CONTROLLER).list("n")
     assert str(raised.value) == (
         "the lister of Pod has no index namespace; name the index where the lister "
-        "is asked for"
+        "is created"
     )

@@ -156,7 +156,7 @@ async def test_a_look_at_its_health_changes_nothing(cluster: Cluster) -> None:
         for check in manager.health.healthz().values():
             assert check() is None
         assert manager.informers.all() == before
-        with pytest.raises(RuntimeError, match="not asked for before the start"):
+        with pytest.raises(RuntimeError, match="not requested before the start"):
             manager.informers.informer(CONFIG_MAPS)
 
 
