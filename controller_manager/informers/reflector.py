@@ -208,7 +208,7 @@ class Reflector(Generic[ObjectT]):
         if isinstance(error, APIError) and error.code in _STREAMING_UNSUPPORTED:
             self._can_stream = False
         self._logger.v(2).info(
-            "The list is not streamed, reading pages",
+            "Cannot stream the list, reading pages",
             resource=self._name,
             err=str(error),
         )
@@ -277,9 +277,7 @@ class Reflector(Generic[ObjectT]):
 
     def _relist(self, why: str, cause: str, error: Exception) -> None:
         self._metrics.relisted(cause)
-        self._logger.warning(
-            "Listing anew", resource=self._name, why=why, err=str(error)
-        )
+        self._logger.warning("Relisting", resource=self._name, why=why, err=str(error))
         self._state = self._initial_state()
 
     @property
