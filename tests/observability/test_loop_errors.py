@@ -20,6 +20,6 @@ async def test_what_nobody_handles_is_logged() -> None:
         lines = stream.getvalue().splitlines()
         logs.append([line.partition("] ")[2] for line in lines if "] " in line])
     assert [[line.split('"')[1] for line in log] for log in logs] == [
-        ["Not handled by anybody"],
-        ["Connection was closed", "Not handled by anybody"],
+        ["Unhandled error in the event loop"],
+        ["Connection was closed", "Unhandled error in the event loop"],
     ]

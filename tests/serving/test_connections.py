@@ -154,10 +154,10 @@ async def test_a_request_may_be_handled_for_as_long_as_it_takes(
     peer = handlers.peer()
     await peer.send(REQUEST)
     await asyncio.sleep(200)
-    assert peer.connection.waits_since is None
+    assert peer.connection.waiting_since is None
     await asyncio.sleep(100.1)
     assert (peer.closed_after, peer.answers) == (None, 1)
-    assert peer.connection.waits_since is not None
+    assert peer.connection.waiting_since is not None
 
 
 async def test_a_client_that_reads_nothing_is_cut_off_after_30_seconds(

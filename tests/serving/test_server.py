@@ -562,7 +562,7 @@ async def test_a_flood_of_tokens_does_not_end_the_look_up_of_settings(
         clock=cluster.clock,
         logger=silent_logger(),
     )
-    following = asyncio.create_task(authenticator.follow_cluster())
+    following = asyncio.create_task(authenticator.poll_cluster_settings())
     asking = [
         asyncio.create_task(authenticator.authenticate(_bearer(number), []))
         for number in range(1000)
@@ -716,7 +716,7 @@ async def test_the_clusters_authorities_are_followed(tmp_path: Path) -> None:
     first, second = Authority(tmp_path, "a").pem, Authority(tmp_path, "b").pem
     cluster = _Settings(first.decode())
     authenticator = follower(cluster)
-    following = asyncio.create_task(authenticator.follow_cluster())
+    following = asyncio.create_task(authenticator.poll_cluster_settings())
     await asyncio.sleep(1)
     assert authenticator.authorities.bundle().strip() == first.strip()
     cluster.client_ca = "garbage \xe9"
@@ -738,8 +738,10 @@ async def test_authorities_that_may_not_be_read_are_a_mistake() -> None:
     cluster = _Settings("")
     cluster.forbidden = True
     with pytest.raises(ServingError, match="mend it with: kubectl create rolebinding"):
-        await follower(cluster).follow_cluster()
-    following = asyncio.create_task(follower(cluster, tolerates=True).follow_cluster())
+        await follower(cluster).poll_cluster_settings()
+    following = asyncio.create_task(
+        follower(cluster, tolerates=True).poll_cluster_settings()
+    )
     await asyncio.sleep(300)
     assert not following.done()
     following.cancel()
