@@ -182,7 +182,7 @@ class EventBroadcaster:
                 self._correlator.update_state(correlated, stored)
                 return
         self._logger.error(
-            "Event given up, too many tries", reason=correlated.event.reason
+            "Event dropped, too many attempts", reason=correlated.event.reason
         )
 
     def _log_rejection(self, correlated: Correlated, error: APIError) -> None:

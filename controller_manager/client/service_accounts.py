@@ -165,14 +165,14 @@ class ServiceAccountToken:
             try:
                 await self._client.create(NAMESPACES, namespace)
             except AlreadyExists:
-                self._logger.v(4).info("Somebody else created the namespace")
+                self._logger.v(4).info("Another client created the namespace")
             await self._create(account)
 
     async def _create(self, account: ServiceAccount) -> None:
         try:
             await self._client.create(SERVICE_ACCOUNTS, account)
         except AlreadyExists:
-            self._logger.v(4).info("Somebody else created the service account")
+            self._logger.v(4).info("Another client created the service account")
         else:
             self._logger.v(2).info(
                 "Created service account",

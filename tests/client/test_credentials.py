@@ -1,4 +1,4 @@
-"""Kubeconfigs are read, and a bad one is named in one line."""
+"""Kubeconfigs are read; an unusable one gives an error message of one line."""
 
 import asyncio
 import base64
@@ -141,7 +141,7 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
 def test_a_kubeconfig_that_cannot_be_used_is_named(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    """One line with the file, the culprit and what there is instead."""
+    """One line with the file, the wrong value and the values that exist."""
     with pytest.raises(ConfigError) as caught:
         load_credentials(kubeconfig(tmp_path, **changes), "", CLOCK)
     assert message in str(caught.value)
@@ -171,7 +171,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_credentials(str(tmp_path / "absent"), "", CLOCK)
 
 
-def test_a_certificate_that_is_none_is_named(tmp_path: Path) -> None:
+def test_an_invalid_certificate_is_named(tmp_path: Path) -> None:
     """When TLS is set up."""
     data = base64.b64encode(b"no certificate").decode()
     cluster = {"server": "https://x", "certificate-authority-data": data}
@@ -194,21 +194,21 @@ async def test_in_a_pod_the_service_account_is_used(
     assert (await credentials.identity()).headers == (("Authorization", "Bearer t"),)
 
 
-def test_without_any_configuration_the_ways_are_named(
+def test_without_configuration_the_error_lists_the_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a user can give."""
+    """The flags that a user can set."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigError, match="give --kubeconfig PATH or --master URL"):
         in_cluster(CLOCK, tmp_path)
 
 
-# What changes while the daemon runs
+# Changes while the daemon runs
 
 
 @pytest.mark.looptime
 async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
-    """And tells whether another try makes sense."""
+    """And tells whether a retry makes sense."""
     (tmp_path / "token").write_text("first")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
@@ -224,8 +224,8 @@ async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_certificate_files_are_followed(tmp_path: Path) -> None:
-    """A new pair makes new TLS settings; half of a rotation does not."""
+async def test_changed_certificate_files_are_used(tmp_path: Path) -> None:
+    """A new pair makes new TLS settings; a new certificate without its key does not."""
     pair = self_signed("a", ["x"])
     (tmp_path / "a.crt").write_bytes(pair.certificate)
     (tmp_path / "a.key").write_bytes(pair.key)
@@ -270,7 +270,7 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
 def test_a_proxy_is_the_kubeconfigs_or_the_environments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not for what $NO_PROXY names."""
+    """And not for the hosts of $NO_PROXY."""
     monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
     monkeypatch.setenv("NO_PROXY", "spared.example")
     proxies = []
@@ -289,7 +289,7 @@ def test_a_proxy_is_the_kubeconfigs_or_the_environments(
         load_credentials(path, "", CLOCK)
 
 
-def test_of_several_files_those_that_are_missing_are_passed_over(
+def test_if_one_of_several_files_is_missing_it_is_ignored(
     tmp_path: Path,
 ) -> None:
     """As kubectl does with $KUBECONFIG."""
@@ -302,7 +302,7 @@ def test_of_several_files_those_that_are_missing_are_passed_over(
 
 
 class Plugin:
-    """A plugin whose answers a test decides; it counts its runs."""
+    """A plugin whose answers a test sets; it counts its runs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -362,7 +362,7 @@ async def bearer(credentials: Credentials) -> str:
 async def test_a_plugin_is_run_once_for_all_that_wait(
     plugin: Plugin, tmp_path: Path
 ) -> None:
-    """With its arguments, environment and what the protocol tells it."""
+    """With its arguments, its environment and the data of the protocol."""
     plugin.answers("t", 3600)
     credentials = plugin.credentials(provideClusterInfo=True)
     tokens = await asyncio.gather(*(bearer(credentials) for _ in range(5)))
@@ -379,7 +379,7 @@ async def test_a_plugin_is_run_once_for_all_that_wait(
 
 
 async def test_a_credential_is_renewed_in_the_background(plugin: Plugin) -> None:
-    """A minute before it ends; meanwhile it is used."""
+    """A minute before it expires; it is used meanwhile."""
     plugin.answers("old", 30)
     credentials = plugin.credentials()
     assert await bearer(credentials) == "Bearer old"
@@ -435,10 +435,10 @@ async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
         ),
     ],
 )
-async def test_what_a_plugin_does_wrong_is_named(
+async def test_an_error_of_a_plugin_is_named(
     plugin: Plugin, script: str, problem: str
 ) -> None:
-    """In one line; and it is not run again at once."""
+    """In one line; and the plugin does not run again at once."""
     plugin.does(script)
     credentials = plugin.credentials()
     for _ in range(2):
@@ -472,10 +472,10 @@ async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> No
         await credentials.identity()
 
 
-async def test_a_plugin_that_is_slow_answers_those_who_ask_later(
+async def test_a_slow_plugin_continues_when_its_first_caller_is_cancelled(
     plugin: Plugin,
 ) -> None:
-    """Whoever gives up waiting does not end it."""
+    """The next caller gets its result."""
     plugin.answers("t", 3600)
     plugin.does("sleep 0.5; " + (plugin.script.parent / "answer").read_text())
     credentials = plugin.credentials()
@@ -489,7 +489,7 @@ async def test_a_plugin_that_is_slow_answers_those_who_ask_later(
 async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
     tmp_path: Path,
 ) -> None:
-    """Empty, for a moment; without any token before it is a problem."""
+    """The file is empty for a moment; without an earlier token that is an error."""
     (tmp_path / "token").write_text("good")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)

@@ -34,8 +34,8 @@ print(len(reserve))
 """
 
 
-def test_a_reserve_of_files_opens_what_nothing_else_could() -> None:
-    """As often as it has files, and again once there are files to take back."""
+def test_a_reserve_opens_files_when_no_descriptor_is_free() -> None:
+    """As many as it holds, and again after it was refilled."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         capture_output=True,
