@@ -931,7 +931,7 @@ def test_switching_off_what_is_not_here_is_no_news() -> None:
 def test_every_controller_can_be_loaded() -> None:
     """Its init function exists under the name in the registry."""
     for descriptor in registry().descriptors:
-        assert callable(descriptor.loaded())
+        assert callable(descriptor.resolve())
 
 
 def test_flags_that_contradict_each_other_are_refused() -> None:

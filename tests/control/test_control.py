@@ -54,7 +54,7 @@ async def test_an_old_expectation_is_doubtful_not_void(
     await asyncio.sleep(TIMEOUT)
     assert expectations.state("a") is State.PENDING
     await asyncio.sleep(1)
-    assert expectations.state("a") is State.DOUBTFUL
+    assert expectations.state("a") is State.UNKNOWN
     expectations.forget("a")
     assert (expectations.state("a"), len(expectations)) == (State.FULFILLED, 0)
 
@@ -69,17 +69,17 @@ async def test_what_a_complete_cache_does_not_show_is_gone_again(
     expectations.expect_deletions("b", {"x"})
     expectations.cache_caught_up("b")
     assert expectations.state("b") is State.PENDING
-    expectations.doubt("c")
+    expectations.outcome_unknown("c")
     expectations.cache_caught_up("c")
-    assert expectations.state("c") is State.DOUBTFUL
+    assert expectations.state("c") is State.UNKNOWN
 
 
 async def test_a_lost_answer_is_doubtful_at_once(expectations: Expectations) -> None:
     """Even once everything else was seen."""
     expectations.expect_creations("a", 1)
-    expectations.doubt("a")
+    expectations.outcome_unknown("a")
     expectations.creations_settled("a")
-    assert expectations.state("a") is State.DOUBTFUL
+    assert expectations.state("a") is State.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ async def test_what_was_there_before_is_looked_at_once() -> None:
         Pod(), metadata=PodMeta(name="b", creation_timestamp="2026-01-01T00:01:00Z")
     )
     takeover = Takeover(clock, elected=True)
-    assert not takeover.is_doubtful(before)  # nobody acts yet
-    takeover.leads()
-    assert takeover.is_doubtful(before)
-    assert not takeover.is_doubtful(later)
-    takeover.looked_at("a")
-    assert not takeover.is_doubtful(before)
+    assert not takeover.must_recheck(before)  # nobody acts yet
+    takeover.start_leading()
+    assert takeover.must_recheck(before)
+    assert not takeover.must_recheck(later)
+    takeover.rechecked("a")
+    assert not takeover.must_recheck(before)
     takeover.forget("a")
-    assert takeover.is_doubtful(before)
+    assert takeover.must_recheck(before)
     alone = Takeover(clock, elected=False)
-    alone.leads()
-    assert not alone.is_doubtful(before)
+    alone.start_leading()
+    assert not alone.must_recheck(before)

@@ -41,7 +41,7 @@ async def test_a_resource_that_cannot_be_listed_holds_up_its_own_controllers_onl
         assert "no jobs here" in ready.text
         log = daemon.log.getvalue()
         assert (
-            '"Controller waits for its cache, others go on" err="jobs.batch not read'
+            '"Controller waits for its cache, others start" err="jobs.batch not read'
         ) in log
         assert 'controller="ttl-after-finished-controller" resource="jobs.batch"' in log
         assert 'Starting controller" controller="ttl-after-finished' not in log

@@ -63,7 +63,7 @@ def pool(work: Work, turns: Turns, name: str, keys: int, count: int = 5) -> Work
 async def test_keys_that_need_nothing_do_not_hold_the_loop() -> None:
     """Of 4,000, a few at a time; somebody else gets a turn after each 5 ms."""
     work = Work()
-    turns = Turns(clock=work.clock, turned=work.turns.append)
+    turns = Turns(clock=work.clock, on_turn=work.turns.append)
     pools = [pool(work, turns, name, 1000) for name in "abcd"]
     running = [asyncio.create_task(each.run()) for each in pools]
     longest, before = 0.0, 0.0

@@ -110,13 +110,13 @@ class DeploymentReconciler(Reconciler[Deployment]):
 
     def wait_for(self, deployment: Deployment, namesake: ReplicaSet) -> None:
         """Wait with the deployment's key until the cache shows a replica set."""
-        self.context.consistency.note(key_of(deployment), REPLICASETS, namesake)
+        self.context.consistency.record(key_of(deployment), REPLICASETS, namesake)
 
     def reread_deployment(self, fresh: Deployment) -> None:
         """Renew what is cached; wait if it is of another version."""
         informer = self.context.informers.informer(DEPLOYMENTS)
         if not informer.reread(fresh):
-            self.context.consistency.note(key_of(fresh), DEPLOYMENTS, fresh)
+            self.context.consistency.record(key_of(fresh), DEPLOYMENTS, fresh)
 
     def reread_replica_set(self, deployment: Deployment, fresh: ReplicaSet) -> None:
         """Renew what is cached; wait if it is of another version."""

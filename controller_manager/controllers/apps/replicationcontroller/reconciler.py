@@ -29,4 +29,4 @@ class ReplicationControllerReconciler(ReplicasReconciler[ReplicationController])
         super().__init__(context)
         options = context.config.of(ReplicationControllerOptions)
         self.workers = options.concurrent_syncs
-        self.heeds_costs = context.config.features.is_enabled(POD_DELETION_COST)
+        self.uses_deletion_costs = context.config.features.is_enabled(POD_DELETION_COST)

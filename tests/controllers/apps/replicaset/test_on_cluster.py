@@ -49,8 +49,8 @@ async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
         workers = manager.controllers["replicaset-controller"].controller
         assert isinstance(workers, Workers)
         controller = workers._reconcile.__self__  # type: ignore[attr-defined]
-        controller._takeover.looked_at("default/gone")
-        controller._expectations.doubt("default/gone")
+        controller._takeover.rechecked("default/gone")
+        controller._expectations.outcome_unknown("default/gone")
         assert remembered(manager) != {}
         workers.queue.add("default/gone")
         await workers.queue.drained()
