@@ -155,7 +155,9 @@ def registry() -> Registry:
 
     Raises RegistryError if a descriptor cannot be loaded, or if two conflict.
     """
-    return Registry((*_in_tree(), *_of_others(entry_points(group=ENTRY_POINTS))))
+    return Registry(
+        (*_in_tree(), *_from_entry_points(entry_points(group=ENTRY_POINTS)))
+    )
 
 
 def _in_tree() -> Iterator[Descriptor]:
@@ -169,7 +171,7 @@ def _in_tree() -> Iterator[Descriptor]:
             )
 
 
-def _of_others(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
+def _from_entry_points(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
     for entry_point in found:
         origin = entry_point.dist.name if entry_point.dist else "an unknown package"
         try:

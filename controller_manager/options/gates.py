@@ -39,18 +39,18 @@ GENERAL_GATES: Final = (ATOMIC_FIFO, WATCH_LIST_CLIENT)
 class FeatureGates:
     """The gates that were moved from their defaults, by name."""
 
-    moved: Mapping[str, bool] = field(default_factory=dict)
+    overrides: Mapping[str, bool] = field(default_factory=dict)
 
     def is_enabled(self, gate: Gate) -> bool:
         """Tell whether a gate is open."""
-        return self.moved.get(gate.name, gate.default)
+        return self.overrides.get(gate.name, gate.default)
 
 
 _ALL: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 
 
 @dataclass(slots=True)
-class Settled:
+class ResolvedGates:
     """What the given gates come to.
 
     `ignored` are given gates without an effect; `problems` are one line each.
@@ -61,7 +61,7 @@ class Settled:
     problems: list[str] = field(default_factory=list)
 
 
-def settle(given: Mapping[str, bool], gates: Sequence[Gate]) -> Settled:
+def resolve_gates(given: Mapping[str, bool], gates: Sequence[Gate]) -> ResolvedGates:
     """Return the position of every gate, as component-base's featuregate does.
 
     ``AllAlpha`` and ``AllBeta`` move the gates of their stage that are not given
@@ -76,7 +76,7 @@ def settle(given: Mapping[str, bool], gates: Sequence[Gate]) -> Settled:
         for gate in free
     }
     defaults = {gate.name: gate.default for gate in free}
-    return Settled(
+    return ResolvedGates(
         gates=FeatureGates(dict(positions.items() - defaults.items())),
         ignored=[
             name

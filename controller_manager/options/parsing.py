@@ -21,7 +21,7 @@ from controller_manager.options.config import (
     RequestHeaderConfig,
     ServingConfig,
 )
-from controller_manager.options.controller_options import made
+from controller_manager.options.controller_options import make_options
 from controller_manager.options.document import (
     FileError,
     as_tree,
@@ -29,7 +29,7 @@ from controller_manager.options.document import (
     read_file,
 )
 from controller_manager.options.durations import parse_duration
-from controller_manager.options.gates import FeatureGates, settle
+from controller_manager.options.gates import FeatureGates, resolve_gates
 from controller_manager.options.values import (
     default_value,
     parse_flag,
@@ -123,7 +123,7 @@ def parse(
     options = Options(given, build)
     options.problems[:0] = known_problems
     _check_selection(options)
-    _warn_of_what_has_no_effect(options)
+    _warn_of_inert_flags(options)
     _check_signers(options)
     _check_values(options)
     config = Config(
@@ -134,11 +134,11 @@ def parse(
         authentication=_authentication(options),
         authorization=_authorization(options),
         disabled_metrics=options.words("disabled-metrics"),
-        controllers=_of_controllers(options),
+        controllers=_controller_options(options),
         root_ca_file=options["root-ca-file"],
         features=_features(options),
         document=as_tree(options.values),
-        flags=_shown(options),
+        flags=_flag_texts(options),
         warnings=tuple(options.warnings),
     )
     if options.problems:
@@ -146,9 +146,11 @@ def parse(
     return config
 
 
-def _of_controllers(options: Options) -> dict[type[Any], Any]:
+def _controller_options(options: Options) -> dict[type[Any], Any]:
     """Return the options of those controllers whose differ from the defaults."""
-    all_made = {each: made(each, options.__getitem__) for each in options.build.options}
+    all_made = {
+        each: make_options(each, options.__getitem__) for each in options.build.options
+    }
     return {each: found for each, found in all_made.items() if found != each()}
 
 
@@ -167,7 +169,7 @@ def _check_values(options: Options) -> None:
             options.problem(flag.name, complaint)
 
 
-def _warn_of_what_has_no_effect(options: Options) -> None:
+def _warn_of_inert_flags(options: Options) -> None:
     flags = options.build.flags
     for flag in flags:
         if flag.name == "config" or not options.is_set(flag.name):
@@ -201,7 +203,7 @@ def _check_signers(options: Options) -> None:
         options.problem(general[0], f"cannot be given together with --{specific[0]}")
 
 
-def _shown(options: Options) -> dict[str, str]:
+def _flag_texts(options: Options) -> dict[str, str]:
     """Return every flag's value as text, for /flagz."""
     values = {
         flag.name: _text(options.values.get(flag.path, ""))
@@ -504,14 +506,14 @@ def _authorization(options: Options) -> AuthorizationConfig:
 
 
 def _features(options: Options) -> FeatureGates:
-    settled = settle(options["feature-gates"], options.build.gates)
-    for problem in settled.problems:
+    resolved = resolve_gates(options["feature-gates"], options.build.gates)
+    for problem in resolved.problems:
         options.problem("feature-gates", problem)
     options.warnings += [
         f"{options.origin('feature-gates')}: {name} has no effect in this build"
-        for name in settled.ignored
+        for name in resolved.ignored
     ]
-    return settled.gates
+    return resolved.gates
 
 
 def suggest(name: str, known: Iterable[str], prefix: str = "--") -> str:

@@ -788,7 +788,10 @@ def test_a_value_may_look_like_a_flag() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("Generic: {}\nGeneric: {}", "line 4: not valid YAML: the key 'Generic' st"),
+        (
+            "Generic: {}\nGeneric: {}",
+            "line 4: not valid YAML: the key 'Generic' occurs twice",
+        ),
         ("x: 2024-99-99", ": not valid YAML: month must be in 1..12"),
         ("x: !!bool abc", ": not valid YAML: 'abc'"),
         ("x: " + "[" * 5000, ": not valid YAML: "),

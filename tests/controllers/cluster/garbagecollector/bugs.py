@@ -39,6 +39,10 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, GarbageCollector, "_forget", lambda *_: None, "references-to-unknown-kinds"
     ),
     "remember kinds that were invented": Bug(
-        0, Graph, "_forget_invented", lambda *_: None, "references-to-unknown-kinds"
+        0,
+        Graph,
+        "_forget_unserved_kind",
+        lambda *_: None,
+        "references-to-unknown-kinds",
     ),
 }

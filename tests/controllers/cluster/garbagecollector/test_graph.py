@@ -31,13 +31,13 @@ class Bookkeeping:
 
     def __init__(self) -> None:
         self.to_delete: list[str] = []
-        self.misplaced: list[tuple[str, str]] = []
+        self.invalid_namespaces: list[tuple[str, str]] = []
         self.graph = Graph(
-            self.to_delete.append, self.to_delete.append, self._misplaced
+            self.to_delete.append, self.to_delete.append, self._record_invalid_namespace
         )
 
-    def _misplaced(self, node: Node, reference: OwnerReference) -> None:
-        self.misplaced.append((node.uid, reference.uid))
+    def _record_invalid_namespace(self, node: Node, reference: OwnerReference) -> None:
+        self.invalid_namespaces.append((node.uid, reference.uid))
 
     def see(self, *objects: PartialObject) -> None:
         for each in objects:
@@ -86,7 +86,7 @@ async def test_a_child_of_another_namespace_is_reported_whoever_comes_first() ->
     child = _object("child", _reference("owner"), namespace="m")
     late.see(child, _object("owner"))
     early.see(_object("owner"), child)
-    assert late.misplaced == early.misplaced == [("child", "owner")]
+    assert late.invalid_namespaces == early.invalid_namespaces == [("child", "owner")]
     assert "child" in late.asked()
     assert early.asked() == ["child"]
 

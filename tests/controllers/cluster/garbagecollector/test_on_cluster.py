@@ -239,10 +239,12 @@ async def test_the_graph_can_be_looked_at(user: User) -> None:
     lone = await user.create("lone")
     async with collecting(user.cluster) as collector:
         await asyncio.sleep(3)
-        media_type, pieces = collector.drawn({})
+        media_type, pieces = collector.draw_graph({})
         dot = b"".join(pieces)
         json, nothing = (
-            b"".join(collector.drawn({"uid": [each["uid"]], "output": ["json"]})[1])
+            b"".join(
+                collector.draw_graph({"uid": [each["uid"]], "output": ["json"]})[1]
+            )
             for each in (owner, lone)
         )
     assert media_type == "text/vnd.graphviz"

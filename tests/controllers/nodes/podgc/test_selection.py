@@ -9,10 +9,10 @@ from controller_manager.api.core.v1 import (
     Pod,
 )
 from controller_manager.controllers.nodes.podgc.selection import (
-    is_of_interest,
-    terminated_beyond,
+    may_be_collected,
+    missing_nodes,
+    terminated_above_threshold,
     terminating_out_of_service,
-    unknown_nodes,
     unscheduled_terminating,
 )
 
@@ -51,7 +51,9 @@ def test_evicted_pods_go_first_then_the_oldest() -> None:
         pod("running", status={"phase": "Running"}),
     ]
     names = {
-        threshold: [each.metadata.name for each in terminated_beyond(pods, threshold)]
+        threshold: [
+            each.metadata.name for each in terminated_above_threshold(pods, threshold)
+        ]
         for threshold in (0, 1, 3, 4, 100)
     }
     assert names == {
@@ -87,8 +89,8 @@ def test_a_terminating_pod_that_no_node_has_is_ended_by_force() -> None:
         pod("pending"),
     ]
     assert [each.metadata.name for each in unscheduled_terminating(pods)] == ["lost"]
-    assert unknown_nodes(pods, {}) == {"n"}
-    assert unknown_nodes(pods, {"n": node("n", ready=True)}) == set()
+    assert missing_nodes(pods, {}) == {"n"}
+    assert missing_nodes(pods, {"n": node("n", ready=True)}) == set()
 
 
 def test_every_pod_that_may_be_chosen_is_of_interest() -> None:
@@ -105,5 +107,5 @@ def test_every_pod_that_may_be_chosen_is_of_interest() -> None:
         ),
         "lost": pod(spec={"nodeName": "x"}, status={"phase": "Running"}),
     }
-    found = [name for name, each in pods.items() if is_of_interest(each, nodes)]
+    found = [name for name, each in pods.items() if may_be_collected(each, nodes)]
     assert found == ["ended", "going", "lost"]
