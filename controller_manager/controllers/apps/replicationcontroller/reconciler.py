@@ -17,7 +17,7 @@ from controller_manager.runtime.watches import For, Owns
 class ReplicationControllerReconciler(ReplicasReconciler[ReplicationController]):
     """Keeps as many pods as each replication controller wants.
 
-    Upstream's gate for reading own writes is one of replica sets only.
+    Upstream's gate for reading own writes exists for replica sets only.
     """
 
     watches = (For(REPLICATION_CONTROLLERS), Owns(PODS))

@@ -31,7 +31,7 @@ from controller_manager.controllers.apps.deployment.actions import (
     RecordEvent,
     ReplaceDeployment,
     RereadReplicaSets,
-    UseNamesake,
+    UseExistingReplicaSet,
     WriteFailure,
 )
 from controller_manager.controllers.apps.deployment.decide import decide
@@ -42,7 +42,7 @@ from controller_manager.controllers.apps.deployment.rollout import (
 from controller_manager.controllers.apps.deployment.view import (
     Created,
     CreationFailed,
-    NamesakeUsed,
+    ExistingUsed,
     NamespaceTerminating,
     NameTaken,
     View,
@@ -143,8 +143,8 @@ def _carry_out(played: Played, action: Action) -> None:
             _learn_patched(played, _patched(replica_set, patch))
         case CreateReplicaSet(_, candidate):
             _learn_creation(played, candidate)
-        case UseNamesake(namesake):
-            _learn_new(played, namesake, NamesakeUsed())
+        case UseExistingReplicaSet(existing):
+            _learn_new(played, existing, ExistingUsed())
         case DeleteReplicaSet(gone):
             left = tuple(each for each in played.cluster.replica_sets if each != gone)
             assert len(left) == len(played.cluster.replica_sets) - 1
@@ -228,7 +228,7 @@ def _stored(candidate: ReplicaSet) -> ReplicaSet:
 
 
 def _learn_new(
-    played: Played, new: ReplicaSet, creation: Created | NamesakeUsed
+    played: Played, new: ReplicaSet, creation: Created | ExistingUsed
 ) -> None:
     rollout = Rollout(played.view.deployment, new, played.view.rollout.old)
     played.view = structs.replace(played.view, rollout=rollout, creation=creation)

@@ -136,7 +136,7 @@ def _image(template: JSON) -> str:
 _PLANNERS: Final = {
     "plan_rolling": True,
     "plan_scaling": False,
-    "plan_growing": False,
+    "plan_scale_up": False,
 }
 """What makes plans, and whether these must leave enough available ones."""
 

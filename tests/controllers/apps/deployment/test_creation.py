@@ -18,7 +18,7 @@ from controller_manager.controllers.apps.deployment.actions import (
 )
 from controller_manager.controllers.apps.deployment.creation import new_replica_set
 from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.view import NamesakeUsed
+from controller_manager.controllers.apps.deployment.view import ExistingUsed
 from controller_manager.runtime.outcome import Requeue
 from tests.controllers.apps.deployment.cases import (
     EARLIER,
@@ -74,7 +74,7 @@ def test_a_namesake_that_is_ours_is_used() -> None:
     played = play(Cluster(web(), to_creation="ours"))
     assert [type(action).__name__ for action in played.actions] == [
         "CreateReplicaSet",
-        "UseNamesake",
+        "UseExistingReplicaSet",
     ]
     assert played.decision.retry is None
     assert len(played.cluster.replica_sets) == 1
@@ -127,9 +127,7 @@ def test_a_rollback_reads_the_deployment_as_stored_and_waits_if_it_changed() -> 
     played = play(Cluster(subject, (old, new), changes_meanwhile=True))
     assert played.actions == [ReadDeployment(subject)]
     assert played.decision == Decision(
-        reasons=(
-            of_deployment("the cache to show the deployment as it was just changed"),
-        ),
+        reasons=(of_deployment("the cache to show the last change of the deployment"),),
         retry=Requeue(1.0, "the deployment has just changed"),
     )
 
@@ -146,7 +144,7 @@ def test_a_rollback_restores_the_template_of_the_revision() -> None:
         "containers": [{"name": "c", "image": "app:v0"}]
     }
     assert played.decision.reasons == (
-        of_deployment("the deployment to be rolled out as it was rewritten"),
+        of_deployment("the deployment to be rolled out after this write"),
     )
 
 
@@ -191,11 +189,11 @@ def test_a_new_one_that_was_created_is_reported_with_its_revision() -> None:
 def test_a_namesake_that_is_used_is_not_resized_in_the_same_sync() -> None:
     """Its size was chosen by the sync that created it; the next one looks at it."""
     old = sized("o", 0, image="app:v0", revision=1)
-    namesake = replica_set("newest", 2, 2, desired=2, maximum=3, revision=2)
-    cluster = Cluster(web(), (old, namesake))
+    existing = replica_set("newest", 2, 2, desired=2, maximum=3, revision=2)
+    cluster = Cluster(web(), (old, existing))
     resizing = decide(claimed_view(cluster), NOW)
     assert [type(action) for action in resizing.actions] == [PatchReplicaSet]
-    used = decide(replace(claimed_view(cluster), creation=NamesakeUsed()), NOW)
+    used = decide(replace(claimed_view(cluster), creation=ExistingUsed()), NOW)
     assert used.actions == ()
     assert used.reasons == (of_replica_set("newest", "2 new pods to be created"),)
 

@@ -78,7 +78,7 @@ def test_a_selector_that_cannot_be_used_gives_a_warning(
     """And nothing else."""
     assert decide(first_view(Cluster(web(selector=selector))), NOW) == Decision(
         (RecordEvent(warning(reason, message)),),
-        reasons=(of_deployment(f"its spec to be mended: {message}"),),
+        reasons=(of_deployment(f"its spec to be corrected: {message}"),),
     )
 
 
@@ -92,8 +92,8 @@ def test_selecting_all_pods_is_refused_and_noted_once(observed: int) -> None:
     )
     assert decide(first_view(Cluster(subject)), NOW) == Decision(
         (RecordEvent(warning("SelectingAll", message)),),
-        None if observed else StatusReport(noted, judges_progress=False),
-        (of_deployment(f"its spec to be mended: {message}"),),
+        None if observed else StatusReport(noted, updates_progress=False),
+        (of_deployment(f"its spec to be corrected: {message}"),),
     )
 
 
@@ -129,8 +129,8 @@ def test_a_template_that_only_lacks_a_field_is_read_again_once() -> None:
     cluster = Cluster(web(template=template), (sized("o", 4, 4),))
     assert decide(claimed_view(cluster), NOW) == Decision(
         (RereadReplicaSets(cluster.replica_sets),),
-        reasons=(of_deployment("the cache to show what the API server shows"),),
-        retry=Requeue(0.0, "the cache shows what another API server showed"),
+        reasons=(of_deployment("the cache to show the templates of the API server"),),
+        retry=Requeue(0.0, "the cache may have templates of another API server"),
     )
     again = decide(claimed_view(cluster, is_reread=True), NOW)
     assert [type(action) for action in again.actions] == [CreateReplicaSet]
@@ -145,7 +145,7 @@ def test_an_unknown_strategy_gives_a_warning() -> None:
     cluster = Cluster(web(strategy={"type": "Odd"}))
     assert decide(claimed_view(cluster), NOW) == Decision(
         (RecordEvent(warning("InvalidStrategy", message)),),
-        reasons=(of_deployment(f"its spec to be mended: {message}"),),
+        reasons=(of_deployment(f"its spec to be corrected: {message}"),),
     )
 
 

@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.controllers.apps.deployment.progress import (
     has_timed_out,
     next_progress_check,
-    note_pause,
+    record_pause,
 )
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
@@ -79,11 +79,11 @@ def paused(draft: Draft, *, value: bool) -> Draft:
 def test_pausing_and_resuming_are_noted() -> None:
     """So that a pause never counts as no progress."""
     draft = paused(progressing("ReplicaSetUpdated"), value=True)
-    noted = find_condition(note_pause(draft, NOW).conditions, PROGRESSING)
+    noted = find_condition(record_pause(draft, NOW).conditions, PROGRESSING)
     assert noted is not None
     assert (noted.status, noted.reason) == ("Unknown", "DeploymentPaused")
     resumed = progressing("DeploymentPaused", "Unknown")
-    noted = find_condition(note_pause(resumed, NOW).conditions, PROGRESSING)
+    noted = find_condition(record_pause(resumed, NOW).conditions, PROGRESSING)
     assert noted is not None
     assert (noted.status, noted.reason) == ("Unknown", "DeploymentResumed")
 
@@ -91,4 +91,4 @@ def test_pausing_and_resuming_are_noted() -> None:
 def test_a_missed_deadline_is_not_covered_up_by_a_pause() -> None:
     """It stays on record."""
     draft = paused(progressing("ProgressDeadlineExceeded", "False"), value=True)
-    assert note_pause(draft, NOW) == draft
+    assert record_pause(draft, NOW) == draft

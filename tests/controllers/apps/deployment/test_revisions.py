@@ -5,8 +5,8 @@ import msgspec
 from controller_manager.controllers.apps.deployment.revisions import (
     REVISION,
     REVISION_HISTORY,
+    beyond_history_limit,
     last_revision,
-    superfluous,
     synced_annotations,
 )
 from controller_manager.controllers.apps.deployment.rollout import Rollout
@@ -74,7 +74,11 @@ def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first() -> None:
         replica_set(f"r{n}", 1 if n == 2 else 0, revision=n) for n in range(1, 6)
     )
     rollout = Rollout(deployment(revisionHistoryLimit=1), None, olds)
-    assert [each.metadata.name for each in superfluous(rollout)] == ["r1", "r3", "r4"]
+    assert [each.metadata.name for each in beyond_history_limit(rollout)] == [
+        "r1",
+        "r3",
+        "r4",
+    ]
     everything = Rollout(deployment(revisionHistoryLimit=5), None, olds)
-    assert superfluous(everything) == ()
-    assert superfluous(Rollout(deployment(), None, olds)) == ()
+    assert beyond_history_limit(everything) == ()
+    assert beyond_history_limit(Rollout(deployment(), None, olds)) == ()
