@@ -40,7 +40,7 @@ def flags_of(options: type[Any] | None, controller: str) -> tuple[Flag, ...]:
 
 
 def make_options(options: type[OptionsT], value_of: Callable[[str], Any]) -> OptionsT:
-    """Return options with the values of their flags, by name."""
+    """Return options with the values of their flags; `value_of` takes a flag's name."""
     values: dict[str, Any] = {}
     for each in fields(options):  # type: ignore[arg-type]
         flag: Flag = each.metadata[_FLAG]

@@ -270,8 +270,8 @@ def test_all_problems_are_reported_at_once() -> None:
         (
             {"tls-min-version": ["VersionTLS9"]},
             (
-                "--tls-min-version: 'VersionTLS9' is no version; use VersionTLS12 or "
-                "VersionTLS13"
+                "--tls-min-version: 'VersionTLS9' is not a version; use "
+                "VersionTLS12 or VersionTLS13"
             ),
         ),
         (
@@ -286,7 +286,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         (
             {"tls-curve-preferences": ["7"]},
-            "--tls-curve-preferences: no curve 7; there is 23, 24, 25, 29",
+            "--tls-curve-preferences: no curve 7; use one of 23, 24, 25, 29",
         ),
         (
             {"tls-sni-cert-key": ["a.crt"]},
@@ -301,7 +301,10 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         (
             {"authorization-always-allow-paths": ["/a*b"]},
-            "--authorization-always-allow-paths: '/a*b': a * may stand at the end only",
+            (
+                "--authorization-always-allow-paths: '/a*b': a * is allowed at the "
+                "end only"
+            ),
         ),
         (
             {"controller-kube-api-qps": ["deployment=100"]},
@@ -480,7 +483,7 @@ def test_help_alone_is_the_main_help() -> None:
     """Which says that there is such a command."""
     result = run("help")
     assert (result.exit_code, result.output) == (0, run("--help").output)
-    assert "\n  help        Show the help of a command, or of all of them.\n" in (
+    assert "\n  help        Show the help of a command, or the main help.\n" in (
         result.output
     )
 
@@ -508,7 +511,7 @@ def test_a_flag_of_the_daemon_is_not_taken_before_a_subcommand() -> None:
     """It would silently do nothing there."""
     assert problems("--kube-api-qps=5", "demo") == [
         (
-            "--kube-api-qps: a flag of the daemon; demo takes its flags after its "
+            "--kube-api-qps: a flag of the daemon; write the flags of demo after its "
             "name, see controller-manager demo --help"
         )
     ]
@@ -825,7 +828,7 @@ def test_a_file_that_is_odd_is_one_line(
             ),
         ),
         ("{", ", line 1: not valid YAML: "),
-        ("[]", ": its top level is no mapping"),
+        ("[]", ": its top level is not a mapping"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_named(
@@ -941,8 +944,8 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
     """Rather than one of them ignored."""
     assert problems("devcluster", "--without-controllers", "--secure-port=1") == [
         (
-            "--secure-port: serves the controllers' health and metrics, and there are "
-            "none with --without-controllers; leave one of the two out"
+            "--secure-port: serves the controllers' health and metrics, but there are "
+            "no controllers with --without-controllers; remove one of the two flags"
         )
     ]
 
@@ -973,11 +976,11 @@ def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) 
         (
             ["kubectl", "get", "pods"],
             (
-                "devcluster: unexpected argument 'kubectl'; a command stands after "
+                "devcluster: unexpected argument 'kubectl'; write a command after "
                 "--, as in: controller-manager devcluster -- kubectl get pods"
             ),
         ),
-        (["--port=0", "--"], "devcluster: no command stands after --"),
+        (["--port=0", "--"], "devcluster: there is no command after --"),
     ],
 )
 def test_a_command_of_the_cluster_stands_after_two_dashes(
