@@ -41,10 +41,10 @@ def informers(cluster: Cluster) -> ControllerInformers:
     return ControllerInformers(factory)
 
 
-async def test_a_write_must_be_seen_before_the_key_acts_again(
+async def test_a_key_waits_until_the_cache_shows_its_write(
     informers: ControllerInformers,
 ) -> None:
-    """By the informer that shows it; other keys are free."""
+    """Until its informer shows it; other keys do not wait."""
     informer = informers.informer(PODS)
     store = ConsistencyStore(informers)
     informer.advanced("9")
@@ -60,10 +60,10 @@ async def test_a_write_must_be_seen_before_the_key_acts_again(
     assert store.stale_cache("a") is None
 
 
-async def test_a_write_is_noted_for_the_key_under_sync(
+async def test_a_write_is_recorded_for_the_key_under_sync(
     informers: ControllerInformers,
 ) -> None:
-    """Outside of a sync nobody waits, nor where a gate has it switched off."""
+    """No key waits for a write outside of a sync, or when a gate disables this."""
     informer = informers.informer(PODS)
     store = ConsistencyStore(informers)
     store.record_write(PODS, pod("5"))
@@ -78,7 +78,7 @@ async def test_a_write_is_noted_for_the_key_under_sync(
     assert store.stale_cache("n/web") is None
 
 
-async def test_a_write_that_no_informer_shows_is_waited_for_by_nobody(
+async def test_no_key_waits_for_a_write_that_no_informer_shows(
     informers: ControllerInformers,
 ) -> None:
     """Another resource, or a watch of one name that is not this object's."""

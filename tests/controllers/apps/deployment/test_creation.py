@@ -1,4 +1,4 @@
-"""Steps that need an answer: creating a replica set, and rolling back."""
+"""Steps that need a response: creating a replica set, and rolling back."""
 
 import msgspec
 import pytest
@@ -45,8 +45,8 @@ def created(subject: Deployment, size: int, revision: int = 1) -> ReplicaSet:
     return new_replica_set(subject, size, {REVISION: str(revision), **SIZES})
 
 
-def test_the_new_one_is_created_with_what_surge_leaves_room_for() -> None:
-    """Five at most, of which the old one has four."""
+def test_the_new_replica_set_is_created_with_the_size_that_max_surge_allows() -> None:
+    """Five pods at most, of which the old replica set has four."""
     old = sized("o", 4, 4, image="app:v0", revision=1)
     subject, view = web(), claimed_view(Cluster(web(), (old,)))
     candidate = created(subject, 1, revision=2)
@@ -56,8 +56,8 @@ def test_the_new_one_is_created_with_what_surge_leaves_room_for() -> None:
     assert play(Cluster(subject, (old,))).decision.actions == ()
 
 
-def test_a_name_that_a_stranger_has_is_counted_as_a_collision() -> None:
-    """The next sync asks for another name."""
+def test_a_name_that_is_taken_is_counted_as_a_collision() -> None:
+    """The next sync uses another name."""
     subject = web(status=DeploymentStatus(collision_count=1))
     counted = msgspec.structs.replace(
         subject, status=DeploymentStatus(collision_count=2)
@@ -69,8 +69,8 @@ def test_a_name_that_a_stranger_has_is_counted_as_a_collision() -> None:
     )
 
 
-def test_a_namesake_that_is_ours_is_used() -> None:
-    """It was created when the answer got lost; this sync only reports then."""
+def test_an_existing_replica_set_of_the_deployment_is_used() -> None:
+    """It was created by a request whose response was lost; this sync only reports."""
     played = play(Cluster(web(), to_creation="ours"))
     assert [type(action).__name__ for action in played.actions] == [
         "CreateReplicaSet",
@@ -80,7 +80,7 @@ def test_a_namesake_that_is_ours_is_used() -> None:
     assert len(played.cluster.replica_sets) == 1
 
 
-def test_in_a_namespace_that_is_being_deleted_nothing_is_wrong() -> None:
+def test_a_namespace_that_is_being_deleted_is_no_error() -> None:
     """The sync ends with a report."""
     decision = play(Cluster(web(), to_creation="terminating")).decision
     assert decision.actions == ()
@@ -92,7 +92,7 @@ def test_in_a_namespace_that_is_being_deleted_nothing_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("deadline", [None, 60])
-def test_a_creation_that_fails_is_told_and_retried(deadline: int | None) -> None:
+def test_a_creation_that_fails_is_reported_and_retried(deadline: int | None) -> None:
     """By an event, and by the condition Progressing if there is a deadline."""
     subject = web(progressDeadlineSeconds=deadline)
     name = created(subject, 4).metadata.name
@@ -119,7 +119,7 @@ def test_a_creation_that_fails_is_told_and_retried(deadline: int | None) -> None
 
 
 def test_a_rollback_reads_the_deployment_as_stored_and_waits_if_it_changed() -> None:
-    """What the cache does not show must not be overwritten."""
+    """A change that the cache does not show yet must not be overwritten."""
     asked = {"annotations": {"deprecated.deployment.rollback.to": "1"}}
     subject = web(metadata=asked)
     old = sized("o", 4, 4, image="app:v0", revision=1)
@@ -133,7 +133,7 @@ def test_a_rollback_reads_the_deployment_as_stored_and_waits_if_it_changed() -> 
 
 
 def test_a_rollback_restores_the_template_of_the_revision() -> None:
-    """And the annotation that asked for it is gone."""
+    """It removes the annotation that requested it."""
     asked = {"annotations": {"deprecated.deployment.rollback.to": "1"}}
     old = sized("o", 4, 4, image="app:v0", revision=1)
     new = sized("newest", 0, revision=2)
@@ -148,8 +148,8 @@ def test_a_rollback_restores_the_template_of_the_revision() -> None:
     )
 
 
-def test_a_new_one_that_was_created_is_reported_with_its_revision() -> None:
-    """By the condition Progressing, whatever it said before."""
+def test_a_created_replica_set_is_reported_with_its_revision() -> None:
+    """By the condition Progressing, for any former state of it."""
     numbers = {"replicas": 4, "readyReplicas": 4, "availableReplicas": 4}
     before = msgspec.to_builtins(progressing("NewReplicaSetAvailable"))
     subject = web(
@@ -186,8 +186,8 @@ def test_a_new_one_that_was_created_is_reported_with_its_revision() -> None:
     }
 
 
-def test_a_namesake_that_is_used_is_not_resized_in_the_same_sync() -> None:
-    """Its size was chosen by the sync that created it; the next one looks at it."""
+def test_an_existing_replica_set_is_not_resized_in_the_sync_that_finds_it() -> None:
+    """The sync that created it has chosen its size; the next sync may change it."""
     old = sized("o", 0, image="app:v0", revision=1)
     existing = replica_set("newest", 2, 2, desired=2, maximum=3, revision=2)
     cluster = Cluster(web(), (old, existing))
@@ -198,8 +198,8 @@ def test_a_namesake_that_is_used_is_not_resized_in_the_same_sync() -> None:
     assert used.reasons == (of_replica_set("newest", "2 new pods to be created"),)
 
 
-def test_a_replica_set_is_brought_up_to_date_once_in_a_sync() -> None:
-    """A webhook may take away again what was written."""
+def test_a_replica_set_is_patched_once_in_a_sync() -> None:
+    """A webhook may revert the patch."""
     new = sized("newest", 4, 4)
     view = claimed_view(Cluster(web(), (new,)))
     assert isinstance(decide(view, NOW), Step)

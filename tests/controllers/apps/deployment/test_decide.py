@@ -1,4 +1,4 @@
-"""What the deployment controller decides, way by way."""
+"""The decisions of the deployment controller, one by one."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -137,7 +137,7 @@ def test_a_template_that_only_lacks_a_field_is_read_again_once() -> None:
 
 
 def test_an_unknown_strategy_gives_a_warning() -> None:
-    """With the two that there are."""
+    """It names the two valid strategies."""
     message = (
         "This deployment cannot be processed: unexpected deployment strategy type: "
         "'Odd'; use Recreate or RollingUpdate"
@@ -149,8 +149,8 @@ def test_an_unknown_strategy_gives_a_warning() -> None:
     )
 
 
-def test_the_new_one_gets_its_revision_before_anything_else() -> None:
-    """With what it inherits, and the seconds for which a pod must be ready."""
+def test_the_new_replica_set_gets_its_revision_first() -> None:
+    """With the inherited annotations, and with minReadySeconds."""
     subject = web(metadata={"annotations": {"team": "a"}}, minReadySeconds=5)
     old, new = sized("o", 1, image="app:v0", revision=2), sized("newest", 3)
     patch = {
@@ -162,7 +162,7 @@ def test_the_new_one_gets_its_revision_before_anything_else() -> None:
     )
 
 
-def test_a_new_size_is_given_before_the_rollout_goes_on() -> None:
+def test_a_new_size_is_applied_before_the_rollout_continues() -> None:
     """Every replica set with pods gets its share and the annotations."""
     new = replica_set("newest", 2, desired=2, maximum=3, revision=1)
     patch = {"metadata": {"annotations": SIZES}, "spec": {"replicas": 4}}
@@ -175,7 +175,7 @@ def test_a_new_size_is_given_before_the_rollout_goes_on() -> None:
 
 
 def test_a_paused_deployment_cleans_up_and_reports() -> None:
-    """Old replica sets beyond the limit go; nothing is created."""
+    """Old replica sets beyond the limit are deleted; nothing is created."""
     subject = web(paused=True, revisionHistoryLimit=0)
     empty = sized("o", 0, image="app:v0", revision=1)
     old = sized("oo", 4, 4, image="app:older", revision=2)
@@ -197,8 +197,8 @@ def test_a_complete_rollout_only_reports_and_cleans_up() -> None:
     assert decision.reasons == ()
 
 
-def test_a_rollout_that_waits_says_for_what_and_looks_again_at_the_deadline() -> None:
-    """One second after it."""
+def test_a_waiting_rollout_has_reasons_and_is_synced_again_at_the_deadline() -> None:
+    """One second after the deadline."""
     status = progressing("ReplicaSetUpdated")
     subject = web(status=status, progressDeadlineSeconds=60)
     old = sized("o", 3, 3, image="app:v0", revision=1)
@@ -222,10 +222,10 @@ def test_a_rollout_that_waits_says_for_what_and_looks_again_at_the_deadline() ->
         (0, 0, 0, "newest"),
     ],
 )
-def test_recreate_shrinks_then_waits_then_grows(
+def test_recreate_scales_down_then_waits_then_scales_up(
     old_size: int, reported_size: int, pods: int, patched: str | None
 ) -> None:
-    """Each in a sync of its own."""
+    """Each step in its own sync."""
     old = sized("o", old_size, image="app:v0", revision=1, current=reported_size)
     new = sized("newest", 0, revision=2)
     cluster = Cluster(web(strategy=RECREATE), (old, new))

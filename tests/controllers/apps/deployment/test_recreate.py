@@ -16,7 +16,7 @@ from tests.controllers.builders import deployment, pod, replica_set
 
 
 def test_recreate_knows_neither_surge_nor_unavailability() -> None:
-    """The whole size at once, after everything old is gone."""
+    """It creates all pods together, after all old pods are gone."""
     subject = deployment(4, strategy={"type": "Recreate"})
     assert (max_surge(subject), max_unavailable(subject)) == (0, 0)
     old, new = replica_set("o", 4, 4), replica_set("newest", 0)

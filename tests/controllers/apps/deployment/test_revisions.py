@@ -19,8 +19,8 @@ def annotated(**annotations: str) -> Rollout:
     return Rollout(msgspec.structs.replace(subject, metadata=metadata), None, ())
 
 
-def test_annotations_are_inherited_but_for_the_controllers_own() -> None:
-    """And what the deployment lost stays."""
+def test_all_annotations_but_the_controllers_own_are_inherited() -> None:
+    """Annotations that the deployment does not have any more stay."""
     parent = annotated(
         **{
             "kubernetes.io/change-cause": "x",
@@ -36,8 +36,8 @@ def test_annotations_are_inherited_but_for_the_controllers_own() -> None:
     }
 
 
-def test_an_older_revision_goes_to_the_history() -> None:
-    """A reused replica set remembers; a higher revision is left alone."""
+def test_an_older_revision_is_added_to_the_history() -> None:
+    """The history of a reused replica set grows; a higher revision stays."""
     parent = annotated().deployment
     assert synced_annotations(parent, {REVISION: "1"}, 3) == {
         REVISION: "3",
@@ -62,7 +62,7 @@ def test_the_history_is_cut_from_its_oldest_end() -> None:
 
 
 def test_the_last_revision_is_the_second_highest() -> None:
-    """What an undo without a number goes back to."""
+    """An undo without a number goes back to it."""
     sets = [replica_set(f"r{n}", 0, revision=n) for n in (1, 4, 3)]
     assert last_revision(sets) == 3
     assert last_revision(sets[:1]) == 0

@@ -27,7 +27,7 @@ def _reference(name: str, uid: str = "", kind: str = "ConfigMap") -> OwnerRefere
 
 
 class Bookkeeping:
-    """A graph, and what it asked for."""
+    """A graph, and the calls that it made."""
 
     def __init__(self) -> None:
         self.to_delete: list[str] = []
@@ -48,8 +48,8 @@ class Bookkeeping:
         return asked
 
 
-async def test_an_owner_that_comes_after_its_dependent_is_no_longer_virtual() -> None:
-    """It was asked about meanwhile, once."""
+async def test_an_owner_that_is_seen_after_its_dependent_is_no_longer_virtual() -> None:
+    """It was enqueued once while it was virtual."""
     books = Bookkeeping()
     books.see(_object("child", _reference("owner")))
     owner = books.graph.get("owner")
@@ -60,8 +60,8 @@ async def test_an_owner_that_comes_after_its_dependent_is_no_longer_virtual() ->
     assert [node.uid for node in owner.dependents] == ["child"]
 
 
-async def test_children_that_mean_different_owners_by_one_uid_are_told_apart() -> None:
-    """The absence of one says nothing of the other."""
+async def test_different_owners_with_one_uid_are_distinguished() -> None:
+    """The absence of one owner does not affect the other."""
     books = Bookkeeping()
     books.see(
         _object("one", _reference("a", uid="u")),
@@ -80,8 +80,8 @@ async def test_children_that_mean_different_owners_by_one_uid_are_told_apart() -
     assert books.graph.get("u") is None
 
 
-async def test_a_child_of_another_namespace_is_reported_whoever_comes_first() -> None:
-    """An owner that was only spoken of, and one that was seen."""
+async def test_a_dependent_in_another_namespace_is_reported_in_either_order() -> None:
+    """With a virtual owner, and with one that a watch has shown."""
     late, early = Bookkeeping(), Bookkeeping()
     child = _object("child", _reference("owner"), namespace="m")
     late.see(child, _object("owner"))
@@ -99,8 +99,8 @@ async def test_a_kind_whose_objects_own_each_other_can_be_forgotten() -> None:
     assert books.graph.nodes() == []
 
 
-async def test_nothing_is_kept_of_objects_that_are_gone() -> None:
-    """Neither nodes nor the places of their dependents."""
+async def test_no_state_is_kept_of_objects_that_are_gone() -> None:
+    """Neither nodes nor dicts of dependents."""
     books = Bookkeeping()
     objects = [_object("a"), _object("b", _reference("a")), _object("c")]
     books.see(*objects)

@@ -42,7 +42,7 @@ def node(name: str, *, ready: bool, taint: str = "") -> Node:
 
 
 def test_evicted_pods_go_first_then_the_oldest() -> None:
-    """Of those that have ended; as many as there are above the threshold."""
+    """Only terminated pods above the threshold are deleted."""
     pods = [
         ended("old", "2026-01-01T00:00:00Z", phase="Succeeded"),
         ended("older", "2025-01-01T00:00:00Z"),
@@ -65,8 +65,8 @@ def test_evicted_pods_go_first_then_the_oldest() -> None:
     }
 
 
-def test_only_pods_of_nodes_that_are_out_of_service_are_ended_by_force() -> None:
-    """Not ready, and tainted; one of both is not enough."""
+def test_only_pods_of_nodes_that_are_out_of_service_are_deleted_by_force() -> None:
+    """The node must be not ready and tainted."""
     taint = "node.kubernetes.io/out-of-service"
     nodes = {
         "gone": node("gone", ready=False, taint=taint),
@@ -81,8 +81,8 @@ def test_only_pods_of_nodes_that_are_out_of_service_are_ended_by_force() -> None
     assert found == ["gone"]
 
 
-def test_a_terminating_pod_that_no_node_has_is_ended_by_force() -> None:
-    """And one that a node has is left to it."""
+def test_a_terminating_pod_without_a_node_is_deleted_by_force() -> None:
+    """A pod with a node is left to its kubelet."""
     pods = [
         pod("lost", metadata={"deletionTimestamp": SINCE}),
         pod("held", metadata={"deletionTimestamp": SINCE}, spec={"nodeName": "n"}),
@@ -93,8 +93,8 @@ def test_a_terminating_pod_that_no_node_has_is_ended_by_force() -> None:
     assert missing_nodes(pods, {"n": node("n", ready=True)}) == set()
 
 
-def test_every_pod_that_may_be_chosen_is_of_interest() -> None:
-    """And those that run where they should are not."""
+def test_every_pod_that_may_be_chosen_may_be_collected() -> None:
+    """Pods that run on an existing node may not."""
     nodes = {"n": node("n", ready=True)}
     pods = {
         "running": pod(spec={"nodeName": "n"}, status={"phase": "Running"}),
