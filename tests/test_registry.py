@@ -49,7 +49,7 @@ def test_every_package_of_a_controller_is_found_with_its_descriptor() -> None:
 def test_what_a_descriptor_loads_is_there(name: str) -> None:
     """A class or a function, in a module of the controller's own package."""
     descriptor = registry()[name]
-    loaded = descriptor.loaded()
+    loaded = descriptor.resolve()
     assert callable(loaded)
     assert loaded.__module__.startswith(f"{descriptor.package}.")
 
