@@ -101,8 +101,8 @@ def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
     with pytest.raises(RegistryError) as caught:
         Registry((one, other))
     assert str(caught.value) == (
-        "z declares the feature gate SomeFeature otherwise than another controller "
-        "does; make them equal"
+        "z declares the feature gate SomeFeature differently from another controller; "
+        "make them equal"
     )
 
 
