@@ -1,4 +1,4 @@
-"""The nodes: pods are scheduled, start, become ready, and end in time."""
+"""The nodes: schedule pods, start them, make them ready, and end them in time."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,12 +28,12 @@ _HOUSEKEEPING: Final = 60.0
 
 
 class Nodes:
-    """A scheduler and the kubelets of `count` nodes, all in one.
+    """A scheduler, and the kubelets of `count` nodes.
 
-    A pod without a node gets one in turn, of those that are not cordoned and
-    whose taints it tolerates; else it waits for one. On its node it is Running
-    and Ready after `start_delay` seconds, unless an image begins with ``broken``. One
-    that is being deleted is gone after its grace period times `grace_scale`.
+    A pod without a node is assigned to the next node that is not cordoned and whose
+    taints it tolerates; without such a node it waits. On its node it is Running and
+    Ready after `start_delay` seconds, unless an image begins with ``broken``. A pod
+    that is being deleted is removed after its grace period times `grace_scale`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Nodes:
         start_delay: float = 1.0,
         grace_scale: float = 1.0,
     ) -> None:
-        """Take the server to work on, in the same process."""
+        """Take the API server, which is in the same process."""
         self._server = server
         self._objects = server.objects
         self._clock = clock
@@ -90,7 +90,7 @@ class Nodes:
                 timer.cancel()
 
     async def _watch_nodes(self) -> None:
-        """Look again at the pods that wait when nodes come or change."""
+        """Schedule waiting pods again when nodes are added or changed."""
         pods = self._server.storage.collection(POD.resource)
         watcher = self._server.storage.collection(NODE.resource).watch(
             self._server.storage.version
@@ -106,7 +106,7 @@ class Nodes:
             watcher.close()
 
     async def _housekeeping(self) -> None:
-        """Drop events after an hour, as an API server does."""
+        """Delete events after one hour, as an API server does."""
         while True:
             await asyncio.sleep(_HOUSEKEEPING)
             before = self._clock.now() - _EVENT_LIFETIME
@@ -138,7 +138,7 @@ class Nodes:
         try:
             action(namespace, name, uid)
         except Refusal:
-            return  # changed or gone meanwhile: its next event is looked at
+            return  # changed or deleted meanwhile: the next event of the pod follows
 
     def _look_at(self, pod: JSON) -> None:
         metadata, spec = pod["metadata"], pod["spec"]
@@ -170,7 +170,7 @@ class Nodes:
         try:
             bind(self._objects, POD, metadata["namespace"], metadata["name"], node)
         except Refusal:
-            return  # changed or gone meanwhile
+            return  # changed or deleted meanwhile
 
     def _start(self, namespace: str, name: str, uid: str) -> None:
         pod = self._objects.find(POD, namespace, name).obj

@@ -1,4 +1,4 @@
-"""Who may do what: the question, and the refusal."""
+"""Authorization: the attributes of a request, and the refusal."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What somebody wants to do, to an object or to a `path`."""
+    """What a user wants to do, to an object or to a `path`."""
 
     verb: str
     path: str = ""
@@ -30,13 +30,13 @@ class Attempt:
 
 
 class Authorizer:
-    """Decides on attempts; this one allows everybody everything."""
+    """Decides whether a user may do something; this one allows everything."""
 
     enforced: bool = False
-    """Whether anything is ever refused."""
+    """Whether the authorizer ever refuses anything."""
 
     def check(self, user: User, attempt: Attempt) -> None:
-        """Raise the refusal of what `user` may not do."""
+        """Raise a Refusal if `user` may not do it."""
         if not self.allows(user, attempt):
             raise _refusal(user, attempt)
 

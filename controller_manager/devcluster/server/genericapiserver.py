@@ -1,7 +1,7 @@
 """The API server's core: a function from request to answer.
 
-Nothing here knows HTTP connections; `http_server` does. Bodies are bytes, so
-that what a client sees is the same over HTTP and in memory.
+Nothing here knows HTTP connections; `http_server` does. Bodies are bytes, so that a
+client sees the same over HTTP and in memory.
 """
 
 import random
@@ -53,9 +53,9 @@ of groups and resources. The paths of probes and of OpenAPI are exact."""
 
 
 class GenericAPIServer:
-    """Answers requests of the Kubernetes API from memory, of the kinds it is given.
+    """Answers requests of the Kubernetes API from memory, for the kinds it is given.
 
-    Upstream: k8s.io/apiserver, which serves whatever is installed in it.
+    Upstream: k8s.io/apiserver, which serves the resources that are installed in it.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class GenericAPIServer:
         admit: Admission,
         logger: Logger | None = None,
     ) -> None:
-        """Take what is served, where it is kept, and who may do what.
+        """Take the kinds, the storage, and the authorizer.
 
-        `rng` makes uids and names. `admit` decides which namespaces take new
+        `rng` generates uids and names. `admit` decides which namespaces accept new
         objects.
         """
         self.storage = storage
@@ -92,13 +92,13 @@ class GenericAPIServer:
         )
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
-        """Answer one request; a defect of the server becomes a 500."""
+        """Answer one request; an error of the server itself becomes a 500."""
         return await self.handle_as(None, request)
 
     async def handle_as(
         self, certified: User | None, request: Request
     ) -> Response | StreamingResponse:
-        """Answer one request of the user of a client certificate, if any."""
+        """Answer one request; `certified` is the user of its client certificate."""
         try:
             answer = await self._answer(request, certified)
         except Refusal as refusal:
@@ -112,7 +112,7 @@ class GenericAPIServer:
         return replace(answer, headers={**answer.headers, "date": self._date()})
 
     def _date(self) -> str:
-        """Return the header Date, which is formatted once a second."""
+        """Return the header Date; it is formatted once a second."""
         now = self._clock.now()
         second = int(now.timestamp())
         if second != self._dated[0]:
@@ -132,7 +132,7 @@ class GenericAPIServer:
         return await self._route(request, user)
 
     def _user(self, request: Request, certified: User | None) -> User:
-        """Return who asks: a client certificate counts before a token."""
+        """Return the user of a request: a client certificate goes before a token."""
         user = certified or self.tokens.authenticate(
             header(request.headers, "authorization")
         )

@@ -1,4 +1,4 @@
-"""SelfSubjectAccessReview: what one may do oneself."""
+"""SelfSubjectAccessReview: asks whether the user of the request may do something."""
 
 from typing import Any, ClassVar, Final
 
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class SelfSubjectAccessReviewStrategy(Strategy):
-    """Answers, and stores nothing."""
+    """Answers a review without storing it."""
 
     messages: ClassVar = {
         "SelfSubjectAccessReview": {

@@ -1,4 +1,4 @@
-"""SubjectAccessReview: what somebody may do."""
+"""SubjectAccessReview: asks whether a user may do something."""
 
 from typing import Any, ClassVar, Final
 
@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 
 
 class SubjectAccessReviewStrategy(Strategy):
-    """Answers, and stores nothing."""
+    """Answers a review without storing it."""
 
     models: ClassVar = ("V1SubjectAccess",)
 

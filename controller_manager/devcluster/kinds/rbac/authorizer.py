@@ -1,4 +1,4 @@
-"""Who may do what, by the roles and bindings that are stored.
+"""RBAC: authorizes requests by the stored roles and bindings.
 
 Upstream: plugin/pkg/auth/authorizer/rbac.
 """
