@@ -1,4 +1,4 @@
-"""The development cluster, over HTTPS, with faults and a record of requests."""
+"""The development cluster over HTTPS, with faults and a record of all requests."""
 
 import asyncio
 import itertools
@@ -20,18 +20,17 @@ from controller_manager.devcluster.http_server import HTTPServer
 JSON = dict[str, Any]
 
 Fault = Callable[[web.Request], Awaitable[web.Response | None]]
-"""Delays a request, answers it, or lets it pass (`None`)."""
+"""Delays a request, answers it, or lets it pass (returns `None`)."""
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
 @dataclass(slots=True)
 class Seen:
-    """A request that came over HTTPS, so from the daemon.
+    """A request that came over HTTPS, and therefore from the daemon.
 
-    `path` is as it was sent, still escaped. `status` is 0 until there is an
-    answer, and stays 0 if the client does not wait for it. A watch has ended when
-    either side has closed it.
+    `path` is still escaped. `status` is 0 until there is an answer, and stays 0 if
+    the client does not wait for it. A watch has ended when one side has closed it.
     """
 
     at: float
@@ -43,12 +42,12 @@ class Seen:
 
     @property
     def is_watch(self) -> bool:
-        """Whether it asked for changes."""
+        """Whether the request is a watch."""
         return "watch=true" in self.query
 
 
 class RoughFace(HTTPServer):
-    """Records every request, and has each fault look at it first."""
+    """Records every request, and calls each fault before it answers."""
 
     def __init__(self, server: APIServer, tls: ssl.SSLContext) -> None:
         super().__init__(server, 0, tls)
@@ -74,7 +73,7 @@ class RoughFace(HTTPServer):
         return await super()._handle(request)
 
     def cut_connections(self) -> None:
-        """Close all connections, those of watches too, and go on listening."""
+        """Close all connections, also of watches, and go on listening."""
         server = self._runner.server
         assert server is not None
         for connection in server.connections:
@@ -92,12 +91,12 @@ class RoughCluster:
 
     @property
     def seen(self) -> list[Seen]:
-        """All that the daemon asked for, in the order in which it came."""
+        """All requests of the daemon, in the order in which they came."""
         return self._http.seen
 
     @property
     def faults(self) -> list[Fault]:
-        """The faults at work; change the list to change them."""
+        """The active faults; change the list to change them."""
         return self._http.faults
 
     @property
@@ -106,10 +105,10 @@ class RoughCluster:
         return str(self.kubeconfig["users"][0]["user"]["token"])
 
     def cut_connections(self) -> None:
-        """Close the daemon's connections, as a load balancer does that restarts."""
+        """Close the daemon's connections, as a restarting load balancer does."""
         self._http.cut_connections()
 
-    # What the test does, past HTTPS and faults.
+    # What the test itself does: in memory, so without faults.
 
     async def create(self, path: str, obj: JSON) -> JSON:
         """Create an object as the administrator."""
@@ -130,7 +129,7 @@ class RoughCluster:
         return created
 
     def stored(self, resource: str, namespace: str = "") -> list[JSON]:
-        """Return the objects of a resource (``plural.group``), in a namespace."""
+        """Return the objects of a resource (``plural.group``), or of one namespace."""
         return [
             each.obj
             for each in self.server.storage.collection(resource)
@@ -145,7 +144,7 @@ class RoughCluster:
     # The lease.
 
     def renewals(self) -> list[float]:
-        """Return when the lease was taken and renewed, by the loop's clock."""
+        """Return when the lease was taken or renewed, on the loop's clock."""
         return [
             each.at
             for each in self.seen
@@ -155,7 +154,7 @@ class RoughCluster:
         ]
 
     def longest_without_renewal(self) -> float:
-        """Return the longest time in seconds without one since the first."""
+        """Return the longest time in seconds between two renewals."""
         times = [*self.renewals(), asyncio.get_running_loop().time()]
         return max(after - before for before, after in itertools.pairwise(times))
 

@@ -1,4 +1,4 @@
-"""A proxy that cuts connections that have been idle for twelve seconds."""
+"""A proxy that closes connections that were idle for twelve seconds."""
 
 import asyncio
 import copy
@@ -28,16 +28,16 @@ SEEN = 1.0
 LIMIT = 30.0
 ROUNDS = 3
 BETWEEN = 2.7
-"""Seconds between two changes of one round, each of another resource.
+"""Seconds between two changes of one round; each change is of another resource.
 
-So six changes take sixteen seconds, and each watch has been quiet for longer
-than the proxy allows when the next change comes.
+Six changes take sixteen seconds, so each watch has been idle for longer than the
+proxy allows when the next change of its resource comes.
 """
 
 RENEW_DEADLINE = 10.0
 
 Change = Callable[[RoughCluster, str], Awaitable[Callable[[], bool]]]
-"""Makes a change, by a name; returns whether the daemon has acted on it."""
+"""Makes a change with a name; returns a check whether the daemon has acted on it."""
 
 
 async def new_namespace(cluster: RoughCluster, name: str) -> Callable[[], bool]:
@@ -92,14 +92,14 @@ CHANGES: dict[str, Change] = {
 
 
 async def act_at(cluster: RoughCluster, when: float, change: str, name: str) -> float:
-    """Make a change at a time; return the seconds until the daemon has acted."""
+    """Make a change at a time; return the seconds until the daemon has acted on it."""
     await until_time(when)
     has_acted = await CHANGES[change](cluster, name)
     return await seconds_until(has_acted, LIMIT)
 
 
 async def waits_of_changes(cluster: RoughCluster) -> dict[str, list[float]]:
-    """Make changes of each resource in turn; return how long each waited."""
+    """Make changes of each resource in turn; return the seconds that each waited."""
     began = asyncio.get_running_loop().time() + IDLE + 2
     tasks = {
         change: [
@@ -119,7 +119,7 @@ async def waits_of_changes(cluster: RoughCluster) -> dict[str, list[float]]:
 
 
 def longest_gap(cluster: RoughCluster) -> float:
-    """Return the longest time in seconds for which a watch was not open."""
+    """Return the longest time in seconds for which a resource had no open watch."""
     ends: dict[tuple[str, ...], float] = {}
     gaps = [0.0]
     for each in cluster.seen:
@@ -134,7 +134,7 @@ def longest_gap(cluster: RoughCluster) -> float:
 
 
 def through(kubeconfig: dict[str, Any], port: int) -> dict[str, Any]:
-    """Return the kubeconfig with another port in the place of its server's."""
+    """Return the kubeconfig with the port of the proxy as the server's port."""
     changed = copy.deepcopy(kubeconfig)
     changed["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     return changed
@@ -143,7 +143,7 @@ def through(kubeconfig: dict[str, Any], port: int) -> dict[str, Any]:
 def test_changes_are_seen_at_once_behind_a_proxy_that_cuts_idle_streams(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """For a minute, of six resources, most of whose watches were just cut."""
+    """For a minute, with changes of six resources; most watches were just cut."""
 
     async def situation() -> None:
         async with rough_cluster() as cluster:

@@ -1,4 +1,4 @@
-"""Owner references with names that are paths."""
+"""Owner references whose names look like paths."""
 
 from pathlib import Path
 
@@ -20,13 +20,13 @@ HOSTILE = (
     "a/b",
 )
 KINDS = ("Namespace", "ConfigMap")
-"""One that is of no namespace, and one that is of one."""
+"""One cluster-scoped kind and one namespaced kind."""
 
 PATIENCE = 10.0
 
 
 async def plant(cluster: RoughCluster) -> None:
-    """Create a dependent of every hostile owner."""
+    """Create a dependent of every owner with a hostile name."""
     for kind in KINDS:
         for number, name in enumerate(HOSTILE):
             planted = owned(f"hostile-{kind.lower()}-{number}", kind, name)
@@ -34,23 +34,23 @@ async def plant(cluster: RoughCluster) -> None:
 
 
 def strange(path: str) -> bool:
-    """Tell whether a path that was asked for has anything of a hostile name.
+    """Tell whether a requested path contains a part of a hostile name.
 
-    A name is one segment of a path; so no segment is a dot or two, none has an
-    escaped character, and none is what stood behind a slash in a name. Names
-    begin with the fifth segment.
+    A name is one segment of a path. So no segment is ``.`` or ``..``, none has an
+    escaped character, and none is the part of a name after a slash. Names begin
+    with the fifth segment.
     """
     parts = {".", "..", "services", "proxy", "a", "b"}
     return "%" in path or not parts.isdisjoint(path.split("/")[4:])
 
 
 def asked_for(cluster: RoughCluster) -> list[str]:
-    """Return the strange paths that the daemon asked for."""
+    """Return the strange paths that the daemon requested."""
     return sorted({each.path for each in cluster.seen if strange(each.path)})
 
 
 async def seconds_of_garbage(cluster: RoughCluster, name: str, owner: str) -> float:
-    """Return how long an object without an owner waits for being collected."""
+    """Return how long an object with a missing owner waits for its deletion."""
     await cluster.create(CONFIG_MAPS, owned(name, owner, "vanished"))
     return await seconds_until(
         lambda: not cluster.has("configmaps", "default", name), PATIENCE
@@ -60,7 +60,7 @@ async def seconds_of_garbage(cluster: RoughCluster, name: str, owner: str) -> fl
 def test_a_name_in_an_owner_reference_leads_to_no_other_path(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """And what comes after such a name is collected."""
+    """Objects that come after such a name are still collected."""
 
     async def situation() -> None:
         async with (
@@ -73,7 +73,7 @@ def test_a_name_in_an_owner_reference_leads_to_no_other_path(
                 await seconds_of_garbage(cluster, f"garbage-{turn}", "ConfigMap")
                 for turn in range(5)
             ]
-            # The collector asks for a namespace that does not exist, too.
+            # The collector also reads a namespace that does not exist.
             waits.append(await seconds_of_garbage(cluster, "last", "Namespace"))
             figures["strange paths"] = paths = asked_for(cluster)
             figures["slowest collection"] = max(waits)

@@ -1,4 +1,4 @@
-"""One resource that may not be listed."""
+"""A resource that the daemon may not list."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.slow
 
 PATIENCE = 15.0
 RESTART = 60.0
-"""Seconds that a refused list may take to be tried again."""
+"""Seconds until a refused list must be tried again."""
 
 
 def refused(plural: str, group: str = "") -> Fault:
-    """Return a role that lacks list and watch of one resource."""
+    """Return a fault: a role without list and watch of one resource."""
 
     async def fault(request: web.Request) -> web.Response | None:
         if request.method != "GET" or not request.path.endswith(f"/{plural}"):
@@ -42,7 +42,7 @@ def authority_is_published(cluster: RoughCluster) -> bool:
 
 
 async def readiness(manager: Daemon, plural: str) -> str:
-    """Return what /readyz says of a resource to somebody who may know."""
+    """Return the line of /readyz about a resource, as an authorized user sees it."""
     _, text = await manager.get("/readyz?verbose", as_admin=True)
     lines = [line for line in text.splitlines() if plural in line]
     return "\n".join(lines)
@@ -62,7 +62,7 @@ def test_one_resource_that_cannot_be_listed_stops_no_other_controller(
     group: str,
     done: Callable[[RoughCluster], bool],
 ) -> None:
-    """Only the controller that needs it waits, and starts once it may list."""
+    """Only the controller that needs it waits, and starts when it may list."""
 
     async def situation() -> None:
         async with rough_cluster() as cluster:

@@ -1,4 +1,4 @@
-"""Creates that take ten seconds in one namespace."""
+"""A namespace in which each create takes ten seconds."""
 
 import asyncio
 from pathlib import Path
@@ -15,14 +15,14 @@ pytestmark = pytest.mark.slow
 
 SLOW = 10.0
 PATIENCE = 60.0
-"""Seconds within which all pods of the slow namespace must be there."""
+"""Seconds within which all pods of the slow namespace must exist."""
 
 QUICK = 1.0
 FLAGS = ("--kube-api-qps=200", "--kube-api-burst=200")
 
 
 def slow_creates(namespace: str) -> Fault:
-    """Return a webhook that times out, and that is then ignored."""
+    """Return a fault: a webhook that times out and is then ignored."""
     path = f"/api/v1/namespaces/{namespace}/pods"
 
     async def fault(request: web.Request) -> None:
@@ -73,10 +73,10 @@ async def pods_within_patience(
 def test_pods_come_although_each_create_takes_ten_seconds(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """Seven of each replica set: batches of 1, 2 and 4, thus half a minute.
+    """Seven pods of each replica set: batches of 1, 2 and 4, so half a minute.
 
-    The lease's renew deadline, ten seconds, must not end a write: the lease is
-    renewed meanwhile.
+    The renew deadline of the lease, ten seconds, must not cancel a write: the
+    lease is renewed meanwhile.
     """
 
     async def situation() -> None:
@@ -109,7 +109,7 @@ def test_pods_come_although_each_create_takes_ten_seconds(
 def test_many_slow_creates_of_one_controller_hold_up_no_other(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """Forty at once: more than all controllers together once could send."""
+    """Forty at once: an early version could not send more in all controllers."""
 
     async def situation() -> None:
         flags = (*FLAGS, "--concurrent-replicaset-syncs=40")

@@ -1,7 +1,7 @@
-"""What clusters bring about: slow webhooks, refused lists, proxies, many objects.
+"""Faults of clusters: slow webhooks, refused lists, proxies, many objects.
 
-They are no faults of upstream's; each was seen with the daemon as a process
-(`tests/rough`). They are handed a stage as those of `scenarios` are.
+They are no faults of upstream's. Each was seen with the daemon as a process
+(`tests/robustness`). They take an environment, as those of `scenarios` do.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from tests.simulation.world import NAMESPACE
 JSON = dict[str, Any]
 
 _LONG: Final = 25.0
-"""Seconds of a create, longer than the lease lasts without a renewal."""
+"""Seconds of a create: longer than the lease lasts without a renewal."""
 
 
 async def webhook_outlasts_the_lease(stage: Stage) -> None:
     """No issue: a webhook takes 25 s for each pod, while the lease is renewed.
 
-    A write that gets no more time than the lease had left when it began is never
-    carried out.
+    A write that gets only the time that the lease had left when the write began is
+    never carried out.
     """
     await asyncio.sleep(10)
     for manager in stage.world.managers:
@@ -31,9 +31,9 @@ async def webhook_outlasts_the_lease(stage: Stage) -> None:
 
 
 async def list_is_refused(stage: Stage) -> None:
-    """No issue: nobody may list config maps for an hour; one controller needs them.
+    """No issue: config maps may not be listed for an hour; one controller needs them.
 
-    The others start, and that one starts when it may read them.
+    The others start, and that one starts when it may list them.
     """
     until = stage.now + 3600
     stage.manager.line.refused["configmaps"] = until
@@ -51,7 +51,7 @@ async def list_is_refused(stage: Stage) -> None:
 async def hundreds_are_settled_at_the_start(stage: Stage) -> None:
     """No issue: a manager starts where hundreds of deployments need nothing.
 
-    Each sync of theirs awaits nothing; others must get their turns between them.
+    No sync awaits anything; the workers must yield to others between syncs.
     """
     for number in range(300):
         stage.create(f"web-{number}", replicas=0)
@@ -63,7 +63,7 @@ async def hundreds_are_settled_at_the_start(stage: Stage) -> None:
 async def slow_creates_of_one_controller(stage: Stage) -> None:
     """No issue: creates of pods take ten seconds each, and forty are under way.
 
-    Another controller's write must not wait for any of them.
+    A write of another controller must wait for none of them.
     """
     await asyncio.sleep(10)
     stage.manager.line.slow_creates["pods"] = SlowCreates(10.0, stage.now + 600)
@@ -84,9 +84,9 @@ def _has_replica_set(stage: Stage, deployment: str) -> bool:
 
 
 async def proxy_cuts_idle_streams(stage: Stage) -> None:
-    """No issue: whatever brings nothing for twelve seconds is cut, for an hour.
+    """No issue: for an hour, a proxy closes streams that are idle for twelve seconds.
 
-    Changes are acted on at once all the same, whenever they come.
+    The controllers still act on changes at once, whenever they come.
     """
     stage.manager.line.cuts_idle_until = stage.now + 3600
     stage.manager.line.cut()
@@ -99,7 +99,7 @@ async def proxy_cuts_idle_streams(stage: Stage) -> None:
 
 
 async def watches_stay_half_open(stage: Stage) -> None:
-    """No issue: the peer of all watches is gone, and nothing says so.
+    """No issue: the peer of all watches is gone without closing them.
 
     After three minutes without a bookmark they are opened anew.
     """
@@ -118,4 +118,4 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     watches_stay_half_open,
 )
 PAIRS: Final[tuple[Scenario, ...]] = (webhook_outlasts_the_lease,)
-"""Those that need leader election."""
+"""Scenarios that need leader election."""

@@ -1,4 +1,4 @@
-"""Every controller writes what it named, and changes nothing else."""
+"""Checks that every controller sends only the writes that it declares."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +7,7 @@ from tests.simulation.properties import May, Properties, Write
 
 
 class WriteRules:
-    """What all controllers may write."""
+    """The writes that all controllers may send."""
 
     def __init__(self, properties: Iterable[type[Properties]]) -> None:
         """Take the properties of all controllers."""
@@ -16,7 +16,7 @@ class WriteRules:
         }
 
     def problems(self, write: Write) -> Iterator[str]:
-        """Yield what a write does that its controller may not do."""
+        """Yield what a write does although its controller may not do it."""
         who = write.controller or "the manager"
         rules = [
             each for each in self._of.get(write.controller, ()) if each.covers(write)

@@ -1,10 +1,10 @@
-"""Upstream's known faults, each played on purpose.
+"""Upstream's known faults, each as a scenario.
 
 Every function is one; its docstring says where it was reported, what upstream
-does, and what must be seen here. It is handed a stage with one manager on it,
-on which nothing goes wrong that it does not do itself. Here are those that any
-controller may meet; a controller has its own in a module ``scenarios`` beside its
-tests, in ``SCENARIOS``. Those of `rough` are what clusters bring about.
+does, and what must happen here. It takes an environment with one manager, in which
+only the scenario causes faults. Here are those that concern any controller; a
+controller has its own in a module ``scenarios`` beside its tests, in
+``SCENARIOS``. Those of `cluster_faults` come from clusters, not from upstream.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ JSON = dict[str, Any]
 async def cache_goes_back_in_time(stage: Stage) -> None:
     """kubernetes#59848: restarted against an API server that is behind.
 
-    Upstream once began with whatever a replica's cache held, and acted on a past
-    in which there were fewer pods. Here the first list is a consistent one, and
-    no later one may be older than what was seen: no pod is created or deleted.
+    Upstream once began with the content of any replica's cache, and acted on a past
+    state with fewer pods. Here the first list is a consistent one, and no later list
+    may be older than an earlier one: no pod is created or deleted.
     """
     stage.create(replicas=2)
     await stage.until(stage.is_complete, within=60)
@@ -44,9 +44,9 @@ async def cache_goes_back_in_time(stage: Stage) -> None:
 async def clock_of_a_standby_is_behind(stage: Stage) -> None:
     """No upstream issue: a warm standby, whose clock is a minute behind, takes over.
 
-    What the leader before it made is looked up on the server. To tell what that
-    was by one's own clock, as was done here once, made a replica set that was
-    there look new, and each of its pods was created again (seed 437).
+    Objects that the former leader may have made are read from the server. An early
+    version decided by its own clock which objects these were: an existing replica set
+    looked new, and each of its pods was created again (seed 437).
     """
     await asyncio.sleep(10)
     leader, standby = sorted(stage.world.managers, key=lambda each: not each.leads)
@@ -69,9 +69,9 @@ async def clock_of_a_standby_is_behind(stage: Stage) -> None:
 async def a_week_of_churn(stage: Stage) -> None:
     """Nothing grows while deployments come and go for a week.
 
-    kubernetes#117123 again: what a manager keeps must depend on what there is,
-    not on what there was. Each deployment is created, rolled out and deleted;
-    twenty are there at a time.
+    kubernetes#117123 again: the memory of a manager must depend on the present
+    objects, not on past ones. Each deployment is created, rolled out and deleted;
+    twenty exist at a time.
     """
     pause = 7 * 86400 / stage.churn
     sizes: list[Mapping[str, int]] = []
@@ -97,7 +97,7 @@ _BOUNDED: Final = (
     "manager.broadcasters.correlator",
     "manager.factory.informers.reflector.compact",
 )
-"""What remembers as much as it may, 4,096 of each sort: that is no growth."""
+"""Collections that keep up to 4,096 entries of each sort: that is no growth."""
 
 NAMED: Final[Mapping[str, Scenario]] = {
     each.__name__.replace("_", "-"): each
@@ -118,7 +118,7 @@ _PAIRS: Final = (clock_of_a_standby_is_behind, *rough.PAIRS)
 def play_named(
     name: str, churn: int = 10_000, more_properties: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return what goes wrong in a scenario."""
+    """Return the violations in a scenario."""
     scenario = NAMED[name]
     managers = 2 if scenario in _PAIRS else 1
     return run(play_on_stage(scenario, churn, managers, more_properties))

@@ -1,9 +1,9 @@
-"""Every write of every recorded scenario, broken in every way; nothing is drawn.
+"""Every write of every recorded scenario, broken in every way; nothing is random.
 
 The three patterns are those of Sieve (Sun et al., OSDI 2022), which found that
-controllers fail in states that they have left half-way, have seen too late, or
-have never seen at all. A run is played once undisturbed, which numbers its
-writes; then again, from the beginning, for each write and each pattern.
+controllers fail in states that are intermediate, stale or unobserved. A scenario
+is played once undisturbed, which numbers its writes; then again, from the
+beginning, for each write and each pattern.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ _UNSEEN: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One thing to break: a pattern, at the how-manieth write (from 0)."""
+    """One fault: a pattern, at the write with this number (from 0)."""
 
     pattern: str
     write: int
@@ -72,7 +72,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What a run came to, events aside: a crash may lose some of those."""
+    """The result of a run, without events: a crash may lose some of those."""
 
     checkpoints: list[JSON]
     writes: list[str]
@@ -81,7 +81,7 @@ class Played:
 
 @dataclass
 class _Process:
-    """One run of a manager; numbers the writes of all of them."""
+    """One run of a manager; the writes of all runs are numbered together."""
 
     sieve: "_Sieve"
     line: Line
@@ -154,13 +154,13 @@ class _Sieve:
         self._rules = WriteRules(found)
 
     def find(self, target: Target) -> JSON | None:
-        """Return the object that a write is about, if it is about one."""
+        """Return the object that a write names, `None` without a name."""
         if not target.name:
             return None
         return self.state.find(target.plural, target.namespace, target.name)
 
     def sent(self, what: str) -> int:
-        """Note a write and return its number."""
+        """Record a write and return its number."""
         self.writes.append(what)
         return len(self.writes) - 1
 
@@ -172,7 +172,7 @@ class _Sieve:
             await self._end(process)
         for pattern in ("stale restart", "stale takeover"):
             if self._is_broken(pattern, number):
-                # What a replica, or a standby, has seen up to now.
+                # The state that a replica, or a standby, has seen so far.
                 self._let_lag(process, self.cluster.server.storage.version)
 
     def _let_lag(self, process: _Process, version: int) -> None:
@@ -197,7 +197,7 @@ class _Sieve:
         await asyncio.sleep(3600)
 
     def _blind(self, process: _Process) -> None:
-        """Break all watches, and forget what happens until they are back."""
+        """Break all watches, and drop the history until they are open again."""
         process.line.cut()
         loop = asyncio.get_running_loop()
         until = loop.time() + _UNSEEN
@@ -207,7 +207,7 @@ class _Sieve:
         loop.call_at(until - 0.005, process.line.cut, context=world)
 
     async def keep_running(self, line: Line, *, elected: bool) -> None:
-        """Run a manager on a line, again whenever it has ended."""
+        """Run a manager on a connection; start it again whenever it has ended."""
         config = self.recording.config(
             leader_election=LeaderElectionConfig(leader_elect=elected)
         )
@@ -235,7 +235,7 @@ class _Sieve:
 def play_scenario(
     name: str, broken: Break | None = None, more_properties: tuple[str, ...] = ()
 ) -> Played:
-    """Return what a recorded scenario comes to, with one write broken or none."""
+    """Return the result of a recorded scenario, with one write broken or none."""
     with knowing_writers():
         return run(_play(RECORDINGS[name], broken, more_properties))
 
@@ -246,7 +246,7 @@ async def _play(
     cluster = Cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
-    # The one that pods name; of an unknown node's they would be collected.
+    # The node that pods name; pods of an unknown node would be deleted.
     cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
     sieve = _Sieve(cluster, broken, recording, more_properties)
     elected = broken is not None and broken.pattern == "stale takeover"
@@ -276,9 +276,9 @@ async def _play(
 
 
 def _drop_progress(deployment: JSON) -> None:
-    """Drop how a rollout that is under way gets on, which depends on the moment.
+    """Drop the progress of a rollout that is under way: it depends on the moment.
 
-    That it is over, or late, does not.
+    Keep whether the rollout is complete or past its deadline.
     """
     status, wanted = deployment["status"], deployment["spec"]["replicas"]
     sizes = (status.get("updatedReplicas", 0), status.get("availableReplicas", 0))
@@ -292,7 +292,7 @@ def _drop_progress(deployment: JSON) -> None:
 
 
 def breaks_of(reference: Played) -> Iterator[Break]:
-    """Yield everything that there is to break in a run."""
+    """Yield every fault that is possible in a run."""
     for number in range(len(reference.writes)):
         for pattern in PATTERNS:
             yield Break(pattern, number)

@@ -1,4 +1,4 @@
-"""Those who do what nobody should, and what befalls machines."""
+"""Disturbances: faults of machines, and unexpected edits of objects."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.simulation.world import DOOMED, NAMESPACE, World
 JSON = dict[str, Any]
 
 STEP: Final = 5.0
-"""Seconds for each of which there may be one fault."""
+"""Seconds per step; there is at most one fault in each."""
 
 _FOREIGN_OWNER: Final = {
     "apiVersion": "v1",
@@ -30,13 +30,13 @@ _FOREIGN_OWNER: Final = {
 
 
 async def disturb(world: World) -> None:
-    """Do, for ever, what faults there are of each five seconds."""
+    """Inject the faults of each step, forever."""
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(STEP)
         fault = world.faults.draw(WORLD_FAULTS, "world", loop.time())
         if fault is not None:
-            # Not in step with anything else.
+            # At a moment that coincides with no other timer.
             loop.call_later(STEP * fault.share, _befall, world, fault)
 
 
@@ -51,7 +51,7 @@ def _befall(world: World, fault: Fault) -> None:
         try:
             edit(world, fault.rng.choice(found), fault)
         except Refusal:
-            return  # somebody else has changed it just now
+            return  # another client has just changed the object
 
 
 # Machines
@@ -75,9 +75,9 @@ def _lag(_: World, manager: Manager, fault: Fault) -> None:
 
 
 def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
-    """Break the connection, and have it go to a server that is behind.
+    """Break the connection, and connect to a server that is behind.
 
-    Every second time the manager starts anew there.
+    In half of the cases the manager starts anew there.
     """
     age = fault.rng.uniform(5, 120)
     now = manager.line.now()
@@ -91,7 +91,7 @@ def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
 
 
 def _restart_server(world: World, _: Manager, fault: Fault) -> None:
-    """Break all connections; the watch cache begins anew."""
+    """Break all connections; the watch cache is empty afterwards."""
     seconds = fault.rng.uniform(1, 30)
     forget_history(world.server)
     for manager in world.managers:
@@ -100,7 +100,7 @@ def _restart_server(world: World, _: Manager, fault: Fault) -> None:
 
 
 def _set_quota(world: World, _: Manager, fault: Fault) -> None:
-    """Let there be no more pods than there are, for a while."""
+    """Allow no more pods than exist, for a while."""
     kind = world.kind("resourcequotas")
     pods = len(world.stored("pods", NAMESPACE))
     quota = {"metadata": {"name": "quota"}, "spec": {"hard": {"pods": str(pods)}}}
@@ -119,15 +119,16 @@ def _delete_namespace(world: World, _: Manager, __: Fault) -> None:
 
 
 _REFUSED: Final = tuple(each for each in WATCHED if each != "replicasets")
-"""What may not be listed for a while.
+"""Resources that may be refused for a while.
 
-Orphans are replica sets here. Their owner does not wait for longer than half a minute
-until they can be listed; a manager that crashes then forgets whom it left tied.
+Replica sets are left out: orphans are replica sets here. Their deleted owner waits
+at most half a minute until they can be listed; if the manager then crashes, it
+forgets which dependents still have to be orphaned.
 """
 
 
 def _slow_down_creates(_: World, manager: Manager, fault: Fault) -> None:
-    """Have a webhook take up to half a minute, longer than the lease has left."""
+    """Let a webhook delay creates by up to half a minute, longer than the lease."""
     rng = fault.rng
     until = manager.line.now() + rng.uniform(30, 300)
     plural = rng.choice(("pods", "replicasets"))

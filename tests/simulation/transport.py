@@ -1,4 +1,4 @@
-"""A way to the server on which things go wrong at random."""
+"""A transport with random faults."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -39,7 +39,7 @@ _ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "conflict": ("PUT", "PATCH", "DELETE"),
     "refused by admission": ("POST", "PUT", "PATCH"),
 }
-"""Methods that an answer makes sense for; all, unless it is here."""
+"""The methods that an answer is possible for; all methods if it is not listed."""
 
 _GARBAGE: Final = Response(200, {"content-type": "text/html"}, b"<html>welcome")
 _GONE: Final = (
@@ -49,26 +49,26 @@ _GONE: Final = (
 
 
 class Observer(Protocol):
-    """Who looks at writes."""
+    """Observes writes."""
 
     def look(self, request: Request) -> Any:
-        """Return what there is before a write."""
+        """Return the object before a write."""
 
     def has_read(self, request: Request, answer: Response) -> None:
-        """Note what the manager has been told."""
+        """Record that the manager has read an object."""
 
     def applied(
         self, request: Request, answer: Response, before: Any, writer: str
     ) -> None:
-        """Look at what has become of a write of `writer`, a controller's name."""
+        """Check the result of a write of `writer`, a controller's name."""
 
 
 @dataclass
 class FaultyTransport:
-    """What one run of a manager speaks through.
+    """The transport of one run of a manager.
 
-    Passes on what it does not spoil; shows every write to `observer`; `crash`
-    ends the run. Once it has ended nothing of it gets through any more.
+    Passes requests on unless a fault happens; shows every write to `observer`;
+    `crash` ends the run. After that, nothing of the run arrives any more.
     """
 
     line: Line
@@ -98,7 +98,7 @@ class FaultyTransport:
     async def _request(self, request: Request, writer: str) -> Response:
         what = f"{request.method} {request.path}"
         fault = self._draw(REQUEST_FAULTS, request.method, request.path)
-        # Nothing takes no time, and not always the same.
+        # Every request takes some time, which varies.
         await asyncio.sleep(0.001 + 0.004 * self.faults.noise(self.name))
         if self.line.cuts_off(request):
             await self._hang(request)
@@ -197,7 +197,7 @@ class FaultyTransport:
                     case "no bookmarks":
                         bookmarks = False
                     case "lag" if fault is not None:
-                        # Most of them seconds, some of them minutes.
+                        # Mostly seconds, sometimes minutes.
                         await asyncio.sleep(300 * fault.share**3)
                 await sleep_until(self.line.lag_of(request))
                 if not bookmarks:
