@@ -1,4 +1,4 @@
-"""How late an endpoint answers, asked steadily."""
+"""How late an endpoint answers, at a steady rate of requests."""
 
 import asyncio
 import time
@@ -16,12 +16,12 @@ _CONNECTIONS: Final = 4
 
 @dataclass(slots=True)
 class Answers:
-    """When each answer was due, and how many seconds it was waited for."""
+    """When each answer was due, and how many seconds it took."""
 
     waits: list[tuple[float, float]] = field(default_factory=list)
 
     def until(self, moment: float) -> list[float]:
-        """Return, in order, the waits that began before a moment.
+        """Return, in order, the waits of requests that were due before a moment.
 
         The moment is one of `time.monotonic`.
         """
@@ -30,11 +30,11 @@ class Answers:
 
 @asynccontextmanager
 async def asked(url: str) -> AsyncGenerator[Answers, None]:
-    """Ask a hundred times a second while entered; yield what came of it.
+    """Send a hundred requests a second while entered; yield the waits.
 
-    The next question does not wait for the last answer: a pause of 400 ms counts
-    as the forty late answers that it is. A question without an answer counts until
-    its connection is closed. Nothing counts before the first answer.
+    A request does not wait for the answer to the last one: a pause of 400 ms counts
+    as forty late answers. A request without an answer counts until its connection is
+    closed. Nothing counts before the first answer.
     """
     answers = Answers()
     asking = asyncio.create_task(_ask_on(url, answers))
@@ -64,7 +64,7 @@ async def _is_answered(session: aiohttp.ClientSession, url: str) -> bool:
         async with session.get(url):
             return True
     except aiohttp.ClientError:
-        return False  # it does not serve yet
+        return False  # the manager does not serve yet
 
 
 async def _ask(

@@ -1,8 +1,8 @@
 """``python -m tests.benchmarks.server``: a development cluster to measure against.
 
-It begins with as many idle pods and settled replica sets as asked for, counts the
-requests of everybody but the benchmarks' own driver, and does what it is told on
-standard input, a line of JSON each, answered by one.
+It begins with the requested number of idle pods and settled replica sets. It counts
+the requests of all clients except the benchmarks' driver. It reads orders from
+standard input, one line of JSON each, and answers each with one line.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _TURN: Final = 0.01
 
 
 class BenchServer:
-    """The cluster, its counts, and its storms."""
+    """The cluster, its count of requests, and its storms of changes."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self._cluster = cluster
@@ -51,7 +51,7 @@ class BenchServer:
         cluster.server.handle_as = counted  # type: ignore[method-assign]
 
     def fill(self, pods: int) -> None:
-        """Store idle pods, past all admission: nobody owns them."""
+        """Store idle pods, which have no owner, without admission."""
         kind = self._cluster.server.catalogue.find("", "v1", "namespaces")
         assert kind is not None
         namespace = {"metadata": {"name": NAMESPACE}}
@@ -60,7 +60,7 @@ class BenchServer:
             self._pods.put((NAMESPACE, f"idle-{number:06}"), idle_pod(number))
 
     async def run(self) -> None:
-        """Do what standard input says, until it ends."""
+        """Carry out the orders on standard input, until it ends."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(
@@ -180,7 +180,7 @@ _STATUS: Final = {
 
 
 def idle_pod(number: int) -> JSON:
-    """Return a pod of the usual size, 3.5 kB, that nobody owns."""
+    """Return a pod without an owner, of the usual size, 3.5 kB."""
     return {
         "kind": "Pod",
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""A scenario's way to the API: what it sends, and what it sees of its namespace."""
+"""A scenario's requests to the API, and the objects of its namespace."""
 
 import json
 from http import HTTPStatus
@@ -17,7 +17,7 @@ PATCH_TYPES: Final = {
 
 
 class Access:
-    """Sends a scenario's requests; cluster-scoped objects are its own by their name."""
+    """Sends a scenario's requests; it owns cluster-scoped objects by their name."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self._transport = transport

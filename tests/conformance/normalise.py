@@ -1,4 +1,4 @@
-"""Bringing a cluster's state into the form of the recordings."""
+"""The first form of recordings, and the state of a cluster in that form."""
 
 import json
 import re
@@ -16,7 +16,7 @@ KINDS = ("Deployment", "ReplicaSet", "Pod", "Event")
 
 
 class GroupedForm:
-    """The first form of recordings: what matters of objects; pods in groups."""
+    """The first form of recordings: the important fields of objects; pods in groups."""
 
     ready: Final = ("Ready",)
     """Conditions that a pod gets when it becomes ready."""
@@ -37,7 +37,7 @@ class GroupedForm:
 
 
 class Aliases:
-    """Stable names for generated ones, in order of first sight."""
+    """Stable names for generated names, in the order of their first use."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, str] = {}
@@ -87,9 +87,10 @@ def state_of(lists: dict[str, list[JSON]], aliases: Aliases) -> JSON:
 
 
 def comparable(state: JSON) -> JSON:
-    """Drop from a state what upstream itself does not repeat from run to run.
+    """Drop the parts of a state that differ between two runs of upstream.
 
-    And what a controller says that is not here: nothing runs jobs.
+    Also drop the events of the job controller and the status of jobs: the controller
+    is not in this build.
     """
     deployments = [
         {**each, "status": _without_step(each["status"])}

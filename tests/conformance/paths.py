@@ -1,4 +1,4 @@
-"""Where the kinds of the recordings are served."""
+"""The paths of the kinds in the recordings."""
 
 from typing import Final
 
@@ -19,7 +19,8 @@ _OF_THE_CLUSTER: Final = {"Node": "/api/v1/nodes"}
 def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") -> str:
     """Return the path of objects of a kind, or of one of them.
 
-    A namespace is one of itself. Raises KeyError for a kind that is not known here.
+    For the kind Namespace, `namespace` is the name. Raises KeyError for a kind without
+    a path here.
     """
     if kind == "Namespace":
         return f"/api/v1/namespaces/{namespace}"
@@ -28,5 +29,5 @@ def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") ->
 
 
 def is_of_the_cluster(kind: str) -> bool:
-    """Tell whether objects of a kind are in no namespace."""
+    """Tell whether a kind is cluster-scoped."""
     return kind in _OF_THE_CLUSTER

@@ -1,4 +1,4 @@
-"""What the demo shows, on virtual time."""
+"""The output of the demo, on virtual time."""
 
 import io
 import re
@@ -14,7 +14,7 @@ from tests.clusters import Cluster, make_config
 async def test_the_broken_image_is_seen_before_it_is_rolled_back(
     cluster: Cluster,
 ) -> None:
-    """Each new pod says why it does not start, and two seconds go by."""
+    """Each new pod shows why it does not start, for two seconds."""
     shown = io.StringIO()
     console = Console(file=shown, width=200)
     async with (
