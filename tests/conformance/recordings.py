@@ -105,7 +105,7 @@ class Recording:
         return Player(transport, self.name, clock, self._form(), **patience)
 
     def expected(self) -> list[JSON]:
-        """Return the checkpoints, less the parts that differ between upstream's runs."""
+        """Return the checkpoints without the parts that upstream does not repeat."""
         return [
             {"check": each["check"], "state": self._comparable(each["state"])}
             for each in self._content["checkpoints"]
