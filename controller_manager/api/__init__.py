@@ -1,10 +1,9 @@
-"""The objects of the Kubernetes API, as the controllers see them.
+"""The types of the Kubernetes API that the controllers use.
 
-Here live typed, immutable values decoded straight from the wire, and pure
-functions over them: label selectors, owner references, int-or-percent,
-conditions, times. Nothing here awaits, logs, reads a clock or knows that a
-network exists.
+This package has typed, immutable objects, decoded directly from JSON, and pure
+functions over them: label selectors, owner references, int-or-percent, conditions,
+times. Nothing here awaits, logs, reads a clock or uses the network.
 
-What a controller only carries is kept as bytes (`msgspec.Raw`), so that no
-field unknown to us is lost when it is written back.
+A part that a controller only copies is kept as bytes (`msgspec.Raw`), so that a write
+loses no field that this program does not know.
 """

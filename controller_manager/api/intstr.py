@@ -10,9 +10,9 @@ class IntOrStringError(ValueError):
 
 
 def scaled_value(value: IntOrString, total: int, *, round_up: bool) -> int:
-    """Return `value`, a percentage taken of `total`.
+    """Return an integer as it is, a percentage as its share of `total`.
 
-    3 of anything is 3; "25%" of 10 is 2.5, so 3 rounded up and 2 rounded down.
+    3 of any total is 3; "25%" of 10 is 2.5: 3 rounded up and 2 rounded down.
     Raises IntOrStringError for a string that is not a percentage.
     """
     if isinstance(value, int):

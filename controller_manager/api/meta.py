@@ -17,15 +17,15 @@ class APIStruct(
     omit_defaults=True,
     rename="camel",
 ):
-    """Base of all wire types: immutable, invisible to the garbage collector.
+    """Base of all API types: immutable, not tracked by Python's garbage collector.
 
-    Every field has a default, because an API server may leave out any of them;
-    where Go can emit ``null`` the type says ``| None``.
+    Every field has a default, because an API server may omit any field. Where Go may
+    write ``null``, the type has ``| None``.
     """
 
 
 class OwnerReference(APIStruct, frozen=True):
-    """One owner of an object; the one with `controller` set manages it."""
+    """One owner of an object; the owner with `controller` set manages the object."""
 
     api_version: str = ""
     kind: str = ""
@@ -38,9 +38,9 @@ class OwnerReference(APIStruct, frozen=True):
 class ObjectMeta(APIStruct, frozen=True):
     """All of ObjectMeta except managedFields.
 
-    It is complete because a PUT replaces metadata as a whole: a field that is
-    missing here would be deleted by every status update. An absent
-    managedFields is the one exception, the server then keeps its own.
+    It is complete because a PUT replaces all metadata: every status update would
+    delete a field that is missing here. managedFields is the only exception: if it is
+    absent, the server keeps its own.
     """
 
     name: str = ""
@@ -60,7 +60,7 @@ class ObjectMeta(APIStruct, frozen=True):
 
 
 class ListMeta(APIStruct, frozen=True):
-    """Metadata of a list: where it was read, and where it goes on."""
+    """Metadata of a list: its version, and the token of its next page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -68,10 +68,10 @@ class ListMeta(APIStruct, frozen=True):
 
 
 class CompleteObject(APIStruct, frozen=True):
-    """Base of the types that have all fields of their version.
+    """Base of the types that have all fields of their API version.
 
-    Only their objects may be written by PUT, which replaces everything: what a
-    type lacks would be deleted. A test holds each of them equal to the API.
+    Only these objects may be written by PUT, because a PUT deletes each field that a
+    type lacks. A test compares each of these types with the API.
     """
 
     api_version: str = ""
@@ -92,7 +92,7 @@ class Metadata(Protocol):
 
     @property
     def uid(self) -> str:
-        """Identity across deletion and re-creation."""
+        """The uid: an object that is deleted and created again has another one."""
 
     @property
     def resource_version(self) -> str:
@@ -104,7 +104,7 @@ class Metadata(Protocol):
 
     @property
     def deletion_timestamp(self) -> str | None:
-        """When the object will be, or should have been, gone (RFC 3339)."""
+        """When the object is to be deleted, `None` if it is not (RFC 3339)."""
 
     @property
     def labels(self) -> dict[str, str] | None:
@@ -116,11 +116,11 @@ class Metadata(Protocol):
 
     @property
     def finalizers(self) -> tuple[str, ...] | None:
-        """What must happen before the object goes, `None` for nothing."""
+        """Finalizers, `None` for none."""
 
 
 class KubeObject(Protocol):
-    """Anything with metadata, as a store holds it."""
+    """An API object: anything with metadata."""
 
     @property
     def metadata(self) -> Metadata:
@@ -131,7 +131,7 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
 class PartialMetadata(APIStruct, frozen=True):
-    """What tells of an object of any kind who it is and whose."""
+    """The metadata that caches keep of every object: its identity and its owners."""
 
     name: str = ""
     namespace: str = ""
@@ -145,17 +145,17 @@ class PartialMetadata(APIStruct, frozen=True):
 
 
 class Projection(APIStruct, frozen=True):
-    """Base of the types that have only the fields that somebody reads.
+    """Base of the types that have only the fields that controllers read.
 
-    Their objects may be read, patched and deleted, and created from bytes. They
-    are never written by PUT.
+    These objects may be read, patched and deleted, and created from bytes. They must
+    not be written by PUT.
     """
 
     metadata: PartialMetadata = PartialMetadata()
 
 
 class PartialObject(Projection, frozen=True):
-    """An object of any kind of which only the metadata above is read."""
+    """An object of any kind of which only `PartialMetadata` is read."""
 
 
 class ObjectList(APIStruct, Generic[ObjectT], frozen=True):
@@ -174,7 +174,7 @@ class StatusCause(APIStruct, frozen=True):
 
 
 class StatusDetails(APIStruct, frozen=True):
-    """What a failure was about."""
+    """The object that a failure is about, and the causes of the failure."""
 
     name: str = ""
     group: str = ""
@@ -203,23 +203,23 @@ def key_of(obj: KubeObject) -> str:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return namespace (maybe empty) and name of a key made by `key_of`."""
+    """Return namespace (may be empty) and name of a key that `key_of` returned."""
     namespace, _, name = key.rpartition("/")
     return namespace, name
 
 
 def labels_of(obj: KubeObject) -> Mapping[str, str]:
-    """Return the object's labels, empty when it has none."""
+    """Return the labels of an object, empty for none."""
     return obj.metadata.labels or _EMPTY
 
 
 def annotations_of(metadata: ObjectMeta) -> Mapping[str, str]:
-    """Return the annotations, empty when there are none."""
+    """Return the annotations, empty for none."""
     return metadata.annotations or _EMPTY
 
 
 def is_deleting(obj: KubeObject) -> bool:
-    """Tell whether deletion has been asked for."""
+    """Tell whether the object is being deleted (it has a deletionTimestamp)."""
     return bool(obj.metadata.deletion_timestamp)
 
 
@@ -227,11 +227,11 @@ def resource_version_number(resource_version: str) -> int:
     """Return a resource version as a number that can be compared.
 
     Versions of one resource are ordered as integers since Kubernetes 1.35
-    (KEP-5504); an empty or foreign one counts as 0, older than everything.
+    (KEP-5504). An empty version, or one that is no number, counts as 0, the oldest.
     """
     return int(resource_version) if resource_version.isdecimal() else 0
 
 
 def raw_json(value: Any) -> Raw:  # noqa: ANN401 - any JSON value
-    """Return `value` encoded, as a field that is only carried."""
+    """Return `value` as JSON bytes, for a field that is only copied."""
     return Raw(msgspec.json.encode(value))

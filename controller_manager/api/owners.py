@@ -1,10 +1,10 @@
-"""Owner references: who manages an object."""
+"""Owner references: the owner that manages an object."""
 
 from controller_manager.api.meta import KubeObject, OwnerReference
 
 
 def controller_of(obj: KubeObject) -> OwnerReference | None:
-    """Return the reference to the managing owner, if there is one."""
+    """Return the reference to the managing owner, `None` for none (GetControllerOf)."""
     for reference in obj.metadata.owner_references or ():
         if reference.controller:
             return reference
@@ -12,7 +12,7 @@ def controller_of(obj: KubeObject) -> OwnerReference | None:
 
 
 def is_controlled_by(obj: KubeObject, owner: KubeObject) -> bool:
-    """Tell whether `owner`, this very incarnation of it, manages `obj`."""
+    """Tell whether `owner` manages `obj`, by the owner's uid."""
     reference = controller_of(obj)
     return reference is not None and reference.uid == owner.metadata.uid
 

@@ -1,4 +1,4 @@
-"""What a pod's status says: active, ready, available (pkg/api/v1/pod)."""
+"""The state of a pod: active, terminating, ready, available (pkg/api/v1/pod)."""
 
 from datetime import datetime, timedelta
 
@@ -9,19 +9,19 @@ TERMINAL_PHASES = frozenset(("Succeeded", "Failed"))
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Tell whether all containers have ended for good."""
+    """Tell whether the pod has ended: its phase is Succeeded or Failed."""
     return pod.status.phase in TERMINAL_PHASES
 
 
 def is_active(pod: Pod) -> bool:
-    """Tell whether the pod counts as a replica: neither ended nor ending."""
+    """Tell whether the pod counts as a replica: neither terminal nor terminating."""
     return (
         not pod.metadata.deletion_timestamp and pod.status.phase not in TERMINAL_PHASES
     )
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Tell whether the pod is on its way out but still running."""
+    """Tell whether the pod is being deleted but has not ended yet."""
     return (
         bool(pod.metadata.deletion_timestamp)
         and pod.status.phase not in TERMINAL_PHASES
@@ -45,8 +45,8 @@ def is_ready(pod: Pod) -> bool:
 def available_at(pod: Pod, min_ready_seconds: int) -> datetime | None:
     """Return the instant at which a ready pod counts as available.
 
-    `None` means never as things stand: it is not ready, or it has to be ready
-    for a while and does not say since when.
+    `None` means that it will not become available without another change: it is not
+    ready, or its Ready condition has no lastTransitionTime.
     """
     condition = ready_condition(pod)
     if condition is None or condition.status != "True":

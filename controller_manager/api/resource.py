@@ -1,4 +1,4 @@
-"""Which endpoint serves which type."""
+"""Resources: the URL path and the type of each kind of object."""
 
 import re
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ _NO_PATH_SEGMENT: Final = re.compile(r"\.\.?|.*[/%].*", re.DOTALL)
 
 
 class InvalidPathSegment(ValueError):  # noqa: N818 - named after what it checks
-    """A name that would lead to another path than that of an object of this name."""
+    """A name or namespace that would change the meaning of the URL path."""
 
 
 def _segment(name: str, what: str) -> str:
-    """Return a name if it may stand between two slashes of a URL's path.
+    """Return `name` if it may be one segment of a URL path; raise an error if not.
 
-    Names come from objects that anybody may write: an owner reference may name
+    Names come from objects that users write: an owner reference may name
     ``kube-system/services/https:ui:443/proxy/restart``. The rules are those of
     IsValidPathSegmentName (apimachinery pkg/api/validation/path/name.go).
     """
@@ -33,9 +33,9 @@ def _segment(name: str, what: str) -> str:
 class Resource(Generic[ObjectT]):
     """A resource of the API and the type that its objects decode to.
 
-    Of a `metadata_only` one, the API server is asked for nothing else
-    (PartialObjectMetadata). A `field_selector` says which objects are wanted
-    when it is watched, empty for all.
+    With `metadata_only`, requests ask the API server only for metadata
+    (PartialObjectMetadata). The `field_selector` restricts which objects are listed
+    and watched; empty means all.
     """
 
     group: str
@@ -60,8 +60,8 @@ class Resource(Generic[ObjectT]):
     def may_select(self, obj: KubeObject) -> bool:
         """Tell whether a watch with this `field_selector` may show `obj`.
 
-        Of selectors only ``metadata.name=NAME`` is understood. Of another one it
-        is not known, and the answer is no.
+        It can evaluate only the selector ``metadata.name=NAME``. For other selectors
+        the answer is no.
         """
         if not self.field_selector:
             return True
@@ -70,7 +70,7 @@ class Resource(Generic[ObjectT]):
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the URL path of the collection, object or subresource.
 
-        Raises InvalidPathSegment for a namespace or name that no object can have.
+        Raises InvalidPathSegment if the namespace or name is not a path segment.
         """
         root = f"/apis/{self.group}" if self.group else "/api"
         parts = [root, self.version]

@@ -1,8 +1,8 @@
-"""Label selectors: the typed form of objects and the string form of queries.
+"""Label selectors: the typed form in objects and the string form in queries.
 
-Semantics are those of k8s.io/apimachinery/pkg/labels: ``NotIn`` and ``!=``
-also match objects that lack the key; an empty selector matches everything, an
-absent one nothing.
+The semantics are those of k8s.io/apimachinery/pkg/labels: ``NotIn`` and ``!=``
+also match objects that lack the key. An empty selector matches every object, an
+absent selector matches no object.
 """
 
 import re
@@ -29,7 +29,7 @@ class LabelSelector(APIStruct, frozen=True):
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be evaluated; the message names the culprit."""
+    """A selector that cannot be evaluated; the message names the invalid part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def _compare(
 ) -> Callable[[str | None, frozenset[str]], bool]:
     def matches(value: str | None, values: frozenset[str]) -> bool:
         (bound,) = values
-        # Go parses both sides as int64; what does not parse matches nothing.
+        # Go parses both sides as int64; a value that is no integer does not match.
         if value is None or not re.fullmatch(r"[+-]?\d+", value):
             return False
         return than(int(value), int(bound))
@@ -72,8 +72,8 @@ _OPERATORS: Final[dict[str, Callable[[str | None, frozenset[str]], bool]]] = {
 class Selector:
     """A conjunction of requirements.
 
-    `exact` holds those of the form key = value, which are by far the most
-    common and are compared without a call each.
+    `exact` has the requirements of the form key = value. They are by far the most
+    common, and are compared without a function call.
     """
 
     exact: tuple[tuple[str, str], ...] = ()
@@ -82,7 +82,7 @@ class Selector:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is no condition, so that everything matches."""
+        """Tell whether there is no requirement, so that every object matches."""
         return not (self.exact or self.requirements or self.nothing)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -103,8 +103,8 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """Return the evaluable form of a spec's selector.
 
     An absent selector selects nothing, an empty one everything
-    (metav1.LabelSelectorAsSelector). Raises SelectorError for an unknown
-    operator, or values where none belong or none are given.
+    (metav1.LabelSelectorAsSelector). Raises SelectorError for an unknown operator,
+    for missing values, and for values of an operator that takes none.
     """
     if selector is None:
         return NOTHING
@@ -182,9 +182,9 @@ class _Tokens:
 
 
 def parse_selector(text: str) -> Selector:
-    """Parse the query form (``labelSelector=``), every operator of it.
+    """Parse the query form (``labelSelector=``) with all its operators.
 
-    Raises SelectorError with the message that an API server gives.
+    Raises SelectorError with the message of an API server.
     """
     tokens = _Tokens(text)
     requirements: list[Requirement] = []

@@ -6,19 +6,19 @@ from functools import lru_cache
 
 @lru_cache(maxsize=4096)
 def parse_time(text: str) -> datetime:
-    """Return the instant that `text` names.
+    """Return the time that `text` states.
 
-    Raises ValueError if it is not RFC 3339. Cached, since a rollout compares
-    the same few timestamps again and again.
+    Raises ValueError if it is not RFC 3339. Results are cached, because a rollout
+    compares the same few timestamps many times.
     """
     return datetime.fromisoformat(text)
 
 
 def format_time(instant: datetime) -> str:
-    """Return `instant` to the second, the resolution of metav1.Time."""
+    """Return `instant` as text, to the second as metav1.Time."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_micro_time(instant: datetime) -> str:
-    """Return `instant` to the microsecond (metav1.MicroTime)."""
+    """Return `instant` as text, to the microsecond as metav1.MicroTime."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""What the kinds that keep a number of pods have in common."""
+"""Workloads: the fields that all kinds with replicas have."""
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.core.v1 import ReplicationController
@@ -8,12 +8,12 @@ Workload = Deployment | ReplicaSet | ReplicationController
 
 
 def desired_replicas(obj: Workload) -> int:
-    """Return the wanted size; the API defaults an absent one to 1."""
+    """Return the desired replicas; the API server sets absent replicas to 1."""
     return 1 if obj.spec.replicas is None else obj.spec.replicas
 
 
 def selector_of(obj: Workload) -> LabelSelector | None:
-    """Return the selector; a replication controller's has labels only."""
+    """Return the selector; that of a replication controller has only labels."""
     selector = obj.spec.selector
     if isinstance(selector, dict):
         return LabelSelector(match_labels=selector)

@@ -121,7 +121,7 @@ async def _connect(
         authentication=transports["--authentication-kubeconfig"],
         authorization=transports["--authorization-kubeconfig"],
         root_ca=root_ca or manager.authority(),
-        credential_ends_at=manager.ends_at,
+        credential_expires_at=manager.expires_at,
         lease=connect(manager, FileReserve(_RESERVE)) if elects else None,
     )
 

@@ -1,4 +1,4 @@
-"""Typed verbs."""
+"""The client: typed verbs (get, list, watch, create, ...) over a transport."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -34,10 +34,10 @@ CompleteT = TypeVar("CompleteT", bound=CompleteObject)
 DecodedT = TypeVar("DecodedT")
 
 LIST_TIMEOUT: Final = 120.0
-"""Seconds that a page of a list may take."""
+"""Seconds that one page of a list may take."""
 
 _MAX_RETRIES: Final = 10
-"""Retries that a server may ask for by Retry-After (client-go's number)."""
+"""How many retries a server may ask for with Retry-After (client-go's number)."""
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
 _METADATA: Final = {
@@ -52,7 +52,7 @@ _METADATA_LIST: Final = {
 
 
 class PatchType(StrEnum):
-    """Media types of the kinds of patch."""
+    """The kinds of patch, as media types."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -60,7 +60,7 @@ class PatchType(StrEnum):
 
 
 class PropagationPolicy(StrEnum):
-    """What becomes of the dependents of a deleted object."""
+    """What the garbage collector does with the dependents of a deleted object."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -94,7 +94,7 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What to list, from which version, and how much at a time."""
+    """Which objects to list, from which version, and how many per page."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -118,10 +118,11 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What to watch, from which version, and for how long (seconds).
+    """Which objects to watch, from which version, and for how long (seconds).
 
-    `idle_timeout` is the longest silence that is believed: bookmarks come
-    about once a minute, so a stream that says nothing for three is dead.
+    A stream that sends nothing for `idle_timeout` counts as broken. A server sends
+    a bookmark about once a minute, so three minutes without data mean that the
+    connection is dead.
     """
 
     resource_version: str = ""
@@ -203,29 +204,29 @@ def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
 
 
 WriteHook = Callable[[AnyResource, KubeObject], None]
-"""Is told of an object that was created or changed, as the API server stored it."""
+"""Called after each create, update and patch, with the object as stored."""
 
 
 def ignore_write(resource: AnyResource, obj: KubeObject) -> None:
-    """Do nothing about a write."""
+    """Do nothing after a write."""
 
 
 _BATCH: Final = 256
-"""Events of a watch that are decoded at once: 2 ms of pods."""
+"""Events of a watch that are decoded at once: for pods this takes 2 ms."""
 
 
 class Client:
     """Verbs on resources, as one identity with its own rate limit.
 
     Every method raises an `APIError` by reason when the server refuses, a
-    `TransportError` when there is no answer (a write may then be applied or
-    not, unless it is a `NotSent`), and a `ProtocolError` when the answer cannot
-    be read. Requests that the server asks to be repeated (429 or 5xx with
-    Retry-After) are repeated up to ten times; of the others only reads are, once the
-    connection broke.
+    `TransportError` when there is no answer (a write may have been applied or
+    not, except with `NotSent`), and a `ProtocolError` when the answer cannot be
+    read. When the server asks for a retry (429 or 5xx with Retry-After), the client
+    retries up to ten times. When the connection breaks, the client retries a GET
+    once.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each thing that differs
+    def __init__(  # noqa: PLR0913 - one for each part that a caller may replace
         self,
         transport: Transport,
         clock: Clock,
@@ -238,14 +239,15 @@ class Client:
         write_timeout: float = WRITE_TIMEOUT,
         on_write: WriteHook = ignore_write,
     ) -> None:
-        """Take the transport; without a limiter nothing is limited.
+        """Take the transport; without a limiter the rate is not limited.
 
-        At most `in_flight` requests are under way at a time, watches aside; 0 is
-        no limit. A write may take `write_timeout` seconds from when it is sent.
-        `on_write` is told of each object that was created or changed, as stored.
+        At most `in_flight` requests are in flight at a time, not counting watches; 0
+        means no limit. A write may take `write_timeout` seconds from the moment at
+        which it is sent. `on_write` is called with each object that was created or
+        changed, as stored.
         """
         self._on_write = on_write
-        self._turns = asyncio.Semaphore(in_flight) if in_flight else nullcontext()
+        self._in_flight = asyncio.Semaphore(in_flight) if in_flight else nullcontext()
         self._write_timeout = write_timeout
         self._server_clock = server_clock or ServerClock(clock)
         self._warnings = warnings or WarningHeaders(silent_logger())
@@ -262,7 +264,7 @@ class Client:
         accept: str = "",
         timeout: float = 10.0,  # noqa: ASYNC109 - it bounds one exchange
     ) -> Response:
-        """Send a request past rate limit and types, e.g. to ``/healthz``."""
+        """Send a request without rate limit and types, e.g. to ``/healthz``."""
         headers = {"accept": accept} if accept else {}
         request = Request(method, path, headers=headers, timeout=timeout)
         return await self._exchange(request)
@@ -270,7 +272,7 @@ class Client:
     async def get(
         self, resource: Resource[ObjectT], namespace: str, name: str
     ) -> ObjectT:
-        """Return one object as it stands in the store (a quorum read)."""
+        """Return one object as it is in etcd (a quorum read)."""
         path = _path(resource, namespace, name)
         headers = _METADATA if resource.metadata_only else _JSON
         answer = await self._call(Request("GET", path, headers=headers))
@@ -279,7 +281,7 @@ class Client:
     async def get_json(
         self, resource: AnyResource, namespace: str, name: str
     ) -> dict[str, Any]:
-        """Return one object with every field, known or not."""
+        """Return one object with all its fields, also those that no type has."""
         path = _path(resource, namespace, name)
         answer = await self._call(Request("GET", path, headers=_JSON))
         return self._decode(dict[str, Any], answer)
@@ -312,8 +314,8 @@ class Client:
     ) -> AsyncIterator[Page[ObjectT]]:
         """Yield the pages of a list.
 
-        Raises Expired if the list takes so long that its version is forgotten;
-        what was yielded by then must be thrown away.
+        Raises Expired if the list takes so long that the server has dropped its
+        version; the caller must then discard the pages that it got before.
         """
         options = options or ListOptions()
         token = ""
@@ -332,11 +334,11 @@ class Client:
         namespace: str = "",
         options: WatchOptions | None = None,
     ) -> AsyncGenerator[list[WatchEvent[ObjectT]], None]:
-        """Yield the events of a watch, those that came together in batches.
+        """Yield the events of a watch; events that arrive together form a batch.
 
-        The first batch is empty: it says that the server has begun to answer.
-        Ends when the server ends the stream. Close the generator
-        (`contextlib.aclosing`) to give up the connection.
+        The first batch is empty: it means that the server has begun to answer. The
+        generator ends when the server ends the stream. Close the generator
+        (`contextlib.aclosing`) to close the connection.
         """
         options = options or WatchOptions()
         request = Request(
@@ -354,14 +356,14 @@ class Client:
                 "GET", str(stream.status), self._clock.monotonic() - started, 0, 0
             )
             if warning := stream.headers.get("warning"):
-                self._warnings.seen(warning)
+                self._warnings.log(warning)
             if stream.status != HTTPStatus.OK:
                 body = b"".join([chunk async for chunk in stream.chunks()])
                 retry_after = stream.headers.get("retry-after")
                 raise error_from_response(stream.status, body, retry_after)
             yield []
             decoder = _event_decoder(resource.type)
-            # Closed here and now, not when a collection happens to find them.
+            # Close them at once, not when Python's garbage collector finds them.
             async with (
                 aclosing(stream.chunks()) as chunks,
                 aclosing(lines_of(chunks)) as batches,
@@ -376,7 +378,7 @@ class Client:
     async def create(self, resource: Resource[CompleteT], obj: CompleteT) -> CompleteT:
         """Create `obj` in its namespace; return it as stored.
 
-        Raises TypeError for an object of a projection; see `update`.
+        Raises TypeError for a projection; see `update`.
         """
         body = _encode(resource, obj)
         path = _path(resource, obj.metadata.namespace)
@@ -386,7 +388,7 @@ class Client:
     async def create_json(
         self, resource: Resource[ObjectT], namespace: str, body: bytes
     ) -> ObjectT:
-        """Create the object that `body` holds, which is encoded already."""
+        """Create the object that `body` holds as JSON; return it as stored."""
         path = _path(resource, namespace)
         answer = await self._write("POST", path, body)
         return self._stored(resource, answer)
@@ -408,11 +410,11 @@ class Client:
     async def update(
         self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
     ) -> CompleteT:
-        """Replace an object (or its ``status``).
+        """Replace an object (or its ``status``); return it as stored.
 
-        Raises Conflict unless it still has the resource version of `obj`. Raises
-        TypeError for an object of a projection, before anything is sent: the
-        server would delete the fields that a projection lacks.
+        Raises Conflict if the stored object has another resource version than `obj`.
+        Raises TypeError for a projection, before anything is sent: the server would
+        delete the fields that a projection lacks.
         """
         metadata = obj.metadata
         body = _encode(resource, obj)
@@ -423,7 +425,7 @@ class Client:
     async def update_json(
         self, resource: Resource[ObjectT], obj: Mapping[str, Any]
     ) -> ObjectT:
-        """Replace an object by one that `get_json` returned, edited."""
+        """Replace an object with an edited one that `get_json` returned."""
         metadata = obj["metadata"]
         path = _path(resource, metadata.get("namespace", ""), metadata["name"])
         body = msgspec.json.encode(obj)
@@ -451,7 +453,7 @@ class Client:
         return self._stored(resource, answer)
 
     def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
-        """Return the object that a write was answered with, having told of it."""
+        """Decode the object in the answer to a write, and call the write hook."""
         stored = self._decode(resource.type, answer)
         self._on_write(resource, stored)
         return stored
@@ -463,7 +465,7 @@ class Client:
         name: str,
         options: DeleteOptions | None = None,
     ) -> None:
-        """Ask for an object's deletion; it may stay for its finalizers."""
+        """Delete an object; it stays until its finalizers are removed."""
         path = _path(resource, namespace, name)
         body = (options or DeleteOptions()).encode()
         await self._write("DELETE", path, body)
@@ -474,7 +476,7 @@ class Client:
         namespace: str,
         options: DeleteOptions | None = None,
     ) -> None:
-        """Ask for the deletion of all objects of a resource in a namespace."""
+        """Delete all objects of a resource in a namespace."""
         path = _path(resource, namespace)
         body = (options or DeleteOptions()).encode()
         await self._write("DELETE", path, body, timeout=LIST_TIMEOUT)
@@ -490,7 +492,7 @@ class Client:
     async def update_scale(
         self, resource: AnyResource, namespace: str, name: str, replicas: int
     ) -> Scale:
-        """Set the wanted size through the scale subresource."""
+        """Set the desired replicas through the scale subresource."""
         path = _path(resource, namespace, name, "scale")
         headers = {"accept": "application/json", "content-type": PatchType.MERGE}
         body = msgspec.json.encode({"spec": {"replicas": replicas}})
@@ -512,12 +514,12 @@ class Client:
         return await self._call(request)
 
     async def _call(self, request: Request) -> Response:
-        """Send within the rate limit; retry where that is safe; check."""
+        """Send within the rate limit; retry where that is safe; check the answer."""
         for attempt in range(_MAX_RETRIES + 1):
             await self._throttle(request.method)
             last = attempt == _MAX_RETRIES
             try:
-                async with self._turns:
+                async with self._in_flight:
                     answer = await self._exchange(request)
             except TransportError:
                 if request.method != "GET" or attempt >= 1:
@@ -543,9 +545,9 @@ class Client:
             answer = await self._transport.request(request)
             code, received = str(answer.status), len(answer.body)
             if date := answer.headers.get("date"):
-                self._server_clock.heard(date)
+                self._server_clock.observe(date)
             if warning := answer.headers.get("warning"):
-                self._warnings.seen(warning)
+                self._warnings.log(warning)
             return answer
         finally:
             self._metrics.observe_request(
@@ -582,12 +584,12 @@ def _encode(resource: AnyResource, obj: CompleteObject) -> bytes:
 
 
 def _require_complete(obj: KubeObject) -> None:
-    """Raise TypeError for a projection, also where no type checker has looked."""
+    """Raise TypeError for a projection, if the type checker has not found it."""
     if not isinstance(obj, CompleteObject):
         name = type(obj).__name__
         msg = (
-            f"{name} is a projection: a server that gets it deletes the fields that "
-            "it lacks; patch the object, or create it from bytes"
+            f"{name} is a projection: a PUT would delete the fields that it lacks; "
+            "patch the object, or create it from bytes"
         )
         raise TypeError(msg)
 
@@ -608,7 +610,7 @@ def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:
         field_selector=options.field_selector,
         limit=limit,
         continue_=token,
-        # A continued list carries its version in the token.
+        # The token of a continued list contains the version.
         resource_version="" if token else options.resource_version,
         resource_version_match="" if token else options.resource_version_match,
     )

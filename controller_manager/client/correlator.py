@@ -1,6 +1,6 @@
-"""How many similar events become few (client-go tools/record events_cache.go).
+"""The event correlator, which merges similar events and drops too frequent ones.
 
-Pure bookkeeping over a clock's readings: nothing here awaits.
+Upstream: client-go tools/record events_cache.go. Nothing here awaits.
 """
 
 from collections import OrderedDict
@@ -16,17 +16,17 @@ from controller_manager.workqueue.ratelimiters import TokenBucket
 ValueT = TypeVar("ValueT")
 
 CACHE_SIZE: Final = 4096
-"""How many keys each cache remembers, least recently used going first."""
+"""How many keys each cache holds; the least recently used one is dropped first."""
 
 AGGREGATE_AFTER: Final = 10
-"""Distinct messages of similar events before they share one event."""
+"""How many distinct messages similar events have before they share one event."""
 
 AGGREGATE_INTERVAL: Final = 600.0
-"""Seconds without a similar event after which counting starts anew."""
+"""Seconds without a similar event after which the count starts again."""
 
 SPAM_BURST: Final = 25
 SPAM_QPS: Final = 1 / 300
-"""Events of one source about one object: 25 at once, then one in 5 minutes."""
+"""Limit for events of one source about one object: 25, then one every 5 minutes."""
 
 COMBINED: Final = "(combined from similar events): "
 
@@ -87,10 +87,11 @@ def _object_key(event: Event) -> Key:
 class Correlator:
     """Aggregates, counts and drops events.
 
-    From the tenth distinct message on, similar events (same source, object,
-    type and reason) within ten minutes are written as one whose message says
-    so. An event that was written before is counted up. What exceeds a burst of
-    25 a source and object, refilled by one in 5 minutes, is dropped.
+    Events are similar if they have the same source, object, type and reason. If
+    similar events within ten minutes have ten or more distinct messages, they are
+    written as one event, whose message says so. If an event was written before, its
+    count is increased. Each source may write 25 events about one object, and one more
+    every 5 minutes; events beyond that are dropped.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -106,8 +107,11 @@ class Correlator:
         correlated = self._count(event, key)
         return correlated if self._allowed(event) else None
 
-    def written(self, correlated: Correlated, stored: Event) -> None:
-        """Remember the event as stored, so that the next one counts it up."""
+    def update_state(self, correlated: Correlated, stored: Event) -> None:
+        """Remember the event as stored, so that the next one increases its count.
+
+        Upstream: EventCorrelator.UpdateState.
+        """
         self._observed.put(
             correlated.key,
             _Observed(stored.metadata.name, stored.count, stored.first_timestamp),

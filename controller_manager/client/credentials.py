@@ -1,7 +1,7 @@
-"""Where the API server is, and as whom to talk to it.
+"""Credentials: the address of the API server, and the identity to present to it.
 
-What can change while the daemon runs is followed: token files, certificate
-files, exec plugins.
+Changes of token files and certificate files are picked up while the daemon runs, and
+exec plugins run again when their credential expires.
 """
 
 import base64
@@ -27,7 +27,7 @@ from controller_manager.client.kubeconfig import (
 from controller_manager.client.tls import TLSMaterial, TLSSettings
 from controller_manager.client.tokens import (
     AuthProvider,
-    Fixed,
+    FixedAuthorization,
     PluginToken,
     TokenFile,
     TokenSource,
@@ -43,7 +43,7 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one request presents: headers, and the TLS settings of its connection."""
+    """The identity of one request: its headers and the TLS settings to connect with."""
 
     headers: Headers
     tls: ssl.SSLContext | bool
@@ -55,7 +55,7 @@ class Identity:
 
 
 class Credentials:
-    """What a transport needs to reach one server as one user."""
+    """All that a transport needs to connect to one server as one user."""
 
     def __init__(  # noqa: PLR0913 - one per field of a kubeconfig
         self,
@@ -72,9 +72,9 @@ class Credentials:
         impersonation: Headers = (),
         logger: Logger | None = None,
     ) -> None:
-        """Take the server's URL, TLS material, and a token or its source.
+        """Take the server's URL, the TLS material, and a token or its source.
 
-        Raises ConfigError for what cannot be used.
+        Raises ConfigError for a value that cannot be used.
         """
         _check_server(server)
         self.server = server
@@ -88,7 +88,7 @@ class Credentials:
         if source is None and plugin is not None:
             source = PluginToken(plugin)
         bearer = f"Bearer {sendable(token, 'kubeconfig')}" if token else ""
-        self._source = source or Fixed(bearer)
+        self._source = source or FixedAuthorization(bearer)
         self._impersonation = tuple(impersonation)
         if self._is_https:
             self._tls.check()
@@ -97,19 +97,19 @@ class Credentials:
     def _is_https(self) -> bool:
         return urlsplit(self.server).scheme == "https"
 
-    def ends_at(self) -> datetime | None:
-        """Return when a plugin's credential ends, `None` if there is no such end."""
+    def expires_at(self) -> datetime | None:
+        """Return when the plugin's credential expires, `None` if that is not known."""
         return self._plugin.expires_at if self._plugin is not None else None
 
     def authority(self) -> str:
-        """Return whom the server is trusted by, as PEM; empty for the system's."""
+        """Return the trusted authorities as PEM, empty for those of the system."""
         return self._tls.authority().decode(errors="replace")
 
     def anonymous(self) -> "Credentials":
-        """Return the way to the same server without any identity.
+        """Return credentials for the same server without any identity.
 
-        A client certificate would count for more than the token of a service
-        account that is sent beside it.
+        They are for tokens of service accounts: a client certificate would take
+        precedence over the token of a request.
         """
         material = TLSMaterial(
             self._material.where,
@@ -125,8 +125,8 @@ class Credentials:
             logger=self._logger,
         )
 
-    async def present(self) -> Identity:
-        """Return what to present now, with what files and plugins say now.
+    async def identity(self) -> Identity:
+        """Return the identity to present now, from the current files and plugins.
 
         Raises ConfigError.
         """
@@ -140,10 +140,10 @@ class Credentials:
         return Identity(headers, self._tls.current(credential))
 
     async def refresh(self, refused: Identity) -> bool:
-        """React to a 401: read files and run plugins at once.
+        """Read files and run plugins again, because the server answered 401.
 
-        Tells whether there is something else to present now, so that another
-        try makes sense. Raises ConfigError.
+        Tells whether the identity differs from `refused` now, so that a retry makes
+        sense. Raises ConfigError.
         """
         other_token = await self._source.refresh(refused.authorization)
         if not self._is_https:
@@ -153,7 +153,7 @@ class Credentials:
         return other_token or self._tls.context is not refused.tls
 
     async def close(self) -> None:
-        """Stop what goes on in the background."""
+        """Stop background work."""
         await self._source.close()
 
 
@@ -183,32 +183,32 @@ def _checked_proxy(proxy: str | None) -> str | None:
 
 
 def _environment_proxy(server: str) -> str | None:
-    """Return the proxy of $HTTPS_PROXY and its like, looked up once."""
+    """Return the proxy of $HTTPS_PROXY or $HTTP_PROXY, which is read only once."""
     parts = urlsplit(server)
     found = urllib_request.getproxies().get(parts.scheme)
     host = parts.hostname or ""
     if not found or host == "localhost" or urllib_request.proxy_bypass(host):
         return None
-    if _is_spared(host):
+    if _bypasses_proxy(host):
         return None
     return _checked_proxy(found if "://" in found else f"http://{found}")
 
 
-def _is_spared(host: str) -> bool:
-    """Tell whether an address is a loopback one or in a range of $NO_PROXY."""
+def _bypasses_proxy(host: str) -> bool:
+    """Tell whether `host` is a loopback address or in an address range of $NO_PROXY."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
     if address.is_loopback:
         return True
-    spared = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
-    for text in spared.split(","):
+    no_proxy = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
+    for text in no_proxy.split(","):
         try:
             if address in ipaddress.ip_network(text.strip(), strict=False):
                 return True
         except ValueError:
-            continue  # a name
+            continue  # a host name, not a range
     return False
 
 
@@ -217,7 +217,7 @@ def load_credentials(
 ) -> Credentials:
     """Return the credentials that ``--kubeconfig`` and ``--master`` name.
 
-    Without both, the pod's service account is used (in-cluster). `master`
+    If both are empty, the pod's service account is used (in-cluster). `master`
     overrides the server of the kubeconfig. Raises ConfigError.
     """
     if kubeconfig:
@@ -238,7 +238,7 @@ def in_cluster(
 ) -> Credentials:
     """Return the credentials of the pod that this process runs in.
 
-    Token and CA are read again when the kubelet renews them.
+    The token and the CA are read again when the kubelet renews them.
     """
     if not is_in_cluster(directory):
         msg = (
@@ -338,7 +338,7 @@ def _tls_material(context: Context) -> TLSMaterial:
 
 
 def _token_source(context: Context, clock: Clock) -> TokenSource | None:
-    """Return where the token comes from, `None` to leave it to a plugin."""
+    """Return the token source of a user, `None` if an exec plugin gives the token."""
     user = context.user
     if user.exec is not None:
         return None
@@ -347,11 +347,11 @@ def _token_source(context: Context, clock: Clock) -> TokenSource | None:
     if user.token_file:
         return TokenFile(Path(user.token_file), clock)
     if user.token:
-        return Fixed(f"Bearer {sendable(user.token, context.where)}")
+        return FixedAuthorization(f"Bearer {sendable(user.token, context.where)}")
     if user.username and user.password is not None:
         pair = f"{user.username}:{user.password}"
-        return Fixed(f"Basic {base64.b64encode(pair.encode()).decode()}")
-    return Fixed()
+        return FixedAuthorization(f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return FixedAuthorization()
 
 
 def _impersonation(user: UserSection, where: str) -> Headers:

@@ -1,8 +1,8 @@
 """Which resources an API server serves.
 
-All of them are read with two requests (aggregated discovery, v2); of a server
-that does not know that, group version by group version. Upstream: client-go's
-discovery and restmapper.
+Two requests read all of them (aggregated discovery, v2). If the server does not
+support that, each group version is read by a request of its own. Upstream:
+client-go's discovery and restmapper.
 """
 
 from collections.abc import Mapping
@@ -92,7 +92,10 @@ class _GroupDiscoveryList(APIStruct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ServedResource:
-    """A resource that is served; `is_preferred` if no other version of it is better."""
+    """A resource that the server serves.
+
+    `is_preferred` says that this is the version of it that the server prefers.
+    """
 
     group: str
     version: str
@@ -108,7 +111,7 @@ class ServedResource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def metadata_resource(self) -> Resource[PartialObject]:
-        """Return it as one of which only metadata is read."""
+        """Return the resource in the form that reads only metadata."""
         return Resource(
             self.group,
             self.version,
@@ -122,10 +125,10 @@ class ServedResource:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """All resources that are served, as far as they could be found out.
+    """All resources that the server serves and that could be discovered.
 
-    `failures` tells of each group version that is there and could not be read
-    what went wrong.
+    `failures` has the error message for each group version whose resources could
+    not be read.
     """
 
     resources: tuple[ServedResource, ...]
@@ -140,7 +143,7 @@ class Discovery:
         ]
 
     def problem(self) -> str:
-        """Return what could not be found out, as client-go words it, or nothing."""
+        """Return which group versions failed, in client-go's words; empty for none."""
         if not self.failures:
             return ""
         each = ", ".join(
@@ -150,10 +153,10 @@ class Discovery:
 
 
 async def discover(client: Client) -> Discovery:
-    """Return all that the server serves.
+    """Return all resources that the server serves.
 
-    Raises APIError, TransportError or ProtocolError if not even the groups can
-    be told.
+    Raises APIError, TransportError or ProtocolError if the list of groups cannot
+    be read.
     """
     core = await client.raw("GET", "/api", accept=_AGGREGATED)
     groups = await client.raw("GET", "/apis", accept=_AGGREGATED)
@@ -165,7 +168,8 @@ async def discover(client: Client) -> Discovery:
             ]
         )
     if any(_is_aggregated(answer) for answer in (core, groups)):
-        # API servers of two ages, perhaps: what all of them understand, then.
+        # Perhaps two API servers of different versions answered. Use the format
+        # that both of them support.
         core = await client.raw("GET", "/api")
         groups = await client.raw("GET", "/apis")
     versions = _decoded(core, _APIVersions).versions
@@ -244,10 +248,10 @@ async def _one_by_one(client: Client, wanted: list[tuple[str, str]]) -> Discover
 
 
 async def served_resources(client: Client, api_version: str) -> frozenset[str] | None:
-    """Return the plural names that `api_version` serves, subresources too.
+    """Return the plural names that `api_version` serves, including subresources.
 
-    `None` means that the group version is not served at all. Raises APIError,
-    TransportError or ProtocolError when the server does not say.
+    `None` means that the server does not serve the group version. Raises APIError,
+    TransportError or ProtocolError when the list cannot be read.
     """
     listed = await _resources(client, api_version)
     return None if listed is None else frozenset(each.name for each in listed)

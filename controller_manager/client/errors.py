@@ -1,9 +1,9 @@
-"""What can go wrong with a request, by reason.
+"""Exceptions for requests that failed, by reason.
 
-An API server explains a refusal with a Status object; its reason picks the
-exception class. What never got an answer raises :class:`TransportError`: a write
-may then be applied or not. Of a request that was never sent this is known, so it
-raises :class:`NotSent`.
+An API server explains a refusal with a Status object; its reason selects the
+exception class. A request without an answer raises :class:`TransportError`: if it
+was a write, it may have been applied or not. A request that was never sent raises
+:class:`NotSent`: it was certainly not applied.
 """
 
 from http import HTTPStatus
@@ -17,7 +17,7 @@ NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 class APIError(Exception):
-    """The API server refused, or its answer made no sense."""
+    """The API server refused the request, or its answer could not be read."""
 
     reason: ClassVar[str] = ""
 
@@ -52,7 +52,7 @@ class Forbidden(APIError):  # noqa: N818
 
 
 class NotFound(APIError):  # noqa: N818
-    """404: there is no such object, or no such resource."""
+    """404: the object, or the resource, does not exist."""
 
     reason = "NotFound"
 
@@ -70,13 +70,13 @@ class Conflict(APIError):  # noqa: N818
 
 
 class Gone(APIError):  # noqa: N818
-    """410: gone for good."""
+    """410: what the request asks for does not exist any more."""
 
     reason = "Gone"
 
 
 class Expired(Gone):
-    """410: the resource version is too old to be continued from."""
+    """410: the resource version is too old to continue from."""
 
     reason = "Expired"
 
@@ -88,7 +88,7 @@ class Invalid(APIError):  # noqa: N818
 
 
 class TooManyRequests(APIError):  # noqa: N818
-    """429: slow down."""
+    """429: the client must send fewer requests."""
 
     reason = "TooManyRequests"
 
@@ -100,13 +100,13 @@ class InternalError(APIError):
 
 
 class ServiceUnavailable(APIError):  # noqa: N818
-    """503: not now."""
+    """503: the API server cannot answer now."""
 
     reason = "ServiceUnavailable"
 
 
 class Timeout(APIError):  # noqa: N818
-    """504: the API server did not finish in time; a write may be applied."""
+    """504: the API server did not finish in time; a write may have been applied."""
 
     reason = "Timeout"
 
@@ -130,11 +130,11 @@ class NotSent(TransportError):  # noqa: N818
 
 
 class InvalidName(NotSent):
-    """A name or namespace cannot stand in the path of a URL."""
+    """A name or namespace is not allowed in the path of a URL."""
 
 
 class UntrustedServer(NotSent):
-    """The server's certificate is not one that we are told to trust."""
+    """The configured certificate authorities did not sign the server's certificate."""
 
 
 class ProtocolError(Exception):
@@ -142,10 +142,10 @@ class ProtocolError(Exception):
 
 
 _GATEWAY_GOT_NO_ANSWER: Final = (HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
-"""What a proxy answers if the API server behind it broke off or said nothing."""
+"""Codes of a proxy whose API server closed the connection or did not answer."""
 
 _ETCD_TIMED_OUT: Final = "etcdserver: request timed out"
-"""What a 500 says when etcd did not confirm a write in time (etcd's errors.go)."""
+"""Message of a 500 when etcd did not confirm a write in time (etcd's errors.go)."""
 
 _BY_REASON: Final[dict[str, type[APIError]]] = {
     cls.reason: cls
@@ -206,17 +206,17 @@ def error_from_response(code: int, body: bytes, retry_after: str | None) -> APIE
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Tell whether a retry on fresher state is all that is needed."""
+    """Tell whether a retry with a newer version of the object can succeed."""
     return isinstance(error, Conflict)
 
 
 def may_be_applied(error: BaseException) -> bool:
-    """Tell whether a write that failed so may be stored all the same.
+    """Tell whether a write that failed with `error` may have been stored.
 
-    Only a missing answer leaves that open: a time-out (of ours, of the API server
-    or of etcd), a broken connection, an answer that cannot be read. A refusal,
-    and any other failure of the API server or of a webhook, means that nothing
-    was stored.
+    It may have been stored if the answer is missing: a timeout (of this client, the
+    API server or etcd), a broken connection, an answer that cannot be read. A
+    refusal, and any other failure of the API server or of a webhook, means that
+    nothing was stored.
     """
     match error:
         case NotSent():
@@ -232,10 +232,10 @@ def may_be_applied(error: BaseException) -> bool:
 
 
 def is_about(error: APIError, name: str) -> bool:
-    """Tell whether an answer is about the object of that name.
+    """Tell whether an error answer is about the object called `name`.
 
-    "Not found" may also be said of a path that an API server, or a proxy before
-    it, does not know, which says nothing of objects.
+    "Not found" may also mean that the API server, or a proxy in front of it, does
+    not know the path. Such an answer does not say whether the object exists.
     """
     details = error.status.details
     return details is not None and details.name == name

@@ -1,4 +1,4 @@
-"""Recording events without ever making a sync wait."""
+"""The event recorder, which writes events in the background: no sync waits for it."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ _RETRY_DELAY: Final = 10.0
 
 
 class EventRecorder(Protocol):
-    """How a controller tells a user what it did."""
+    """Records events, by which a controller informs users of what it did."""
 
     def event(
         self,
@@ -41,16 +41,16 @@ class EventRecorder(Protocol):
         reason: str,
         message: str,
     ) -> None:
-        """Record an event about `obj`; returns at once and never fails."""
+        """Record an event about `obj`; return at once and never fail."""
 
 
 class EventBroadcaster:
     """Writes the events of one component in the background.
 
-    Events wait in a queue of 1,000 and are written one after the other,
-    correlated as client-go does (see `client.correlator`). When the API server
-    gives no answer, an event is tried twelve times, ten seconds apart; when it
-    refuses one, that event is dropped and logged. A full queue drops, too.
+    Up to 1,000 events wait in a queue; when it is full, new events are dropped. Events
+    are correlated as in client-go (see `client.correlator`) and written one after the
+    other. If the API server does not answer, an event is tried twelve times, ten
+    seconds apart; if the server rejects an event, it is dropped and logged.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class EventBroadcaster:
         reason: str,
         message: str,
     ) -> None:
-        """Record an event about `obj`; returns at once and never fails."""
+        """Record an event about `obj`; return at once and never fail."""
         event = self._make(resource, obj, event_type, reason, message)
         self._logger.v(4).info(
             "Event occurred",
@@ -105,7 +105,7 @@ class EventBroadcaster:
     ) -> Event:
         now = self._clock.now()
         timestamp = format_time(now)
-        # The name carries nanoseconds; two events of one moment must differ.
+        # The name contains nanoseconds; two events of one moment need two names.
         nanoseconds = int(now.timestamp() * 1e6) * 1000
         self._last_name = max(self._last_name + 1, nanoseconds)
         namespace = obj.metadata.namespace or "default"
@@ -145,10 +145,10 @@ class EventBroadcaster:
                     self._queue.task_done()
 
     def _merged(self, events: list[Event]) -> Iterable[Correlated]:
-        """Return what to write for events that have come together.
+        """Return what to write for events that were queued together.
 
-        An event that is counted up several times in between is written once,
-        with the last count: a third of all requests when many pods are made.
+        If such events only increase the count of one event, it is written once, with
+        the last count. This saves a third of all requests when many pods are created.
         """
         merged: dict[Key, Correlated] = {}
         for event in events:
@@ -157,13 +157,13 @@ class EventBroadcaster:
                 continue
             known = merged.get(correlated.key)
             if known is not None and known.patch is None:
-                # It is not there yet: created with the count that it has by now.
+                # It is not created yet, so it is created with the new count.
                 correlated = Correlated(correlated.event, None, correlated.key)
             merged[correlated.key] = correlated
         return merged.values()
 
     async def flush(self) -> None:
-        """Wait until everything recorded so far is written or given up."""
+        """Wait until all events recorded so far are written or dropped."""
         await self._queue.join()
 
     async def _deliver(self, correlated: Correlated) -> None:
@@ -176,16 +176,16 @@ class EventBroadcaster:
                 factor = self._rng.random() if attempt == 0 else 1.0
                 await asyncio.sleep(_RETRY_DELAY * factor)
             except APIError as error:
-                self._refused(correlated, error)
+                self._log_rejection(correlated, error)
                 return
             else:
-                self._correlator.written(correlated, stored)
+                self._correlator.update_state(correlated, stored)
                 return
         self._logger.error(
-            "Event given up, too many tries", reason=correlated.event.reason
+            "Event dropped, too many attempts", reason=correlated.event.reason
         )
 
-    def _refused(self, correlated: Correlated, error: APIError) -> None:
+    def _log_rejection(self, correlated: Correlated, error: APIError) -> None:
         expected = isinstance(error, AlreadyExists) or is_namespace_terminating(error)
         logger = self._logger.v(5) if expected else self._logger
         logger.error(
@@ -208,5 +208,5 @@ class EventBroadcaster:
             try:
                 return await patching
             except NotFound:
-                pass  # it expired (events live an hour): write it anew
+                pass  # it has expired (events live an hour): create it again
         return await self._client.create(EVENTS, event)

@@ -1,7 +1,7 @@
-"""Credentials that a program prints (client.authentication.k8s.io).
+"""Exec plugins: programs that print credentials (client.authentication.k8s.io).
 
-Upstream: client-go plugin/pkg/client/auth/exec. kubernetes_asyncio's provider
-has no timeout, no certificates and no cache, so the protocol is spoken here.
+Upstream: client-go plugin/pkg/client/auth/exec. The protocol is implemented here
+because kubernetes_asyncio's provider has no timeout, no certificates and no cache.
 """
 
 import asyncio
@@ -35,7 +35,10 @@ _EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """What a plugin returned; without `expires_at` it lasts until a 401."""
+    """The credential that a plugin returned.
+
+    Without `expires_at` it is used until the server answers 401.
+    """
 
     token: str = ""
     certificate: bytes = b""
@@ -44,13 +47,13 @@ class ExecCredential:
 
 
 class ExecPlugin:
-    """Runs a credential plugin when its credential is needed or about to end.
+    """Runs a credential plugin when a credential is needed or expires soon.
 
-    One run at a time, killed after a minute; it goes on when those who wait
-    for it give up. A credential within a minute of its expiry is renewed in
-    the background and used meanwhile. When the plugin fails, the old
-    credential stays in use as long as it is valid; after that every request
-    fails, and the plugin is tried again after 1, 2, 4 … 60 s.
+    The plugin runs once at a time and is killed after a minute. A run continues when
+    the requests that wait for it are cancelled. One minute before a credential
+    expires, it is renewed in the background and stays in use meanwhile. When the
+    plugin fails, the old credential stays in use until it expires; after that every
+    request fails, and the plugin is tried again after 1, 2, 4 … 60 s.
     """
 
     def __init__(
@@ -63,10 +66,10 @@ class ExecPlugin:
         logger: Logger,
         directory: Path | None = None,
     ) -> None:
-        """Take the ``exec`` section of a user and the cluster that it is for.
+        """Take the ``exec`` section of a user, and the cluster of the context.
 
-        `directory` is what a relative command is resolved against. Raises
-        ConfigError if the section cannot be used.
+        A relative command is resolved against `directory`. Raises ConfigError if the
+        section cannot be used.
         """
         self._where = f"{where}: exec"
         self._command = _command(section, directory, self._where)
@@ -94,7 +97,7 @@ class ExecPlugin:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the credential in use ends, `None` if that is not known."""
+        """When the credential in use expires, `None` if that is not known."""
         return self._credential.expires_at if self._credential is not None else None
 
     async def credential(self) -> ExecCredential:
@@ -110,9 +113,9 @@ class ExecPlugin:
         return self._credential
 
     async def refresh(self, token: str) -> bool:
-        """Run the plugin because `token` was refused; tell if there is another.
+        """Run the plugin after a 401 for `token`; tell if there is another token.
 
-        Nothing is run if that is not the token in use any more.
+        The plugin does not run if `token` has already been replaced.
         """
         before = self._credential
         if before is not None and before.token != token:
@@ -123,7 +126,7 @@ class ExecPlugin:
         return self._credential != before
 
     async def close(self) -> None:
-        """Give up a run that is under way."""
+        """Cancel a run that is in progress."""
         if self._run is not None:
             self._run.cancel()
             await asyncio.gather(self._run, return_exceptions=True)
@@ -141,7 +144,7 @@ class ExecPlugin:
         return self._run
 
     async def _run_now(self) -> ConfigError | None:
-        """Run the plugin, unless it failed a moment ago; return what went wrong."""
+        """Run the plugin, unless it waits after a failure; return the error."""
         if not self._may_run() and self._last_error is not None:
             return self._last_error
         return await asyncio.shield(self._start())
@@ -184,19 +187,19 @@ class ExecPlugin:
             raise ConfigError(msg) from error
         try:
             async with asyncio.timeout(_TIMEOUT):
-                output, complaints = await process.communicate()
+                output, error_output = await process.communicate()
         except TimeoutError:
             msg = f"{self._where}: {self._command} gave no answer within {_TIMEOUT:g} s"
             raise ConfigError(msg) from None
         finally:
             if process.returncode is None:
-                # With all that it has started, which may hold its pipes.
+                # The group includes its child processes, which may hold its pipes.
                 os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode:
-            said = complaints.decode("utf-8", "replace").strip()[:_MAX_OUTPUT]
+            shown = error_output.decode("utf-8", "replace").strip()[:_MAX_OUTPUT]
             msg = f"{self._where}: {self._command} exited with {process.returncode}" + (
-                f": {' '.join(said.split())}" if said else ""
+                f": {' '.join(shown.split())}" if shown else ""
             )
             raise ConfigError(msg)
         return output
@@ -245,7 +248,7 @@ def _command(section: ExecSection, directory: Path | None, where: str) -> str:
         msg = f"{where}: no command is named"
         raise ConfigError(msg)
     if directory is not None and os.sep in section.command:
-        # As upstream: only a path is relative to the kubeconfig, a bare name
+        # As upstream: a path is relative to the kubeconfig; a name without a slash
         # is looked up in $PATH.
         return str(directory / section.command)
     return section.command

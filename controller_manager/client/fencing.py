@@ -1,4 +1,4 @@
-"""The fence: no write leaves this process unless it owns the key that is synced."""
+"""The fence: this process sends a write only if it owns the key of the sync."""
 
 import asyncio
 import math
@@ -15,7 +15,7 @@ from controller_manager.client.transport import Request, Response, Stream, Trans
 _READS: Final = frozenset(("GET", "HEAD"))
 _LEAST_WAIT: Final = 0.001
 _LONGEST_WAIT: Final = 1.0
-"""Seconds between two looks at how long a key is owned, at least and at most."""
+"""Seconds between two checks of the ownership, at least and at most."""
 
 
 class NotLeading(NotSent):
@@ -23,10 +23,10 @@ class NotLeading(NotSent):
 
 
 class _WhileOwned:
-    """Cancels what runs inside it, with TimeoutError, once the key is owned no more.
+    """Context that raises TimeoutError as soon as this process loses the key.
 
-    At the end that was known at first, it asks again: the lease has most likely been
-    renewed meanwhile.
+    It checks the ownership again and again, because the lease is usually renewed
+    while a write is in progress.
     """
 
     def __init__(self, seconds_left: Callable[[], float]) -> None:
@@ -36,7 +36,7 @@ class _WhileOwned:
 
     async def __aenter__(self) -> None:
         await self._timeout.__aenter__()
-        self._ask()
+        self._check()
 
     async def __aexit__(
         self,
@@ -48,28 +48,28 @@ class _WhileOwned:
             self._timer.cancel()
         await self._timeout.__aexit__(kind, error, traceback)
 
-    def _ask(self) -> None:
+    def _check(self) -> None:
         loop = asyncio.get_running_loop()
         left = self._seconds_left()
         if left > 0:
             # The loop's time stands still while the machine is suspended.
             delay = min(max(left, _LEAST_WAIT), _LONGEST_WAIT)
-            self._timer = loop.call_later(delay, self._ask)
+            self._timer = loop.call_later(delay, self._check)
         else:
             self._timeout.reschedule(loop.time())
 
 
 class FencedTransport:
-    """Lets a write through only while this process owns the key under sync.
+    """Sends a write only while this process owns the key of the sync.
 
-    A write that is under way ends when the ownership does, so that none is under
-    way when another process starts to write for the key. Each renewal of a lease
-    gives it more time: a write may take as long as its own timeout says, far longer
-    than one lease.
+    When the ownership ends, a write in progress is cancelled. So no write of this
+    process is in progress when another process starts to write for the key. Each
+    renewal of the lease gives a write more time: it may last until its own timeout,
+    which is much longer than one lease.
     """
 
     def __init__(self, inner: Transport, ownership: Ownership) -> None:
-        """Take the way to the server, and who knows which keys are owned."""
+        """Take the transport to the server, and the ownership to check."""
         self._inner = inner
         self._ownership = ownership
 
@@ -92,7 +92,7 @@ class FencedTransport:
         if left == math.inf:
             return await self._inner.request(request)
         try:
-            # Whatever the way there does first (tokens, plugins) counts, too.
+            # The time includes what the transport does first (tokens, plugins).
             async with _WhileOwned(partial(self._ownership.seconds_left, key)):
                 return await self._inner.request(request)
         except TimeoutError:
@@ -100,9 +100,9 @@ class FencedTransport:
             raise RequestTimeout(msg) from None
 
     async def stream(self, request: Request) -> Stream:
-        """Pass a watch on."""
+        """Send a watch without a check: it writes nothing."""
         return await self._inner.stream(request)
 
     async def close(self) -> None:
-        """Close what is behind the fence."""
+        """Close the inner transport."""
         await self._inner.close()

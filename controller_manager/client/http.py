@@ -1,9 +1,11 @@
-"""HTTP, tuned: one session, no cookies, no environment look-ups a request.
+"""The HTTP transport: one aiohttp session, tuned for many small requests.
 
-kubernetes_asyncio's own call costs 177 µs against 40 here, most of it two
-thread hops for ``trust_env`` and its model layer. Weighed against others in one
-run, a small POST: aiohttp 1, httpx 14 to 19, a bare asyncio stream 0.3 to 0.4.
-What the last would save, a tenth of a rollout's CPU, is not worth owning HTTP.
+It has no cookies and does not read the environment for each request. A call of
+kubernetes_asyncio costs 177 µs, a call here 40: the difference is mostly two thread
+switches for ``trust_env``, and the model layer. Relative cost of a small POST,
+measured in one run: aiohttp 1, httpx 14 to 19, a bare asyncio stream 0.3 to 0.4. A
+bare stream would save a tenth of the CPU of a rollout, but this project would have
+to maintain an HTTP implementation.
 """
 
 import asyncio
@@ -31,7 +33,7 @@ from controller_manager.client.transport import Request, Response, Stream
 
 _CONNECT_TIMEOUT = 10.0
 _DNS_SECONDS = 300
-"""For how long the addresses of a name are known: looking them up needs files."""
+"""Seconds for which resolved addresses are cached: a DNS look-up opens files."""
 
 _READ_BUFFER = 1 << 20
 
@@ -39,8 +41,8 @@ _READ_BUFFER = 1 << 20
 class HTTPTransport:
     """Sends requests to the server that `credentials` name.
 
-    An answer of 401 makes the credentials look at their files and plugins; if
-    that changed something, the request is sent once more.
+    After a 401 the credentials read their files and run their plugins again; if they
+    have changed, the request is sent once more.
     """
 
     def __init__(
@@ -49,10 +51,10 @@ class HTTPTransport:
         user_agent: str,
         reserve: FileReserve | None = None,
     ) -> None:
-        """Take where to connect and as whom; must be made in a running loop.
+        """Take the server and the identity; call this in a running event loop.
 
-        With a `reserve`, which becomes this transport's own, it can connect when
-        no other file can be opened.
+        With a `reserve`, the transport can connect when the process has no free file
+        descriptor. The transport owns the reserve and closes it.
         """
         self._credentials = credentials
         self._reserve = reserve or FileReserve(0)
@@ -60,7 +62,7 @@ class HTTPTransport:
         self._host = urlsplit(self._base).netloc
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0,  # watches keep theirs; each client bounds the rest
+                limit=0,  # each watch has a connection; clients limit the others
                 keepalive_timeout=60,  # below the 90 s after which a server closes
                 socket_factory=self._make_socket,
                 ttl_dns_cache=_DNS_SECONDS,
@@ -79,14 +81,14 @@ class HTTPTransport:
         return self._host
 
     def _make_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        return self._reserve.opened(lambda: _keepalive_socket(address))
+        return self._reserve.open(lambda: _keepalive_socket(address))
 
     async def request(self, request: Request) -> Response:
         """Send and read the whole answer within the request's timeout."""
         self._reserve.refill()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT)
         try:
-            # One deadline for all of it: plugins, a second try, the answer.
+            # One deadline covers everything: plugins, the retry, the answer.
             async with asyncio.timeout(request.timeout):
                 return await self._exchange(request, timeout)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -100,12 +102,12 @@ class HTTPTransport:
             return Response(answer.status, _lower(answer.headers), body)
 
     async def stream(self, request: Request) -> Stream:
-        """Send and return once the head has come."""
+        """Send; return as soon as the status and the headers have arrived."""
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=request.timeout
         )
         try:
-            # A proxy that hangs is noticed by no other limit.
+            # No other limit detects a proxy that hangs.
             async with asyncio.timeout(request.timeout):
                 answer = await self._send(request, timeout)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -116,7 +118,7 @@ class HTTPTransport:
         self, request: Request, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         try:
-            identity = await self._credentials.present()
+            identity = await self._credentials.identity()
             answer = await self._send_as(identity, request, limits)
             refused = (
                 answer.status == HTTPStatus.UNAUTHORIZED
@@ -124,16 +126,19 @@ class HTTPTransport:
             )
             if not refused or not await self._is_renewed(identity, answer):
                 return answer
-            identity = await self._credentials.present()
+            identity = await self._credentials.identity()
         except ConfigError as error:
-            # A plugin that fails now may work again: no reason to give up.
+            # A plugin that fails now may work later, so the caller may retry.
             raise NotSent(str(error)) from error
         return await self._send_as(identity, request, limits)
 
     async def _is_renewed(
         self, identity: Identity, answer: aiohttp.ClientResponse
     ) -> bool:
-        """Tell whether there is another identity to try; then drop the answer."""
+        """Renew the credentials; tell whether a retry makes sense.
+
+        If so, the connection of `answer` is released.
+        """
         try:
             renewed = await self._credentials.refresh(identity)
         except BaseException:
@@ -226,7 +231,7 @@ def _transport_error(
 def _not_connected(
     what: str, error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
 ) -> NotSent:
-    """Return why there is no connection, over which nothing was sent therefore."""
+    """Return the error for a failed connection; the request was never sent."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return NotSent(f"{what}: cannot connect within {_CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -238,15 +243,15 @@ def _not_connected(
         )
     if isinstance(error, ssl.SSLError):
         return NotSent(f"{what}: no TLS connection: {error.reason or error}")
-    # asyncio words it differently from loop to loop; a failed look-up of the name
-    # has a number below zero that only its own text explains.
+    # The text of the error depends on the event loop, so the text of its number is
+    # used. A failed DNS look-up has a negative number, which only its text explains.
     number = error.os_error.errno or 0
     reason = os.strerror(number) if number > 0 else str(error.os_error)
     return NotSent(f"{what}: cannot connect: {reason}")
 
 
 def _keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Return a socket that notices within a minute that its peer is gone."""
+    """Return a socket that detects within a minute that its peer is gone."""
     family, kind, protocol, _, _ = address
     sock = socket.socket(family=family, type=kind, proto=protocol)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -254,7 +259,7 @@ def _keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
         ("TCP_KEEPIDLE", 30),
         ("TCP_KEEPINTVL", 10),
         ("TCP_KEEPCNT", 3),
-        ("TCP_USER_TIMEOUT", 30_000),  # milliseconds that sent data may go unheard
+        ("TCP_USER_TIMEOUT", 30_000),  # milliseconds without an acknowledgement
     ):
         if hasattr(socket, option):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

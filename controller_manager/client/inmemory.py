@@ -11,7 +11,7 @@ from controller_manager.client.transport import Request, Response, Stream
 
 
 class StreamingResponse(Protocol):
-    """What a server returns for a watch: a head and an iterator of chunks."""
+    """A server's answer to a watch: status, headers and an iterator of chunks."""
 
     @property
     def status(self) -> int:
@@ -25,27 +25,27 @@ class StreamingResponse(Protocol):
         """Yield pieces of the body."""
 
     async def close(self) -> None:
-        """Stop producing."""
+        """Stop the stream."""
 
 
 class Handler(Protocol):
-    """A server's core: a function from request to answer."""
+    """A server without its network part: a function from request to answer."""
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Answer one request."""
 
 
 class InMemoryTransport:
-    """Hands requests to `handler`, with the bearer token of one user."""
+    """Calls `handler` for each request, with the bearer token of one user."""
 
     def __init__(self, handler: Handler, token: str = "") -> None:
-        """Take the server's core and the token to present."""
+        """Take the server's handler and the token to send."""
         self._handler = handler
         self._token = token
 
     @property
     def host(self) -> str:
-        """A name that cannot be mistaken for a real host."""
+        """The name that metrics and messages show; it is not a real host."""
         return "in-memory"
 
     def _authenticated(self, request: Request) -> Request:
@@ -55,7 +55,7 @@ class InMemoryTransport:
         return replace(request, headers=headers)
 
     async def request(self, request: Request) -> Response:
-        """Call the handler; a watch is read to its end."""
+        """Call the handler; read a stream to its end."""
         try:
             async with asyncio.timeout(request.timeout):
                 answer = await self._handler.handle(self._authenticated(request))
@@ -67,15 +67,15 @@ class InMemoryTransport:
         return Response(answer.status, answer.headers, body)
 
     async def stream(self, request: Request) -> Stream:
-        """Call the handler and pass its chunks on."""
+        """Call the handler; return its answer as a stream."""
         try:
             async with asyncio.timeout(request.timeout):
                 answer = await self._handler.handle(self._authenticated(request))
         except TimeoutError:
             raise _timed_out(request) from None
         if isinstance(answer, Response):
-            return _WholeBody(answer)
-        return _Live(answer, request)
+            return _CompleteStream(answer)
+        return _TimedStream(answer, request)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -87,7 +87,7 @@ def _timed_out(request: Request) -> RequestTimeout:
     )
 
 
-class _WholeBody:
+class _CompleteStream:
     def __init__(self, response: Response) -> None:
         self.status = response.status
         self.headers = response.headers
@@ -100,7 +100,7 @@ class _WholeBody:
         pass
 
 
-class _Live:
+class _TimedStream:
     def __init__(self, answer: StreamingResponse, request: Request) -> None:
         self._answer = answer
         self._request = request

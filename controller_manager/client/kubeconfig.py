@@ -1,7 +1,7 @@
 """Kubeconfig files: reading, merging, and the context in use.
 
-Only what is written is read here; certificates, tokens and plugins are put to
-use by `credentials`. Upstream: client-go tools/clientcmd.
+This module only reads the files; `credentials` uses their certificates, tokens and
+plugins. Upstream: client-go tools/clientcmd.
 """
 
 import base64
@@ -30,11 +30,11 @@ _PATHS: Final = (
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; the message names culprit and mend."""
+    """A configuration cannot be used; the message says what is wrong and the remedy."""
 
 
 class Extension(Struct, frozen=True):
-    """Something that a kubeconfig carries for somebody."""
+    """Additional data in a kubeconfig, such as the configuration of a plugin."""
 
     name: str = ""
     extension: Any = None
@@ -53,14 +53,14 @@ class ClusterSection(Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class EnvironmentVariable(Struct, frozen=True):
-    """A variable for a plugin."""
+    """An environment variable for an exec plugin."""
 
     name: str
     value: str
 
 
 class ExecSection(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A program that prints credentials."""
+    """An exec plugin: a program that prints credentials."""
 
     command: str = ""
     args: list[str] | None = None
@@ -72,7 +72,7 @@ class ExecSection(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UserSection(Struct, frozen=True, kw_only=True, rename="kebab"):
-    """As whom to talk to an API server."""
+    """The identity to present to an API server."""
 
     client_certificate: str | None = None
     client_certificate_data: str | None = None
@@ -94,8 +94,8 @@ class UserSection(Struct, frozen=True, kw_only=True, rename="kebab"):
 class Context:
     """The cluster and the user that a context names.
 
-    `where` begins every message about them. File names are absolute; `config`
-    and `base` (the first file's directory) are what all of it came from.
+    `where` is the start of every error message about them. File names are absolute.
+    `config` is the merged content of all files, `base` the directory of the first.
     """
 
     name: str
@@ -107,11 +107,11 @@ class Context:
 
 
 def read_kubeconfig(paths: str, context: str | None = None) -> Context:
-    """Return the current (or the named) context of one or more files.
+    """Return the current context, or the one named `context`, of one or more files.
 
-    `paths` may name several files, separated as in ``$KUBECONFIG``: the first
-    to name a thing wins, and all but one of them may be missing. Raises
-    ConfigError.
+    `paths` may name several files, separated as in ``$KUBECONFIG``. If several files
+    define the same entry, the first one wins. All but one of the files may be
+    missing. Raises ConfigError.
     """
     config, base = _merge(paths)
     where = f"kubeconfig {paths}"
@@ -152,7 +152,7 @@ def material(
 ) -> bytes | Path | None:
     """Return the content of ``NAME-data``, or the path in ``NAME``, or `None`.
 
-    Raises ConfigError if there is no such file or the data is not base64.
+    Raises ConfigError if the file cannot be read or the data is not base64.
     """
     if data:
         try:
@@ -174,7 +174,7 @@ def material(
 
 def _merge(paths: str) -> tuple[dict[str, Any], Path]:
     named = [_expanded(text) for text in paths.split(os.pathsep) if text]
-    # Of several, those that are not there are passed over, as kubectl does.
+    # If one of several files does not exist, it is ignored, as kubectl does.
     files = [path for path in named if _exists(path)] or named
     merged: dict[str, Any] = {}
     for path in files:
@@ -194,7 +194,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:
-        return True  # reading it will say what is wrong
+        return True  # the error of reading it will explain the problem
 
 
 def _merge_one(merged: dict[str, Any], path: Path, document: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ def _merge_one(merged: dict[str, Any], path: Path, document: dict[str, Any]) -> 
 
 
 def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
-    """Return `entry` with its file names resolved against its own file."""
+    """Return `entry` with its file names relative to `base` made absolute."""
     return {
         key: {
             inner: str(base / str(value)) if inner in _PATHS and value else value
@@ -238,14 +238,14 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         msg = f"kubeconfig {path}: not a kubeconfig: its top level is no mapping"
         raise ConfigError(msg)
-    if why := _why_no_kubeconfig(document):
+    if why := _why_not_kubeconfig(document):
         msg = f"kubeconfig {path}: not a kubeconfig: {why}"
         raise ConfigError(msg)
     return cast("dict[str, Any]", document)
 
 
-def _why_no_kubeconfig(document: Mapping[str, Any]) -> str:
-    """Return what shows that a mapping is something else, empty if nothing does."""
+def _why_not_kubeconfig(document: Mapping[str, Any]) -> str:
+    """Return why a mapping is not a kubeconfig, empty if it may be one."""
     kind = document.get("kind") or ""
     if kind not in ("", _KIND):
         return f"its kind is {kind!r}, not {_KIND!r}"

@@ -1,9 +1,10 @@
-"""Leader election with a Lease: of several managers, one writes.
+"""Leader election with a Lease: only one of several managers writes.
 
-Upstream: client-go tools/leaderelection, with its record, timings and event.
-On top of it the lease is watched, so that a released one is taken at once and
-a stolen one is noticed at once; and the right to write ends by itself, by the
-monotonic clock, before the lease may be taken by another.
+Upstream: client-go tools/leaderelection, with its record, timings and event. Two
+things differ. The lease is watched, so that a candidate acquires a released lease at
+once, and the leader notices at once when another process takes the lease. And
+leadership ends by itself, by the monotonic clock, before another candidate may
+acquire the lease.
 """
 
 import asyncio
@@ -34,18 +35,18 @@ from controller_manager.observability.logs import Logger
 from controller_manager.options.config import LeaderElectionConfig
 
 JITTER: Final = 1.2
-"""Waits for the lease last 1 to 2.2 retry periods (client-go's JitterFactor)."""
+"""A wait for the lease lasts 1 to 2.2 retry periods (client-go's JitterFactor)."""
 
 _HEALTH_TOLERANCE: Final = 20.0
 _VERSION: Final = 8
-"""The version of RFC 9562 for UUIDs of a program's own making."""
+"""The UUID version of RFC 9562 whose content each program may define."""
 
 
 def new_identity(host: str, rng: random.Random) -> str:
-    """Return who a candidate is: ``HOST_UUID``, as upstream has it.
+    """Return the identity of a candidate: ``HOST_UUID``, as upstream.
 
-    The UUID is of version 8, where upstream's are of version 4: so it can be told
-    whether the lease was held by a manager of this kind.
+    The UUID has version 8, upstream's have version 4. So `is_of_this_program` can
+    tell whether this program or upstream's manager held the lease.
     """
     number = rng.getrandbits(128)
     number = number & ~(0xF << 76) | _VERSION << 76
@@ -54,7 +55,7 @@ def new_identity(host: str, rng: random.Random) -> str:
 
 
 def is_of_this_program(identity: str) -> bool:
-    """Tell whether a holder of a lease is a manager of this kind."""
+    """Tell whether the holder of a lease is this program and not upstream's manager."""
     try:
         return uuid.UUID(identity.rpartition("_")[2]).version == _VERSION
     except ValueError:
@@ -62,14 +63,14 @@ def is_of_this_program(identity: str) -> bool:
 
 
 class LeadershipLost(Exception):  # noqa: N818 - an event, not an error
-    """This process does not lead any more; the message says why."""
+    """This process is not the leader any more; the message says why."""
 
 
 class ElectionMetrics(Protocol):
     """Hooks that an elector calls."""
 
-    def leads(self, *, leading: bool) -> None:
-        """Note whether this process leads."""
+    def set_leading(self, *, leading: bool) -> None:
+        """Set whether this process leads."""
 
     def slow_path(self) -> None:
         """Count a renewal that had to read the lease first."""
@@ -78,11 +79,12 @@ class ElectionMetrics(Protocol):
 class LeaderElector:
     """One candidate for one lease.
 
-    The lease of another is respected for as long as it says, counted from the
-    moment at which its last change was *seen*, on the monotonic clock: wall
-    clocks may differ at will. Ours is counted from the moment at which the
-    last successful renewal was *sent*. Leading ends after the renew deadline,
-    which is shorter than the lease, so that nobody else can lead by then.
+    The lease of another candidate is valid for its duration, counted from the moment
+    at which this process *observed* its last change. This process leads until the
+    renew deadline, counted from the moment at which it *sent* the last successful
+    renewal. The renew deadline is shorter than the lease, so nobody else can lead
+    before it. Both are measured on the monotonic clock, because wall clocks may
+    differ.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class LeaderElector:
         metrics: ElectionMetrics,
         logger: Logger,
     ) -> None:
-        """Take the client, which should have no rate limit, and who this is."""
+        """Take the client, which should have no rate limit, and the identity."""
         self._client = client
         self._config = config
         self.identity = identity
@@ -106,16 +108,16 @@ class LeaderElector:
         self._recorder = recorder
         self._metrics = metrics
         self._logger = logger
-        self.taken_from = ""
-        """Who held the lease before us, empty for nobody."""
+        self.previous_holder = ""
+        """The holder of the lease before this process, empty for none."""
         self._observed: Lease | None = None
         self._observed_at = float("-inf")
         self._leading = False
-        self._unanswered = False
-        """Whether a write of ours may have been applied without our knowing."""
+        self._write_unconfirmed = False
+        """Whether a write of this process got no answer and may have been applied."""
         self._renewed_at = float("-inf")
         self._changed = asyncio.Event()
-        metrics.leads(leading=False)
+        metrics.set_leading(leading=False)
 
     @property
     def is_leader(self) -> bool:
@@ -124,18 +126,18 @@ class LeaderElector:
 
     @property
     def holder(self) -> str:
-        """Who was last seen to hold the lease, empty for nobody."""
+        """The last observed holder of the lease, empty for none."""
         return self._observed.spec.holder_identity or "" if self._observed else ""
 
     def seconds_left(self) -> float:
-        """Return for how long writes may go on if no renewal succeeds."""
+        """Return for how many seconds this process leads if no renewal succeeds."""
         if not self._leading:
             return 0.0
         ends = self._renewed_at + self._config.renew_deadline
         return max(0.0, ends - self._clock.monotonic())
 
     def health_problem(self) -> str | None:
-        """Return what is wrong: a leader that neither renews nor gives up."""
+        """Return the problem of a leader that neither renews nor stops; else `None`."""
         limit = self._config.lease_duration + _HEALTH_TOLERANCE
         if self._leading and self._clock.monotonic() - self._renewed_at > limit:
             return (
@@ -151,9 +153,9 @@ class LeaderElector:
             self._changed.clear()
             if await self._attempt(self._config.renew_deadline):
                 break
-            await self._wait_for_a_chance()
+            await self._wait_to_retry()
         transitions = self._observed.spec.lease_transitions if self._observed else 0
-        self._metrics.leads(leading=True)
+        self._metrics.set_leading(leading=True)
         self._logger.info("Successfully acquired lease", lease=self._key)
         self._recorder.event(
             LEASES,
@@ -164,19 +166,20 @@ class LeaderElector:
         )
         self._logger.v(2).info("Leading", identity=self.identity, changes=transitions)
 
-    async def hold(self) -> None:
-        """Renew for ever; raises LeadershipLost once this process leads no more."""
+    async def renew(self) -> None:
+        """Renew the lease for ever; raises LeadershipLost when leadership ends."""
         while True:
             await self._sleep(min(self._config.retry_period, self.seconds_left()))
-            # Before another try, which might take the lease back from a thief.
+            # Check before the next attempt, which might take the lease back after
+            # another process has taken it.
             self._check_still_leading()
-            await self._attempt(self._budget())
+            await self._attempt(self._attempt_timeout())
             self._check_still_leading()
 
     async def watch(self) -> None:
-        """Follow the lease, so that changes are seen at once; for ever.
+        """Watch the lease for ever, so that changes are observed at once.
 
-        Without it (the watch may fail or be forbidden) polling goes on.
+        If the watch fails or is forbidden, polling alone observes the changes.
         """
         options = WatchOptions(
             field_selector=f"metadata.name={self._config.resource_name}"
@@ -192,30 +195,30 @@ class LeaderElector:
                         for event in batch:
                             match event:
                                 case Added(object=lease) | Modified(object=lease):
-                                    self._notice(lease)
+                                    self._observe_watched(lease)
                                 case Deleted():
                                     self._changed.set()
                                 case Bookmark():
-                                    pass  # nothing about the lease
+                                    pass  # the lease has not changed
             except (APIError, TransportError, ProtocolError) as error:
                 self._logger.v(4).info("Lease not watched", err=str(error))
             if self._clock.monotonic() - started < self._config.lease_duration:
-                # No usual end: whoever ends watches early must not be hammered.
+                # The watch ended too early: do not send watches in a fast loop.
                 await asyncio.sleep(self._jittered())
 
     async def release(self) -> None:
-        """Give the lease back if we hold it, so that another may take it at once.
+        """Release the lease, so that another candidate can acquire it at once.
 
-        Writing ends before the request is sent. A lease whose taking was cut
-        short may be ours, too. A failure is logged only: the lease then ends by
-        itself.
+        This process stops writing before it sends the request. It also tries this if a
+        write of the lease got no answer, because that write may have been applied. A
+        failure is only logged: the lease then expires by itself.
         """
-        if not self._leading and not self._unanswered:
+        if not self._leading and not self._write_unconfirmed:
             return
         self._stop_leading()
         try:
             async with asyncio.timeout(self._config.renew_deadline):
-                while not await self._give_back():
+                while not await self._try_release():
                     self._logger.v(2).info("Lease changed meanwhile", lease=self._key)
         except NotFound:
             self._logger.v(2).info("There is no lease to release", lease=self._key)
@@ -224,8 +227,8 @@ class LeaderElector:
         else:
             self._logger.info("Released lease", lease=self._key)
 
-    async def _give_back(self) -> bool:
-        """Release the lease as it is now; tell if it is nobody's or another's."""
+    async def _try_release(self) -> bool:
+        """Release the current lease; tell whether this process holds it no more."""
         lease = await self._client.get(
             LEASES, self._config.resource_namespace, self._config.resource_name
         )
@@ -252,17 +255,17 @@ class LeaderElector:
     def _jittered(self) -> float:
         return self._config.retry_period * (1 + self._rng.random() * JITTER)
 
-    async def _wait_for_a_chance(self) -> None:
-        """Wait a retry period, until the lease ends, or until it changes."""
+    async def _wait_to_retry(self) -> None:
+        """Wait a retry period, or until the lease expires or its holder changes."""
         delay = self._jittered()
         if self._is_held():
-            # A moment later than that, or it would be found held once more.
-            until_end = self._lease_ends_at() - self._clock.monotonic()
+            # Wait a moment longer than that, so that the lease has surely expired.
+            until_end = self._lease_expires_at() - self._clock.monotonic()
             delay = min(delay, until_end + 0.01 + 0.04 * self._rng.random())
         await self._sleep(delay)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, but no longer than until the lease changes hands."""
+        """Sleep, but only until the holder of the lease changes."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -270,9 +273,9 @@ class LeaderElector:
             return
         self._changed.clear()
 
-    def _budget(self) -> float:
-        # Half of the deadline, as client-go's client has it, so that one
-        # request that hangs leaves time for another.
+    def _attempt_timeout(self) -> float:
+        # Half of the deadline, as in client-go: if one request hangs, there is time
+        # for another.
         return min(self.seconds_left(), self._config.renew_deadline / 2)
 
     def _check_still_leading(self) -> None:
@@ -288,19 +291,21 @@ class LeaderElector:
 
     def _stop_leading(self) -> None:
         self._leading = False
-        self._metrics.leads(leading=False)
+        self._metrics.set_leading(leading=False)
 
-    async def _attempt(self, budget: float) -> bool:
-        """Try to take or renew the lease in `budget` seconds; tell if we have it."""
+    async def _attempt(self, timeout: float) -> bool:  # noqa: ASYNC109 - it logs it
+        """Try for `timeout` seconds to acquire or renew; tell whether that worked."""
         try:
-            async with asyncio.timeout(budget):
-                return await self._take_or_renew()
+            async with asyncio.timeout(timeout):
+                return await self._acquire_or_renew()
         except TimeoutError:
             self._logger.warning(
-                "No answer about the lease", lease=self._key, seconds=budget
+                "No answer about the lease", lease=self._key, seconds=timeout
             )
         except (AlreadyExists, Conflict):
-            self._logger.v(2).info("Another was faster", lease=self._key)
+            self._logger.v(2).info(
+                "Another process changed the lease first", lease=self._key
+            )
         except (APIError, TransportError, ProtocolError) as error:
             self._logger.error(
                 "Error retrieving or updating the lease",
@@ -309,12 +314,12 @@ class LeaderElector:
             )
         return False
 
-    async def _take_or_renew(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         if self._leading and self._observed is not None:
             try:
                 return await self._write(self._observed)
             except (Conflict, NotFound):
-                # Somebody else wrote to it: an edit, or a theft. Look.
+                # Another client wrote to the lease, perhaps a new leader: read it.
                 self._metrics.slow_path()
         try:
             lease = await self._client.get(
@@ -322,20 +327,20 @@ class LeaderElector:
             )
         except NotFound:
             return await self._write(None)
-        self._see(lease)
+        self._observe(lease)
         if self._is_held():
             return False
-        former = self.holder
-        taken = await self._write(lease)
-        if taken and former != self.identity:
-            self.taken_from = former
-        return taken
+        previous = self.holder
+        acquired = await self._write(lease)
+        if acquired and previous != self.identity:
+            self.previous_holder = previous
+        return acquired
 
-    def _notice(self, lease: Lease) -> None:
-        """Take a lease from the watch, which may lag behind our own requests.
+    def _observe_watched(self, lease: Lease) -> None:
+        """Observe a lease from the watch, unless a newer one is known.
 
-        Those are answered with what is stored, and believed even if versions
-        went back: the store may have been restored from a backup.
+        The watch may be behind the answers to requests. These are always used, even
+        if their version is lower: the store may have been restored from a backup.
         """
         if self._observed is not None:
             version = resource_version_number(lease.metadata.resource_version)
@@ -343,10 +348,10 @@ class LeaderElector:
             same_object = lease.metadata.uid == self._observed.metadata.uid
             if same_object and version <= known:
                 return
-        self._see(lease)
+        self._observe(lease)
 
-    def _see(self, lease: Lease) -> None:
-        """Remember the lease as it is, and since when it has been so."""
+    def _observe(self, lease: Lease) -> None:
+        """Remember the lease, and the time of its last observed change."""
         before = self.holder
         if self._observed is None or lease.spec != self._observed.spec:
             self._observed_at = self._clock.monotonic()
@@ -359,20 +364,23 @@ class LeaderElector:
             self._stop_leading()
             self._changed.set()
 
-    def _lease_ends_at(self) -> float:
+    def _lease_expires_at(self) -> float:
         spec = self._observed.spec if self._observed else LeaseSpec()
         seconds = spec.lease_duration_seconds or self._config.lease_duration
         return self._observed_at + seconds
 
     def _is_held(self) -> bool:
-        """Tell whether another holds the lease, as far as we can know."""
+        """Tell whether another candidate still holds the lease, as observed."""
         return (
             self.holder not in ("", self.identity)
-            and self._clock.monotonic() < self._lease_ends_at()
+            and self._clock.monotonic() < self._lease_expires_at()
         )
 
     async def _write(self, old: Lease | None) -> bool:
-        """Write our name into the lease; raises Conflict if it has changed."""
+        """Write this identity into the lease; raises Conflict if it has changed.
+
+        Tells whether this process leads now.
+        """
         now = format_micro_time(self._clock.now())
         spec = old.spec if old else LeaseSpec()
         holds = spec.holder_identity == self.identity
@@ -382,7 +390,7 @@ class LeaderElector:
         spec = msgspec.structs.replace(
             spec,
             holder_identity=self.identity,
-            # Rounded up: others must not believe that it ends before it does.
+            # Rounded up: for other candidates it must not expire too early.
             lease_duration_seconds=math.ceil(self._config.lease_duration),
             acquire_time=spec.acquire_time if holds else now,
             renew_time=now,
@@ -398,19 +406,19 @@ class LeaderElector:
         )
         sent_at = self._clock.monotonic()
         lease = Lease(metadata=metadata, spec=spec)
-        self._unanswered = True
+        self._write_unconfirmed = True
         try:
             if old is None:
                 stored = await self._client.create(LEASES, lease)
             else:
                 stored = await self._client.update(LEASES, lease)
         except APIError:
-            self._unanswered = False
+            self._write_unconfirmed = False
             raise
-        self._unanswered = False
-        self._see(stored)
+        self._write_unconfirmed = False
+        self._observe(stored)
         if self.holder != self.identity:
-            return False  # it was taken away while the answer was on its way
+            return False  # another process took it before the answer arrived
         self._leading = True
         self._renewed_at = sent_at
         return True

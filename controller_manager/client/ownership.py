@@ -1,8 +1,8 @@
-"""Who may write: asked for each key, answered in seconds.
+"""Ownership of keys: whether this process may write for a key, and for how long.
 
-Every write is made during the sync of a key, or for no key at all (an event, a
-token). Before each write the fence (`client.fencing`) asks an ownership whether
-this process may write for that key, and for how long.
+Every write is part of the sync of a key, or belongs to no key (an event, a token).
+Before each write the fence (`client.fencing`) asks the ownership for how many seconds
+this process may still write for that key.
 """
 
 import math
@@ -14,22 +14,23 @@ from controller_manager.client.leader_election import LeaderElector
 class Ownership(Protocol):
     """Says which keys this process may write for.
 
-    Two processes must never own one key at once, so the answer is a time: it ends
-    before another process can own the key, even if this one is cut off from the
-    server and cannot be told.
+    Two processes must never own one key at the same time. Therefore the answer is a
+    time: it ends before another process can own the key, even if this process has
+    lost its connection to the server.
     """
 
     def seconds_left(self, key: str) -> float:
-        """Return for how many seconds writes for `key` may go on from now.
+        """Return for how many seconds from now this process may write for `key`.
 
-        0 says that `key` is not owned, infinity that nobody else ever owns it. An
-        empty key stands for what belongs to no key. It is asked before each write,
-        and again each second while a write is under way, so it must be cheap.
+        0 means that this process does not own `key`, infinity that no other process
+        can ever own it. The empty key stands for writes that belong to no key. This
+        is called before each write, and once a second while a write is in progress,
+        so it must be cheap.
         """
 
 
-class Always:
-    """Owns every key for ever: there is no other process (``--leader-elect=false``)."""
+class PermanentOwnership:
+    """Owns every key for ever: no other process writes (``--leader-elect=false``)."""
 
     def seconds_left(self, key: str) -> float:  # noqa: ARG002 - all keys are alike
         """Return infinity."""
@@ -37,15 +38,15 @@ class Always:
 
 
 class LeaseOwnership:
-    """Owns every key while this process holds the lease, and none else.
+    """Owns every key while this process holds the lease, and no key otherwise.
 
-    Upstream knows this form alone: one manager leads and does everything.
+    Upstream has only this form: the leader does everything.
     """
 
     def __init__(self, elector: LeaderElector) -> None:
-        """Take the candidate for the lease."""
+        """Take the elector of the lease."""
         self._elector = elector
 
     def seconds_left(self, key: str) -> float:  # noqa: ARG002 - all keys are alike
-        """Return for how long this process leads if no renewal succeeds."""
+        """Return for how many seconds this process leads if no renewal succeeds."""
         return self._elector.seconds_left()

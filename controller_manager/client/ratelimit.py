@@ -7,10 +7,10 @@ from controller_manager.workqueue.ratelimiters import TokenBucket
 
 
 class RequestLimiter:
-    """Lets `burst` requests through at once, then `qps` a second.
+    """Allows `burst` requests at once, then `qps` requests a second.
 
-    Requests are let through in the order in which they came. A `qps` of 0 or
-    less limits nothing, as in client-go.
+    Requests are sent in the order in which they arrived. A `qps` of 0 or less means
+    no limit, as in client-go.
     """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
@@ -18,7 +18,7 @@ class RequestLimiter:
         self._bucket = TokenBucket(qps, burst, clock) if qps > 0 else None
 
     async def acquire(self) -> float:
-        """Wait for leave to send; return the seconds that it took."""
+        """Wait until a request may be sent; return the seconds of the wait."""
         if self._bucket is None:
             return 0.0
         delay = self._bucket.reserve()

@@ -1,7 +1,7 @@
-"""The time as the API server has it.
+"""The clock of the API server.
 
-What it stamps on objects (creationTimestamp) can be compared with its own time
-only: the clocks of two machines may differ by minutes.
+Timestamps that the server sets (creationTimestamp) must be compared with the clock of
+the server: the clocks of two machines may differ by minutes.
 """
 
 from datetime import datetime, timedelta
@@ -11,32 +11,32 @@ from controller_manager.clock import Clock
 
 
 class ServerClock:
-    """A clock that goes by the header Date of the answers, to the second.
+    """A clock that follows the Date header of the server's answers, to the second.
 
-    Before the first answer, and where no answer says the time, it is our own.
+    Before the first answer with such a header, it is the local clock.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take our own clock, by which the time since an answer is counted."""
+        """Take the local clock, which measures the time since the last answer."""
         self._clock = clock
         self._date = ""
-        self._heard_at = 0.0
+        self._observed_at = 0.0
 
-    def heard(self, date: str) -> None:
-        """Note what an answer says; it is read when somebody asks."""
+    def observe(self, date: str) -> None:
+        """Remember the Date header of an answer; `now` parses it."""
         self._date = date
-        self._heard_at = self._clock.monotonic()
+        self._observed_at = self._clock.monotonic()
 
     def now(self) -> datetime:
-        """Return the server's time, up to a second early."""
+        """Return the server's time; it may be up to a second behind."""
         if self._date:
-            passed = timedelta(seconds=self.monotonic() - self._heard_at)
+            passed = timedelta(seconds=self.monotonic() - self._observed_at)
             try:
                 return parsedate_to_datetime(self._date) + passed
             except ValueError:
-                self._date = ""  # a proxy's nonsense
+                self._date = ""  # a proxy has set an invalid date
         return self._clock.now()
 
     def monotonic(self) -> float:
-        """Return our own monotonic time."""
+        """Return the local monotonic time."""
         return self._clock.monotonic()

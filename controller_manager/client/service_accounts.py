@@ -1,4 +1,4 @@
-"""Acting as a service account, with tokens from the TokenRequest API.
+"""Requests as a service account, with tokens from the TokenRequest API.
 
 Upstream: controller-manager clientbuilder (client_builder_dynamic.go), for
 ``--use-service-account-credentials``.
@@ -34,22 +34,22 @@ from controller_manager.observability.logs import Logger
 
 NAMESPACE: Final = "kube-system"
 LIFETIME: Final = 3600
-"""Seconds that are asked for; the API server may give more or fewer."""
+"""Lifetime in seconds that is requested; the API server may choose another."""
 
 _RENEW_AT: Final = 0.8
-"""The part of a token's life after which it is renewed."""
+"""The part of a token's lifetime after which it is renewed."""
 
 _RETRY: Final = 10.0
-"""Seconds before a renewal that failed is tried again."""
+"""Seconds after which a failed renewal is tried again."""
 
 
 class ServiceAccountToken:
     """The current token of one service account.
 
-    It is asked for when it is first needed (the account is created if there
-    is none), renewed in the background once 80 % of its life are over, and
-    asked for anew after `discard`. While renewals fail, the old one is used
-    until it ends. One request at a time, however many wait.
+    The token is requested when it is first needed; a missing account is created. It
+    is renewed in the background after 80 % of its lifetime, and requested again after
+    `discard`. While renewals fail, the old token is used until it expires. Only one
+    token request is sent at a time, even if many callers wait.
     """
 
     def __init__(
@@ -68,32 +68,32 @@ class ServiceAccountToken:
         self._clock = clock
         self._logger = logger
         self._token = ""
-        self._renew_at = self._ends_at = float("-inf")
+        self._renew_at = self._expires_at = float("-inf")
         self._lock = asyncio.Lock()
         self._renewal: asyncio.Task[None] | None = None
 
     async def get(self) -> str:
         """Return a valid token.
 
-        Raises APIError, TransportError or ProtocolError if none can be had.
+        Raises APIError, TransportError or ProtocolError if the request fails.
         """
         now = self._clock.monotonic()
-        if self._token and now < self._ends_at:
+        if self._token and now < self._expires_at:
             if now >= self._renew_at:
                 self._renew_in_background()
             return self._token
         async with self._lock:
-            if not self._token or self._clock.monotonic() >= self._ends_at:
+            if not self._token or self._clock.monotonic() >= self._expires_at:
                 await self._request()
             return self._token
 
     def discard(self, token: str) -> None:
-        """Ask for a new one next time, unless that has been done already."""
+        """Drop `token`, so that `get` requests a new one; ignore a replaced token."""
         if token == self._token:
             self._token = ""
 
     async def close(self) -> None:
-        """Give up a renewal that is under way."""
+        """Cancel a renewal that is in progress."""
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.gather(self._renewal, return_exceptions=True)
@@ -117,8 +117,8 @@ class ServiceAccountToken:
                 )
 
     async def _request(self) -> None:
-        asked_at = self._clock.monotonic()
-        asked_on = self._clock.now()
+        requested_at = self._clock.monotonic()
+        requested_on = self._clock.now()
         try:
             answer = await self._token_request()
         except NotFound:
@@ -127,19 +127,19 @@ class ServiceAccountToken:
         if not answer.status.token:
             msg = f"the token request of {self._name} was answered without a token"
             raise ProtocolError(msg)
-        # Measured on our own clock: the wall clocks may differ.
+        # The end is measured on the monotonic clock: the wall clocks may differ.
         lifetime = float(answer.spec.expiration_seconds or LIFETIME)
         if answer.status.expiration_timestamp:
             try:
                 ends = parse_time(answer.status.expiration_timestamp)
-                left = (ends - asked_on).total_seconds()
+                left = (ends - requested_on).total_seconds()
             except (ValueError, TypeError) as error:
                 msg = f"the token of {self._name} ends at no readable time: {error}"
                 raise ProtocolError(msg) from error
             lifetime = left if 0 < left < lifetime else lifetime
         self._token = answer.status.token
-        self._ends_at = asked_at + lifetime
-        self._renew_at = asked_at + lifetime * _RENEW_AT
+        self._expires_at = requested_at + lifetime
+        self._renew_at = requested_at + lifetime * _RENEW_AT
 
     async def _token_request(self) -> TokenRequest:
         return await self._client.create_subresource(
@@ -165,14 +165,14 @@ class ServiceAccountToken:
             try:
                 await self._client.create(NAMESPACES, namespace)
             except AlreadyExists:
-                self._logger.v(4).info("Somebody else created the namespace")
+                self._logger.v(4).info("Another client created the namespace")
             await self._create(account)
 
     async def _create(self, account: ServiceAccount) -> None:
         try:
             await self._client.create(SERVICE_ACCOUNTS, account)
         except AlreadyExists:
-            self._logger.v(4).info("Somebody else created the service account")
+            self._logger.v(4).info("Another client created the service account")
         else:
             self._logger.v(2).info(
                 "Created service account",
@@ -183,13 +183,13 @@ class ServiceAccountToken:
 class ServiceAccountTransport:
     """Sends requests as one service account, over an anonymous transport.
 
-    A 401 discards the token; the request is sent once more with a new one.
-    Problems in getting a token are raised as `NotSent`: whatever the request was,
-    it was not carried out.
+    After a 401 the token is discarded and the request is sent once more with a new
+    token. If no token can be requested, `NotSent` is raised: the server has not
+    received the request itself.
     """
 
     def __init__(self, anonymous: Transport, token: ServiceAccountToken) -> None:
-        """Take a transport without identity and where tokens come from."""
+        """Take a transport without identity, and the account's token."""
         self._anonymous = anonymous
         self._token = token
 
@@ -220,7 +220,7 @@ class ServiceAccountTransport:
         return await self._anonymous.stream(_with_token(request, await self._current()))
 
     async def close(self) -> None:
-        """Stop renewing; the anonymous transport is shared and stays open."""
+        """Stop renewals; the anonymous transport is shared and stays open."""
         await self._token.close()
 
     async def _current(self) -> str:

@@ -1,4 +1,4 @@
-"""TLS settings of a client, which follow the files that they are made of."""
+"""TLS settings of a client, renewed when certificate files change."""
 
 import re
 import ssl
@@ -14,14 +14,14 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 
 _TLS_CHECK: Final = 10.0
-"""Seconds after which certificate files are looked at again."""
+"""Seconds after which certificate files are read again."""
 
 Material = bytes | Path
 
 
 @dataclass(frozen=True, slots=True)
 class TLSMaterial:
-    """PEM data, or the files that hold it, to connect with."""
+    """Certificates and key to connect with, as PEM data or as files."""
 
     where: str = "kubeconfig"
     authority: Material | None = None
@@ -32,7 +32,7 @@ class TLSMaterial:
 
 @dataclass(slots=True)
 class TLSSettings:
-    """Makes the TLS settings, anew when a file changed."""
+    """Makes the TLS settings, and makes new ones when a file has changed."""
 
     material: TLSMaterial
     clock: Clock
@@ -42,13 +42,13 @@ class TLSSettings:
     checked_at: float = field(default=float("-inf"))
 
     def authority(self) -> bytes:
-        """Return the certificate authorities as given, empty for the system's."""
+        """Return the configured authorities as PEM, empty for the system's."""
         return (self.contents[0] if self.contents else None) or b""
 
     def current(self, plugin: ExecCredential | None) -> ssl.SSLContext:
-        """Return the settings; a plugin's certificate counts before a file's.
+        """Return the settings; a plugin's certificate takes precedence over a file's.
 
-        Raises ConfigError if there have never been usable ones.
+        Raises ConfigError if there have never been usable settings.
         """
         now = self.clock.monotonic()
         if self.context is None or now - self.checked_at >= _TLS_CHECK or plugin:
@@ -58,7 +58,7 @@ class TLSSettings:
         return self.context
 
     def check(self, plugin: ExecCredential | None = None) -> bool:
-        """Look at the files; tell whether the settings are new."""
+        """Read the files; tell whether the settings have changed."""
         try:
             contents = self._read(plugin)
             if self.context is not None and contents == self.contents:
@@ -67,7 +67,7 @@ class TLSSettings:
         except ConfigError as error:
             if self.context is None:
                 raise
-            # Half of a rotation, most likely: the rest will come.
+            # Most likely only one of the two files has been replaced so far.
             self.logger.warning("New certificates are not usable", err=str(error))
             return False
         self.context, self.contents = context, contents
@@ -93,7 +93,7 @@ class TLSSettings:
             msg = f"{self.material.where}: {name} {error.filename}: {error.strerror}"
             raise ConfigError(msg) from error
         if not content.strip():
-            # Nothing there must not come to mean everybody, or nobody.
+            # An empty file must not mean that every authority, or none, is trusted.
             msg = f"{self.material.where}: {name} is empty"
             raise ConfigError(msg)
         return content
@@ -123,9 +123,9 @@ class TLSSettings:
 
 
 def pem_only(data: bytes) -> str:
-    """Return PEM blocks without what stands between them, such as remarks.
+    """Return only the PEM blocks of `data`, without text between them.
 
-    Raises ValueError if there is none.
+    Raises ValueError if there is no PEM block.
     """
     blocks = re.findall(rb"-----BEGIN [^-]+-----[^-]+-----END [^-]+-----", data)
     if not blocks:
@@ -135,13 +135,13 @@ def pem_only(data: bytes) -> str:
 
 
 def tls_reason(error: BaseException) -> str:
-    """Return what the TLS library has against a certificate or key."""
+    """Return why the TLS library does not accept a certificate or key."""
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
     return str(reason or error)
 
 
 def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Present a certificate; raises OSError or ValueError if it cannot be used."""
+    """Add a certificate to a context; raises OSError or ValueError if unusable."""
     if b"ENCRYPTED" in key:
         # OpenSSL would ask for the passphrase on the terminal.
         msg = "the key is encrypted; give one without a passphrase"

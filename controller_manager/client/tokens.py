@@ -1,7 +1,7 @@
-"""Where a bearer token comes from: a file, a plugin, or nowhere else.
+"""Token sources: a fixed value, a file, an exec plugin, a legacy auth-provider.
 
-kubernetes_asyncio is imported for legacy auth-providers only: its package
-costs 38 MB and most of a second.
+kubernetes_asyncio is imported only for legacy auth-providers: its package costs
+38 MB and most of a second.
 """
 
 from pathlib import Path
@@ -16,27 +16,28 @@ _TOKEN_LIFETIME: Final = 60.0
 
 
 class TokenSource(Protocol):
-    """Where the value of the Authorization header comes from."""
+    """Gives the value of the Authorization header."""
 
     async def authorization(self) -> str:
-        """Return the header's value, empty for none; raises ConfigError."""
+        """Return the value of the header, empty for none; raises ConfigError."""
 
     async def refresh(self, presented: str) -> bool:
-        """React to a 401 for what was presented; tell if there is another value.
+        """Renew the value after a 401; tell whether there is a different one now.
 
-        Several requests may be refused for one value: only the first has to do
-        something about it. Raises ConfigError.
+        `presented` is the value that the server refused. Several requests may be
+        refused for the same value: only the first of them renews it. Raises
+        ConfigError.
         """
 
     async def close(self) -> None:
-        """Stop what goes on in the background."""
+        """Stop background work."""
 
 
-class Fixed:
+class FixedAuthorization:
     """A value that never changes: a token, a password, or none."""
 
     def __init__(self, value: str = "") -> None:
-        """Take the header's value."""
+        """Take the value of the header."""
         self._value = value
 
     async def authorization(self) -> str:
@@ -44,25 +45,25 @@ class Fixed:
         return self._value
 
     async def refresh(self, presented: str) -> bool:
-        """There is nothing else to present."""
+        """Do nothing: there is no other value."""
         return presented != self._value
 
     async def close(self) -> None:
-        """Nothing goes on."""
+        """Do nothing: there is no background work."""
 
 
 class TokenFile:
-    """A token in a file, which the kubelet renews; read every minute."""
+    """A token in a file that the kubelet renews; the file is read every minute."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """Take the path; it is first read when it is first needed."""
+        """Take the path; the file is read when a token is first needed."""
         self._path = path
         self._clock = clock
         self._token = ""
         self._read_at = float("-inf")
 
     async def authorization(self) -> str:
-        """Return the token; a file that is not usable leaves the last in use."""
+        """Return the token; if the file is unusable, the last token stays in use."""
         if self._clock.monotonic() - self._read_at >= _TOKEN_LIFETIME:
             self._read()
         return f"Bearer {self._token}"
@@ -74,7 +75,7 @@ class TokenFile:
         return presented != f"Bearer {self._token}"
 
     async def close(self) -> None:
-        """Nothing goes on."""
+        """Do nothing: there is no background work."""
 
     def _read(self) -> None:
         try:
@@ -82,7 +83,7 @@ class TokenFile:
         except ConfigError:
             if not self._token:
                 raise
-            return  # a token that was good a minute ago is better than none
+            return  # the token that was valid a minute ago may still be valid
         self._read_at = self._clock.monotonic()
 
     def _content(self) -> str:
@@ -94,7 +95,7 @@ class TokenFile:
             msg = f"{where}: {why}"
             raise ConfigError(msg) from error
         if not token:
-            # It is just being written, most likely.
+            # Most likely the kubelet is writing it at this moment.
             msg = f"{where}: the file is empty"
             raise ConfigError(msg)
         return sendable(token, where)
@@ -108,7 +109,7 @@ class PluginToken:
         self._plugin = plugin
 
     async def authorization(self) -> str:
-        """Return the token, if the plugin gives one, not only a certificate."""
+        """Return the token; empty if the plugin gives only a certificate."""
         token = (await self._plugin.credential()).token
         return f"Bearer {sendable(token, 'exec')}" if token else ""
 
@@ -117,12 +118,12 @@ class PluginToken:
         return await self._plugin.refresh(presented.removeprefix("Bearer "))
 
     async def close(self) -> None:
-        """Give up a run that is under way."""
+        """Cancel a run that is in progress."""
         await self._plugin.close()
 
 
 class AuthProvider:
-    """The legacy auth-provider (gcp, oidc), left to kubernetes_asyncio."""
+    """The legacy auth-provider (gcp, oidc), which kubernetes_asyncio implements."""
 
     def __init__(self, context: Context) -> None:
         """Take the context whose user has an auth-provider."""
@@ -130,7 +131,7 @@ class AuthProvider:
         self._loader: Any = None
 
     async def authorization(self) -> str:
-        """Return the header's value; kubernetes_asyncio renews it by expiry."""
+        """Return the header's value; kubernetes_asyncio renews it when it expires."""
         from kubernetes_asyncio.config.kube_config import (  # noqa: PLC0415 - 38 MB
             KubeConfigLoader,
         )
@@ -153,16 +154,16 @@ class AuthProvider:
         return str(token)
 
     async def refresh(self, presented: str) -> bool:
-        """Ask the provider anew."""
+        """Ask the provider for a new value."""
         self._loader = None
         return presented != await self.authorization()
 
     async def close(self) -> None:
-        """Nothing goes on."""
+        """Do nothing: there is no background work."""
 
 
 def sendable(token: str, where: str) -> str:
-    """Return a token that fits into a header; raises ConfigError."""
+    """Return `token` if a header can carry it; raises ConfigError if not."""
     if not token.isprintable():
         msg = f"{where}: the token contains characters that cannot be sent"
         raise ConfigError(msg)

@@ -1,8 +1,8 @@
-"""The one seam between this program and an API server.
+"""The transport protocol: the only interface to an API server.
 
 A transport takes a request and returns an answer, whole or as a stream. In
-production it is HTTP (`client.http`); in tests and simulations a function
-call (`client.inmemory`). Everything above speaks this protocol only.
+production it is HTTP (`client.http`); in tests and simulations it is a function
+call (`client.inmemory`). All other packages use only this protocol.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -16,8 +16,8 @@ Query = tuple[tuple[str, str], ...]
 class Request:
     """One request.
 
-    `timeout` bounds, in seconds, the whole exchange of a plain request, and
-    for a stream both the wait for its head and every silence in it.
+    `timeout` is in seconds. For a plain request it limits the whole exchange. For a
+    stream it limits the wait for the headers, and each wait for the next data.
     """
 
     method: str
@@ -30,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer. Names of headers are lower case."""
+    """A complete answer; the names of headers are lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Response:
 
 
 class Stream(Protocol):
-    """An answer of which the body is still coming."""
+    """An answer whose body is read piece by piece."""
 
     @property
     def status(self) -> int:
@@ -49,32 +49,32 @@ class Stream(Protocol):
         """Headers by lower-case name."""
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield pieces of the body as they come.
+        """Yield pieces of the body as they arrive.
 
-        Raises RequestTimeout after too long a silence, TransportError when the
-        connection breaks.
+        Raises RequestTimeout if no data arrives within the request's timeout,
+        TransportError when the connection breaks.
         """
 
     async def close(self) -> None:
-        """Give up the stream and its connection."""
+        """Close the stream and its connection."""
 
 
 class Transport(Protocol):
-    """A way to an API server."""
+    """Sends requests to one API server."""
 
     @property
     def host(self) -> str:
         """``host:port`` of the server, for metrics and messages."""
 
     async def request(self, request: Request) -> Response:
-        """Send and return the answer, of whatever status.
+        """Send; return the answer, whatever its status is.
 
-        Raises TransportError when there is none: the request may or may not
-        have been carried out. Raises NotSent if it certainly was not.
+        Raises TransportError if there is no answer: the server may have carried out
+        the request or not. Raises NotSent if it certainly has not.
         """
 
     async def stream(self, request: Request) -> Stream:
-        """Send and return the answer once its head has come."""
+        """Send; return as soon as the status and the headers have arrived."""
 
     async def close(self) -> None:
-        """Release connections."""
+        """Close all connections."""

@@ -1,9 +1,9 @@
-"""Which chains of certificates are trusted, the same with every Python version.
+"""Verify flags of TLS: every Python version trusts the same certificate chains.
 
 Python 3.13 turned on VERIFY_X509_STRICT and VERIFY_X509_PARTIAL_CHAIN in
-`ssl.create_default_context`; before, both were off. Here they follow Go's
-crypto/x509, which upstream uses. This module imports the standard library only,
-so that a test can run it with every Python on a machine.
+`ssl.create_default_context`; before, both were off. Here the flags follow Go's
+crypto/x509, which upstream uses. This module imports only the standard library, so
+that a test can run it with every Python on a machine.
 """
 
 import ssl
@@ -13,9 +13,9 @@ def set_verify_flags(context: ssl.SSLContext) -> None:
     """Make a context trust the chains that Go's crypto/x509 trusts.
 
     - A chain may end in any trusted certificate, not only in a self-signed
-      one: an intermediate authority alone in ``ca.crt`` is enough.
+      one: ``ca.crt`` may contain only an intermediate authority.
     - A certificate without subject or authority key identifier is accepted:
-      many home-made authorities have none.
+      the certificates of many private authorities have none.
     - Trusted certificates are preferred to those that the peer sends.
     """
     context.verify_flags |= (

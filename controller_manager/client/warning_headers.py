@@ -1,6 +1,6 @@
-"""What an API server warns of: deprecated versions, dropped fields.
+"""Warnings of an API server, for example about deprecated versions or dropped fields.
 
-kube-controller-manager is silent about these; here each text is logged once.
+kube-controller-manager does not log them; here each text is logged once.
 """
 
 import re
@@ -13,17 +13,17 @@ _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class WarningHeaders:
-    """Logs the texts of Warning headers, each of them once."""
+    """Logs each text of Warning headers once."""
 
     def __init__(self, logger: Logger) -> None:
         """Take the logger."""
         self._logger = logger
-        self._seen: set[str] = set()
+        self._logged: set[str] = set()
 
-    def seen(self, header: str) -> None:
-        """Take a header, which may hold several warnings."""
+    def log(self, header: str) -> None:
+        """Log the warnings of a header that have not been logged yet."""
         for text in _WARNING.findall(header):
             plain = re.sub(r"\\(.)", r"\1", text)
-            if plain not in self._seen and len(self._seen) < _LIMIT:
-                self._seen.add(plain)
+            if plain not in self._logged and len(self._logged) < _LIMIT:
+                self._logged.add(plain)
                 self._logger.warning("The API server warns", warning=plain)

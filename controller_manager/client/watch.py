@@ -1,4 +1,4 @@
-"""The events of a watch stream."""
+"""The events of a watch stream, and their decoder."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class Added(Struct, Generic[ObjectT], tag_field="type", tag="ADDED", frozen=True):
-    """An object that the watch had not shown before."""
+    """An object that is new to this watch."""
 
     object: ObjectT
 
@@ -65,7 +65,10 @@ _status_decoder: Final = msgspec.json.Decoder(Status)
 
 
 class EventDecoder(Generic[ObjectT]):
-    """Decodes lines of a watch of one type, in one pass for the usual ones."""
+    """Decodes the lines of a watch of one type.
+
+    Lines with an object, which are almost all, are decoded in one pass.
+    """
 
     def __init__(self, object_type: type[ObjectT]) -> None:
         """Take the type that objects decode to."""
@@ -78,8 +81,8 @@ class EventDecoder(Generic[ObjectT]):
     def decode(self, line: bytes) -> WatchEvent[ObjectT]:
         """Return the event of one line.
 
-        Raises ProtocolError for anything but a watch event, and the APIError
-        that an ERROR event stands for.
+        Raises ProtocolError if the line is not a watch event. For an ERROR event,
+        raises the APIError that it contains.
         """
         try:
             return self._decoder.decode(line)
@@ -108,14 +111,14 @@ class EventDecoder(Generic[ObjectT]):
 async def lines_of(
     chunks: AsyncIterator[bytes],
 ) -> AsyncGenerator[list[bytes], None]:
-    """Yield the complete lines of each chunk, together.
+    """Yield the complete lines of each chunk as one list.
 
-    What has no newline at the end of the stream is half an event: dropped.
+    A last line without a newline is an incomplete event; it is dropped.
     """
     rest = b""
     async for chunk in chunks:
         if rest:
-            chunk = rest + chunk  # noqa: PLW2901 - the chunk with what preceded it
+            chunk = rest + chunk  # noqa: PLW2901 - it completes the last line
         lines = chunk.split(b"\n")
         rest = lines.pop()
         if lines:

@@ -1,4 +1,4 @@
-"""All informers of the daemon, each resource watched once."""
+"""The informer factory: one shared informer for each resource."""
 
 import asyncio
 import random
@@ -19,11 +19,11 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
 class ClashError(ValueError):
-    """Controllers want the objects of one resource in one cache as two types."""
+    """Controllers need the objects of one resource in one cache as two types."""
 
 
 class InformerFactory:
-    """Hands out the one informer of a resource, and starts what was asked for."""
+    """Returns the shared informer of each resource, and runs all of them."""
 
     def __init__(
         self,
@@ -34,14 +34,15 @@ class InformerFactory:
         rng: random.Random,
         logger: Logger,
         metrics: InformerCollectors,
-        most_watches: int = 0,
+        max_watches: int = 0,
     ) -> None:
         """Take the client; each informer resyncs after 1 to 2 minimum periods.
 
-        With `most_watches`, monitors beyond that number wait until another is
-        given up: each takes a connection, and some must be left for writes.
+        With `max_watches` greater than 0, a monitor beyond that number of watches
+        waits until another monitor stops: each watch takes a connection, and some
+        connections must remain for writes.
         """
-        self._most_watches = most_watches
+        self._max_watches = max_watches
         self._gates = gates
         self._client = client
         self._metrics = metrics
@@ -57,14 +58,14 @@ class InformerFactory:
     def informer(
         self, resource: Resource[ObjectT], reads: Iterable[Reads] = ()
     ) -> SharedInformer[ObjectT]:
-        """Return the informer of `resource`, the same for everyone.
+        """Return the informer of `resource`, the same one for all controllers.
 
-        Its cache keeps what all who ask for it read together. Who declares nothing
-        of this resource in `reads` reads everything.
+        Its cache keeps the union of the fields that its callers read. A caller that
+        declares nothing of this resource in `reads` reads whole objects.
 
-        One that is new must be asked for before the factory runs: later nobody
-        would wait for it. Raises RuntimeError then. Raises ClashError if somebody
-        else has its objects decoded in another way.
+        Raises RuntimeError if a new informer is requested while the factory runs:
+        nobody would wait for its cache. Raises ClashError if another caller needs
+        the objects as another type.
         """
         key = _key(resource)
         declared = [each for each in reads if _key(each.resource) == key]
@@ -72,28 +73,28 @@ class InformerFactory:
             _check_same(each.resource, resource)
         if key not in self._informers:
             if self._group is not None:
-                msg = f"an informer of {key} was not asked for before the start"
+                msg = f"an informer of {key} was not requested before the start"
                 raise RuntimeError(msg)
             resync_period = self._min_resync_period * (1 + self._rng.random())
-            self._informers[key] = self._made(resource, resync_period)
+            self._informers[key] = self._make_informer(resource, resync_period)
         informer = self._informers[key]
         _check_same(informer.resource, resource)
         self._reads.setdefault(key, []).extend(declared or [Reads(resource)])
         return cast("SharedInformer[ObjectT]", informer)
 
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
-        """Return an informer that knows of objects at least whose they are.
+        """Return an informer whose objects have at least their metadata.
 
-        It is the one that controllers share, if there is one; else one of
-        metadata alone, which nobody waits for and which may be given up again.
-        It is started at once if the factory runs. Raises ClashError if there is
-        another monitor, which has the objects decoded in another way.
+        If controllers share an informer of the resource, it is that one. Otherwise it
+        is a monitor: an informer that no controller waits for and that may be stopped
+        again. If the factory runs, a monitor is started at once. Raises ClashError if
+        there is a monitor of the resource with another type.
         """
         key = _key(resource)
         if key in self._informers:
             return self._informers[key]
         if key not in self._monitors:
-            informer = self._monitors[key] = self._made(resource, 0)
+            informer = self._monitors[key] = self._make_informer(resource, 0)
             if resource.metadata_only:
                 informer.set_transform(MonitorTransform())
             if self._group is not None:
@@ -101,7 +102,7 @@ class InformerFactory:
         _check_same(self._monitors[key].resource, resource)
         return self._monitors[key]
 
-    def give_up(self, resource: Resource[Any]) -> None:
+    def stop_monitor(self, resource: Resource[Any]) -> None:
         """Stop the monitor of a resource, unless controllers share its informer."""
         informer = self._monitors.pop(_key(resource), None)
         if informer is None:
@@ -113,7 +114,7 @@ class InformerFactory:
                 self._start_monitor(self._group, key, waiting)
                 return
 
-    def _made(
+    def _make_informer(
         self, resource: Resource[ObjectT], resync_period: float
     ) -> SharedInformer[ObjectT]:
         return SharedInformer(
@@ -129,7 +130,7 @@ class InformerFactory:
         )
 
     async def run(self) -> None:
-        """Run every informer that was or will be asked for, until cancelled."""
+        """Run every informer, also monitors that are added later, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             for key, informer in self._informers.items():
@@ -152,10 +153,10 @@ class InformerFactory:
     def _start_monitor(
         self, group: asyncio.TaskGroup, key: str, informer: SharedInformer[Any]
     ) -> None:
-        if 0 < self._most_watches <= len(self._tasks):
+        if 0 < self._max_watches <= len(self._tasks):
             self._logger.warning(
-                "Not watched, too few open files: what is of this resource is not "
-                "collected; raise the limit (ulimit -n, LimitNOFILE=)",
+                "Not watched, too few open files: objects of this resource are not "
+                "garbage-collected; raise the limit (ulimit -n, LimitNOFILE=)",
                 resource=informer.resource.group_resource,
                 watches=len(self._tasks),
             )
@@ -163,58 +164,58 @@ class InformerFactory:
         self._start(group, key, informer)
 
     async def wait_for_sync(self) -> None:
-        """Wait until every informer that was asked for is synced."""
+        """Wait until every shared informer is synced; monitors do not count."""
         for informer in list(self._informers.values()):
             await informer.wait_for_sync()
 
     def all(self) -> list[SharedInformer[Any]]:
-        """Return every informer that was asked for, monitors included."""
+        """Return all informers, including monitors."""
         return [*self._informers.values(), *self._monitors.values()]
 
     def shared(self) -> list[SharedInformer[Any]]:
-        """Return the informers that controllers share, monitors aside."""
+        """Return the informers that controllers share, without monitors."""
         return list(self._informers.values())
 
 
 class ControllerInformers:
-    """The factory as one controller sees it: it knows what that one has asked for."""
+    """The factory for one controller, which remembers the informers it requested."""
 
     def __init__(self, factory: InformerFactory, reads: Sequence[Reads] = ()) -> None:
-        """Take the factory of all informers, and what the controller reads."""
+        """Take the factory, and the fields that the controller reads."""
         self._factory = factory
         self._reads = reads
-        self._asked_for: dict[SharedInformer[Any], None] = {}
+        self._requested: dict[SharedInformer[Any], None] = {}
 
     def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
         """Return the informer of `resource`; see `InformerFactory.informer`."""
         informer = self._factory.informer(resource, self._reads)
-        self._asked_for[informer] = None
+        self._requested[informer] = None
         return informer
 
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
-        """Return an informer that nobody waits for; see `InformerFactory.monitor`."""
+        """Return a monitor of a resource; see `InformerFactory.monitor`."""
         return self._factory.monitor(resource)
 
-    def give_up(self, resource: Resource[Any]) -> None:
-        """Stop the monitor of a resource; see `InformerFactory.give_up`."""
-        self._factory.give_up(resource)
+    def stop_monitor(self, resource: Resource[Any]) -> None:
+        """Stop the monitor of a resource; see `InformerFactory.stop_monitor`."""
+        self._factory.stop_monitor(resource)
 
     def all(self) -> list[SharedInformer[Any]]:
-        """Return what the controller needs before it may start, monitors aside."""
-        return list(self._asked_for)
+        """Return the informers that the controller waits for before it starts."""
+        return list(self._requested)
 
     def unsynced(self) -> list[SharedInformer[Any]]:
-        """Return what the controller still waits for."""
-        return [each for each in self._asked_for if not each.is_synced]
+        """Return the informers that the controller still waits for."""
+        return [each for each in self._requested if not each.is_synced]
 
     async def wait_for_sync(self) -> None:
-        """Wait until all that the controller has asked for is synced."""
+        """Wait until all informers of the controller are synced."""
         for informer in self.all():
             await informer.wait_for_sync()
 
 
 def _check_same(one: AnyResource, other: AnyResource) -> None:
-    """Raise ClashError if two resources decode the objects of one store differently."""
+    """Raise ClashError if two resources need one cache with different types."""
     if (one.type, one.metadata_only) != (other.type, other.metadata_only):
         msg = (
             f"{_key(one)} is to be cached as {_form(one)} and as {_form(other)}: "

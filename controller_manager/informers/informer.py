@@ -1,4 +1,4 @@
-"""One watch, one cache, many handlers."""
+"""The shared informer: one watch and one cache of a resource for many handlers."""
 
 import asyncio
 import itertools
@@ -29,14 +29,14 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
 DEFAULT_GATES: Final = FeatureGates()
-"""What informers are made with unless gates are given."""
+"""The feature gates that informers use by default."""
 
-_PATIENCE: Final = 300.0
-"""Seconds without a successful read after which an informer has a problem."""
+_UNHEALTHY_AFTER: Final = 300.0
+"""Seconds without a successful list or watch after which an informer is unhealthy."""
 
 
-_TURN: Final = 100
-"""Objects that are gone through before others get their turn."""
+_OBJECTS_PER_TURN: Final = 100
+"""How many objects are processed before other tasks get their turn."""
 
 
 def _ignore(*_: object) -> None:
@@ -45,12 +45,12 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[ObjectT]):
-    """What a controller does about changes: turn an object into keys.
+    """Functions that an informer calls for changes; they usually enqueue keys.
 
-    Handlers run between two events, in the order in which they were added,
-    after the store has changed; they must not block. `on_update` also gets
-    periodic resyncs, as an update from an object to itself. `on_delete` gets
-    the last state that is known, also when the deletion itself was missed.
+    For each event the store changes first; then the handlers run, in the order in
+    which they were added. They must not block. `on_update` is also called at each
+    resync, with the same object twice. `on_delete` gets the last known state of the
+    object, also if the watch missed the deletion itself.
     """
 
     on_add: Callable[[ObjectT], None] = _ignore
@@ -59,7 +59,7 @@ class Handler(Generic[ObjectT]):
 
 
 class Registration(Generic[ObjectT]):
-    """A handler of an informer, and what it has yet to be told.
+    """A handler of an informer, and the objects whose `on_add` it has not got yet.
 
     Upstream: client-go's ResourceEventHandlerRegistration, with HasSynced.
     """
@@ -67,55 +67,55 @@ class Registration(Generic[ObjectT]):
     def __init__(
         self, handler: Handler[ObjectT], store: Store[ObjectT], synced: asyncio.Event
     ) -> None:
-        """Have all that is in the store to be told; made by the informer."""
+        """Make all objects of the store pending; called by the informer."""
         self.handler = handler
-        # Taken from the end, so that the oldest object comes first.
+        # Keys are popped from the end, so this order gives the oldest object first.
         self._pending = dict.fromkeys(reversed(store.keys()))
         self._informer_synced = synced
-        self._told = asyncio.Event()
-        self._note()
+        self._replayed = asyncio.Event()
+        self._set_replayed_if_empty()
 
-    def _note(self) -> None:
+    def _set_replayed_if_empty(self) -> None:
         if not self._pending:
-            self._told.set()
+            self._replayed.set()
 
     @property
     def is_synced(self) -> bool:
-        """Whether the handler has been told of the first complete list."""
-        return self._informer_synced.is_set() and self._told.is_set()
+        """Whether the handler has been called for the first complete list."""
+        return self._informer_synced.is_set() and self._replayed.is_set()
 
     async def wait_for_sync(self) -> None:
         """Wait until `is_synced`."""
         await self._informer_synced.wait()
-        await self._told.wait()
+        await self._replayed.wait()
 
-    def pop(self) -> str | None:
-        """Return the key of an object that is to be told now; `None` for none."""
+    def pop_pending(self) -> str | None:
+        """Return the next pending key, which is then not pending; `None` for none."""
         if not self._pending:
             return None
         key, _ = self._pending.popitem()
-        self._note()
+        self._set_replayed_if_empty()
         return key
 
-    def take(self, key: str) -> bool:
-        """Tell whether the object of `key` was yet to be told; it is no longer."""
+    def discard_pending(self, key: str) -> bool:
+        """Make `key` not pending; tell whether it was."""
         if key not in self._pending:
             return False
         del self._pending[key]
-        self._note()
+        self._set_replayed_if_empty()
         return True
 
     def clear(self) -> None:
-        """Have nothing more to be told."""
+        """Make no key pending."""
         self._pending.clear()
-        self._note()
+        self._set_replayed_if_empty()
 
 
 class SharedInformer(Generic[ObjectT]):
-    """Keeps a store equal to the server's objects and tells handlers.
+    """Keeps a store equal to the server's objects, and calls handlers for changes.
 
-    It is synced once the first complete list is in the store and its adds have
-    been handed to every handler.
+    It is synced as soon as the first complete list is in the store and every handler
+    has been called for its objects.
     """
 
     def __init__(
@@ -130,13 +130,13 @@ class SharedInformer(Generic[ObjectT]):
         metrics: InformerMetrics,
         transform: Callable[[ObjectT], None] = _ignore,
     ) -> None:
-        """Take what to watch; `resync_period` is in seconds, 0 for none.
+        """Take the resource to watch; `resync_period` is in seconds, 0 for none.
 
         `transform` may make each object smaller before it is stored. Two gates
-        concern informers: with WatchListClient the watch is asked for the initial
-        list; with AtomicFIFO a complete list replaces the store in one moment.
+        concern informers: with WatchListClient the initial list is streamed by the
+        watch; with AtomicFIFO a complete list replaces the store atomically.
         """
-        self._replace_at_once = gates.is_enabled(ATOMIC_FIFO)
+        self._replaces_atomically = gates.is_enabled(ATOMIC_FIFO)
         self._metrics = metrics
         self._received_at = 0.0
         self.resource = resource
@@ -148,7 +148,7 @@ class SharedInformer(Generic[ObjectT]):
         self._synced = asyncio.Event()
         self._resource_version = ""
         self.epoch = 0
-        """Counts how often the server's versions went back."""
+        """How often the server's resource versions have gone back."""
         self._reflector = Reflector(
             client,
             resource,
@@ -161,32 +161,32 @@ class SharedInformer(Generic[ObjectT]):
         )
 
     def set_transform(self, transform: Callable[[ObjectT], None]) -> None:
-        """Have `transform` make each object smaller; must be set before `run`.
+        """Set the function that makes each object smaller; call this before `run`.
 
         Upstream: client-go's SharedInformer.SetTransform.
         """
         self._reflector.transform = transform
 
     def problem(self) -> str | None:
-        """Return why nothing can be read, `None` if that is possible.
+        """Return why the resource cannot be read, `None` if it can.
 
-        Of one that is synced only what has lasted for five minutes counts: watches
-        break every day.
+        An informer that is synced has a problem only after five minutes, because
+        watches break every day.
         """
-        trouble = self._reflector.trouble_for(asyncio.get_running_loop().time())
-        if trouble is None or (self.is_synced and trouble[0] < _PATIENCE):
+        failure = self._reflector.failing_for(asyncio.get_running_loop().time())
+        if failure is None or (self.is_synced and failure[0] < _UNHEALTHY_AFTER):
             return None
-        seconds, error = trouble
+        seconds, error = failure
         return f"{self.resource.group_resource} not read for {seconds:.0f} s: {error}"
 
     @property
     def is_synced(self) -> bool:
-        """Whether the first complete list has been handed out."""
+        """Whether the first complete list is in the store."""
         return self._synced.is_set()
 
     @property
     def resource_version(self) -> str:
-        """The version up to which the store is complete, empty before that."""
+        """The version up to which the store is complete; empty before a list."""
         return self._resource_version
 
     def has_reached(self, resource_version: str) -> bool:
@@ -199,14 +199,14 @@ class SharedInformer(Generic[ObjectT]):
         await self._synced.wait()
 
     def add_handler(self, handler: Handler[ObjectT]) -> Registration[ObjectT]:
-        """Tell `handler` of all objects, now and from now on.
+        """Call `handler` for all objects of the store, and for all changes from now on.
 
-        Of many objects that are there already it is told little by little, so that
-        others get their turns; the registration says when it has been told of all.
+        If the store has many objects, the handler is called for them in several turns
+        of the event loop; the registration says when this is complete.
         """
         registration = Registration(handler, self.store, self._synced)
         self._registrations.append(registration)
-        if self._group is not None and len(self.store) > _TURN:
+        if self._group is not None and len(self.store) > _OBJECTS_PER_TURN:
             name = f"replay-{self.resource.group_resource}"
             self._group.create_task(self._replay(registration), name=name)
         else:
@@ -215,7 +215,7 @@ class SharedInformer(Generic[ObjectT]):
         return registration
 
     def remove_handler(self, registration: Registration[ObjectT]) -> None:
-        """Tell the handler of a registration no more."""
+        """Stop calling the handler of a registration."""
         self._registrations.remove(registration)
         registration.clear()
 
@@ -223,16 +223,16 @@ class SharedInformer(Generic[ObjectT]):
         for number in itertools.count(1):
             if not self._replay_one(registration):
                 return
-            if number % _TURN == 0:
+            if number % _OBJECTS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
     def _replay_one(self, registration: Registration[ObjectT]) -> bool:
-        """Tell of one more object; tell if there was one."""
-        key = registration.pop()
+        """Call the handler for one pending object; tell whether there was one."""
+        key = registration.pop_pending()
         if key is None:
             return False
         if (obj := self.store.get(key)) is not None:
-            self._call(registration.handler.on_add, obj)
+            self._call_handler(registration.handler.on_add, obj)
         return True
 
     async def run(self) -> None:
@@ -252,10 +252,10 @@ class SharedInformer(Generic[ObjectT]):
             )
             for number, obj in enumerate(self.store):
                 key = key_of(obj)
-                # Others had their turns: it may be gone, or another, by now.
+                # Other tasks have run since: the object may be deleted or replaced.
                 if self.store.get(key) is obj:
-                    self._tell_update(self._registrations, key, obj, obj)
-                if number % _TURN == _TURN - 1:
+                    self._notify_update(self._registrations, key, obj, obj)
+                if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                     await asyncio.sleep(0)
 
     async def replaced(
@@ -263,132 +263,134 @@ class SharedInformer(Generic[ObjectT]):
     ) -> None:
         """Make the store equal to a complete list (called by the reflector).
 
-        Others get their turns meanwhile. The store is said to be complete only
-        when handlers have been told of everything.
+        Other tasks get their turns meanwhile. The store counts as complete only after
+        the handlers have been called for all changes.
         """
-        # Nobody acts on the first list before it is complete.
-        if self._replace_at_once and self.is_synced:
+        # The first list needs no atomic replacement: workers wait until it is complete.
+        if self._replaces_atomically and self.is_synced:
             await self._replace_in_one_turn(objects)
         else:
             await self._replace_one_by_one(objects)
         if not self.has_reached(resource_version):
             self._resource_version = resource_version
         elif resource_version != self._resource_version:
-            # The store was restored from a backup: versions begin anew.
+            # The server's store was restored from a backup: versions start again.
             self.epoch += 1
             self._resource_version = resource_version
         self._metrics.processed(len(objects), 0.0, len(self.store))
         self._synced.set()
 
     async def _replace_one_by_one(self, objects: Mapping[str, ObjectT]) -> None:
-        """Change one object after the other: others see some old, some new."""
+        """Replace objects one by one: readers may see some old and some new objects."""
         for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
             if key not in objects and (gone := self.store.remove(key)) is not None:
-                self._tell_delete(self._registrations, key, gone)
+                self._notify_delete(self._registrations, key, gone)
         for number, (key, obj) in enumerate(objects.items()):
             self._upsert(key, obj)
-            if number % _TURN == _TURN - 1:
+            if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
 
     async def _replace_in_one_turn(self, objects: Mapping[str, ObjectT]) -> None:
-        """Change all objects between two turns: others see all old or all new."""
-        different = await self._differing(objects)
-        if len(different) > _TURN:
+        """Replace all objects in one turn: readers see all old or all new objects."""
+        different = await self._different_keys(objects)
+        if len(different) > _OBJECTS_PER_TURN:
             await self._exchange(objects, different)
             return
         for key in different:
             if (obj := objects.get(key)) is not None:
                 self._upsert(key, obj)
             elif (gone := self.store.remove(key)) is not None:
-                self._tell_delete(self._registrations, key, gone)
+                self._notify_delete(self._registrations, key, gone)
 
-    async def _differing(self, objects: Mapping[str, ObjectT]) -> list[str]:
-        """Return the keys where the store differs, of what is gone first."""
+    async def _different_keys(self, objects: Mapping[str, ObjectT]) -> list[str]:
+        """Return the keys whose objects differ from the store, deleted ones first."""
         different: list[str] = []
         for number, key in enumerate(self.store.keys()):
             if key not in objects:
                 different.append(key)
-            if number % _TURN == _TURN - 1:
+            if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
         for number, (key, obj) in enumerate(objects.items()):
             if self.store.get(key) != obj:
                 different.append(key)
-            if number % _TURN == _TURN - 1:
+            if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
         return different
 
     async def _exchange(
         self, objects: Mapping[str, ObjectT], different: Sequence[str]
     ) -> None:
-        """Fill a second store, put it in place of the first, then tell handlers.
+        """Fill a new store, exchange it with the current one, then call the handlers.
 
-        It takes more than a turn to fill it, and more than a turn to tell them.
+        Filling it takes several turns, and so does calling the handlers.
         """
-        fresh = await self._filled(objects, set(different))
-        told = list(self._registrations)
-        before = self.store.exchange(fresh)
+        new_store = await self._new_store(objects, set(different))
+        registrations = list(self._registrations)
+        before = self.store.exchange(new_store)
         for number, key in enumerate(different):
-            # Taken out, so that not all of it is freed in one turn in the end.
+            # Pop the old objects, so that their memory is not freed in a single turn.
             old = before.pop(key, None)
-            self._tell_difference(told, key, old, objects.get(key))
-            if number % _TURN == _TURN - 1:
+            self._notify_difference(registrations, key, old, objects.get(key))
+            if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
-                # A handler that came meanwhile hears of the new store as it is.
-                told = [each for each in told if each in self._registrations]
+                # A handler that was added meanwhile is called for the whole new store.
+                registrations = [
+                    each for each in registrations if each in self._registrations
+                ]
 
-    async def _filled(
+    async def _new_store(
         self, objects: Mapping[str, ObjectT], different: Collection[str]
     ) -> Store[ObjectT]:
-        """Return a store of these objects; of what is the same, of our own.
+        """Return a store of these objects; unchanged ones come from the current store.
 
-        So only what is different takes new memory.
+        So only the objects that differ take new memory.
         """
-        fresh = self.store.without_objects()
+        new_store = self.store.without_objects()
         for number, (key, obj) in enumerate(objects.items()):
-            own = None if key in different else self.store.get(key)
-            fresh.put(obj if own is None else own, key)
-            if number % _TURN == _TURN - 1:
+            known = None if key in different else self.store.get(key)
+            new_store.put(obj if known is None else known, key)
+            if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
-        return fresh
+        return new_store
 
-    def _tell_difference(
+    def _notify_difference(
         self,
-        told: Sequence[Registration[ObjectT]],
+        registrations: Sequence[Registration[ObjectT]],
         key: str,
         old: ObjectT | None,
         new: ObjectT | None,
     ) -> None:
-        """Tell of what a list has changed; another uid is another object."""
+        """Call handlers for one difference; another uid means another object."""
         if old is not None and new is not None and old.metadata.uid == new.metadata.uid:
-            self._tell_update(told, key, old, new)
+            self._notify_update(registrations, key, old, new)
             return
         if old is not None:
-            self._tell_delete(told, key, old)
+            self._notify_delete(registrations, key, old)
         if new is not None:
-            self._tell_add(told, new)
+            self._notify_add(registrations, new)
 
     def changed(self, obj: ObjectT) -> None:
-        """Store an object that is new or changed (called by the reflector)."""
+        """Store a new or changed object (called by the reflector)."""
         self._upsert(key_of(obj), obj)
 
     def deleted(self, obj: ObjectT) -> None:
-        """Drop an object that is gone (called by the reflector)."""
+        """Remove a deleted object (called by the reflector)."""
         key = key_of(obj)
         if self.store.remove(key) is not None:
-            self._tell_delete(self._registrations, key, obj)
+            self._notify_delete(self._registrations, key, obj)
 
     def advanced(self, resource_version: str) -> None:
-        """Note how complete the store is (called by the reflector)."""
+        """Set the version of the store (called by the reflector)."""
         self._resource_version = resource_version
 
     def receiving(self, events: int) -> None:
-        """Note that events have come (called by the reflector)."""
+        """Measure the events that have arrived (called by the reflector)."""
         self._metrics.queued(events)
-        # The machine's time, not the clock's: what is measured is our own work.
+        # Real time, not the clock's (virtual) time: this measures processing time.
         self._received_at = time.perf_counter()
 
     def received(self, events: int) -> None:
-        """Note that they are in the store (called by the reflector)."""
+        """Measure the events that are in the store now (called by the reflector)."""
         self._metrics.queued(0)
         if events:
             seconds = time.perf_counter() - self._received_at
@@ -398,24 +400,24 @@ class SharedInformer(Generic[ObjectT]):
         old = self.store.get(key)
         if old is None:
             self.store.put(obj, key)
-            self._tell_add(self._registrations, obj)
+            self._notify_add(self._registrations, obj)
         elif old.metadata.uid != obj.metadata.uid:
-            # Deleted and created again while nobody watched: two objects.
+            # The watch missed that it was deleted and created again: two objects.
             self.store.remove(key)
-            self._tell_delete(self._registrations, key, old)
+            self._notify_delete(self._registrations, key, old)
             self.store.put(obj, key)
-            self._tell_add(self._registrations, obj)
+            self._notify_add(self._registrations, obj)
         elif old != obj:
-            # Also of the same version: after its upgrade an API server shows
-            # fields that it did not know when this object was stored.
+            # The version may be the same: an API server that was upgraded may return
+            # fields that the old one did not have.
             self.store.put(obj, key)
-            self._tell_update(self._registrations, key, old, obj)
+            self._notify_update(self._registrations, key, old, obj)
 
     def reread(self, obj: ObjectT) -> bool:
-        """Take an object that was just read; tell whether the cache is as new as it.
+        """Compare an object that was just read; tell whether the cache is as new.
 
-        Of the version that is cached it replaces what is cached, which an API
-        server of another version may have shown. Handlers are not told.
+        If it has the cached version, it replaces the cached object, because that may
+        come from an API server of another Kubernetes version. Handlers are not called.
         """
         key = key_of(obj)
         old = self.store.get(key)
@@ -427,31 +429,33 @@ class SharedInformer(Generic[ObjectT]):
         self.store.put(obj, key)
         return True
 
-    def _tell_add(self, told: Sequence[Registration[ObjectT]], obj: ObjectT) -> None:
-        for each in told:
-            self._call(each.handler.on_add, obj)
+    def _notify_add(
+        self, registrations: Sequence[Registration[ObjectT]], obj: ObjectT
+    ) -> None:
+        for each in registrations:
+            self._call_handler(each.handler.on_add, obj)
 
-    def _tell_update(
+    def _notify_update(
         self,
-        told: Sequence[Registration[ObjectT]],
+        registrations: Sequence[Registration[ObjectT]],
         key: str,
         old: ObjectT,
         new: ObjectT,
     ) -> None:
-        for each in told:
-            if each.take(key):
-                self._call(each.handler.on_add, new)
+        for each in registrations:
+            if each.discard_pending(key):
+                self._call_handler(each.handler.on_add, new)
             else:
-                self._call(each.handler.on_update, old, new)
+                self._call_handler(each.handler.on_update, old, new)
 
-    def _tell_delete(
-        self, told: Sequence[Registration[ObjectT]], key: str, obj: ObjectT
+    def _notify_delete(
+        self, registrations: Sequence[Registration[ObjectT]], key: str, obj: ObjectT
     ) -> None:
-        for each in told:
-            if not each.take(key):
-                self._call(each.handler.on_delete, obj)
+        for each in registrations:
+            if not each.discard_pending(key):
+                self._call_handler(each.handler.on_delete, obj)
 
-    def _call(self, function: Callable[..., None], *objects: ObjectT) -> None:
+    def _call_handler(self, function: Callable[..., None], *objects: ObjectT) -> None:
         try:
             function(*objects)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Reading a cache: objects by name, by namespace, by owner, by selector."""
+"""Listers, which read a cache by name, namespace, owner or selector."""
 
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -29,14 +29,14 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 class Lister(Generic[ObjectT]):
     """Reads the objects of one resource from a cache, and writes nothing.
 
-    Each answer comes from an index and costs as much as it holds. A lister has the
-    indexes that it was made with; asking it for what another index answers raises
-    LookupError, which says how to ask for that index. Upstream: client-go's
-    generated listers, and ByIndex of their indexers.
+    Each look-up uses an index and costs time only for the objects that it returns. A
+    lister has only the indexes that it was created with; a method that needs another
+    index raises LookupError, which names the index. Upstream: client-go's generated
+    listers, and ByIndex of their indexers.
     """
 
     def __init__(self, store: Store[ObjectT], kind: str = "", *indexes: Index) -> None:
-        """Take the cache, the kind of its objects, and what it is asked by."""
+        """Take the cache, the kind of its objects, and the indexes to use."""
         self._store = store
         self._kind = kind
         self._indexes = frozenset(each.name for each in indexes)
@@ -48,11 +48,11 @@ class Lister(Generic[ObjectT]):
         return len(self._store)
 
     def get(self, namespace: str, name: str) -> ObjectT | None:
-        """Return the object of that name; `namespace` is empty for a cluster's."""
+        """Return an object; `namespace` is empty for a cluster-scoped object."""
         return self._store.get(f"{namespace}/{name}" if namespace else name)
 
     def by_key(self, key: str) -> ObjectT | None:
-        """Return the object of a key as `key_of` makes it."""
+        """Return the object of a key that `key_of` returned."""
         return self._store.get(key)
 
     def all(self) -> Sequence[ObjectT]:
@@ -73,15 +73,15 @@ class Lister(Generic[ObjectT]):
         return [obj for obj in found if selector.matches(labels_of(obj))]
 
     def controlled_by(self, owner: KubeObject) -> Sequence[ObjectT]:
-        """Return the objects that `owner`, this very incarnation of it, manages."""
+        """Return the objects that `owner` manages, by its uid."""
         return self.controlled_by_uid(owner.metadata.uid)
 
     def controlled_by_uid(self, uid: str) -> Sequence[ObjectT]:
-        """Return the objects that are managed by the owner of that uid."""
+        """Return the objects that the owner with this uid manages."""
         return self._by(BY_CONTROLLER, uid)
 
     def orphans(self, namespace: str, selector: Selector) -> Sequence[ObjectT]:
-        """Return the objects that nobody manages and that a selector matches."""
+        """Return the objects without a managing owner that a selector matches."""
         if selector.exact:
             entry = label_entry(namespace, *selector.exact[0])
             found = self._by(ORPHANS_BY_LABEL, entry)
@@ -92,8 +92,8 @@ class Lister(Generic[ObjectT]):
     def controller_of(self, obj: KubeObject) -> ObjectT | None:
         """Return the cached object that manages `obj`, if it is of this kind.
 
-        It must be the very object that the owner reference means: a namesake that
-        came after it does not count.
+        Its uid must be that of the owner reference: an object that was created later
+        with the same name does not count.
         """
         reference = controller_of(obj)
         if reference is None or reference.kind != self._kind:
@@ -106,8 +106,8 @@ class Lister(Generic[ObjectT]):
     def selecting(self, obj: KubeObject) -> Sequence[ObjectT]:
         """Return the objects of the same namespace whose selector matches `obj`.
 
-        An object without labels is selected by none, and one with an empty or an
-        invalid selector selects nothing.
+        Nothing selects an object without labels. An object with an empty or an invalid
+        selector selects nothing.
         """
         namespace, labels = obj.metadata.namespace, labels_of(obj)
         if not labels:
@@ -124,7 +124,7 @@ class Lister(Generic[ObjectT]):
         if index.name not in self._indexes:
             msg = (
                 f"the lister of {self._kind} has no index {index.name}; name the "
-                "index where the lister is asked for"
+                "index where the lister is created"
             )
             raise LookupError(msg)
         return self._store.by_index(index, value)

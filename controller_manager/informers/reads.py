@@ -1,6 +1,6 @@
-"""What controllers read of the objects that they watch.
+"""Declarations of the fields that controllers read of the objects they watch.
 
-A cache keeps the union of what is declared here and drops the rest; see
+A cache keeps the union of the declared fields and drops the others; see
 `informers.trimming`.
 """
 
@@ -21,10 +21,9 @@ _PATH: Final = re.compile(rf"{_SEGMENT.pattern}(?:\.{_SEGMENT.pattern})*")
 
 
 class Step(NamedTuple):
-    """One field on the way to what is read.
+    """One field of a path.
 
-    With an `entry`, the field is a list, and only its entries of this type are
-    read.
+    With an `entry`, the field is a list, and only entries of this type are read.
     """
 
     field: str
@@ -33,33 +32,33 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Reads:
-    """What one controller reads of the objects of one resource.
+    """The fields that one controller reads of the objects of one resource.
 
-    Paths are relative to the object and spelled as on the wire:
+    Paths are relative to the object and have the names of the JSON form:
     ``spec.nodeName`` is a field with everything below it,
     ``status.containerStatuses.restartCount`` a field of each entry of a list,
     ``status.conditions[Ready]`` the entries of a list whose type is Ready, and
     ``metadata.annotations[example.com/key]`` one key of a map. Without paths,
     the whole object is read.
 
-    The fields of `PartialMetadata` need not be declared: every cache keeps them.
+    Every cache keeps the fields of `PartialMetadata`, so they need not be declared.
 
     Raises ValueError, which names the path, if the resource's type has no such
     field. Raises ValueError for paths of a complete type: its objects may be
-    written by PUT, which would delete what a cache has dropped.
+    written by PUT, which would delete the fields that the cache has dropped.
     """
 
     resource: AnyResource
     paths: tuple[str, ...]
 
     def __init__(self, resource: AnyResource, *paths: str) -> None:
-        """Take the resource and what is read of its objects."""
+        """Take the resource and the paths that are read of its objects."""
         object.__setattr__(self, "resource", resource)
         object.__setattr__(self, "paths", paths)
         self.steps()
 
     def steps(self) -> list[tuple[Step, ...]]:
-        """Return each path, step by step."""
+        """Return the steps of each path."""
         if self.paths and not _is_projection(self.resource.type):
             name = getattr(self.resource.type, "__name__", str(self.resource.type))
             msg = (
@@ -85,15 +84,15 @@ class Reads:
 
 
 class _UnknownField(Exception):  # noqa: N818 - never leaves this module
-    """A type has no such field; the message says which it has."""
+    """A type has no such field; the message lists its fields."""
 
 
 def _resolved(struct: type[Struct], segments: Sequence[tuple[str, ...]]) -> list[Step]:
-    """Return the steps that segments of a path take, from a struct on."""
+    """Return the steps of a path whose first segment is a field of `struct`."""
     (name, bracket), rest = segments[0], segments[1:]
     inner, is_list = struct_within(_field(struct, name).type)
     if bracket and inner is not None and not is_list:
-        # A map, of which the type has some keys.
+        # A map; the type has some of its keys as fields.
         return [Step(name), *_resolved(inner, [(bracket, ""), *rest])]
     if bracket:
         if inner is None or "type" not in _by_wire_name(inner):
@@ -124,9 +123,9 @@ def _by_wire_name(struct: type[Struct]) -> dict[str, FieldInfo]:
 
 
 def struct_within(annotation: Any) -> tuple[type[Struct] | None, bool]:  # noqa: ANN401 - any type
-    """Return the struct of which a field of this type has one, or a list.
+    """Return the struct type in a field's type, and whether the field is a list of it.
 
-    `None` for a field without structs; the second value tells of a list.
+    The struct type is `None` for a field without structs.
     """
     if get_origin(annotation) in (Union, UnionType):
         present = [each for each in get_args(annotation) if each is not type(None)]

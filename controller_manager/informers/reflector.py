@@ -1,4 +1,4 @@
-"""Keeping a cache equal to the server's list, by watching it."""
+"""The reflector: keeps a cache equal to the server's objects by list and watch."""
 
 import asyncio
 import random
@@ -34,67 +34,67 @@ from controller_manager.client.watch import (
 from controller_manager.observability.logs import Logger
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
-TakenT_contra = TypeVar("TakenT_contra", bound=KubeObject, contravariant=True)
+ReadT_contra = TypeVar("ReadT_contra", bound=KubeObject, contravariant=True)
 
 _MIN_WATCH_SECONDS: Final = 300
-"""A watch is asked to last 5 to 10 minutes, so that watches spread."""
+"""Minimum duration of a watch: 5 to 10 minutes, so that reconnects are spread."""
 
-_MANY: Final = 100
-"""Events after which others get their turn."""
+_EVENTS_PER_TURN: Final = 100
+"""How many events are processed before other tasks get their turn."""
 
-_SHORT: Final = 1.0
-"""Seconds for which a watch must have been open to be resumed without a pause."""
+_SHORT_WATCH: Final = 1.0
+"""A watch that was open for fewer seconds is resumed only after a backoff."""
 
-_NEVER_STREAMS: Final = (
+_STREAMING_UNSUPPORTED: Final = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.NOT_IMPLEMENTED,
 )
-"""What a server answers that does not know streamed lists: it is not asked again."""
+"""Answers of a server that does not support streamed lists; no retry follows."""
 
 _BACKOFF_BASE: Final = 0.8
 _BACKOFF_CAP: Final = 30.0
 _BACKOFF_RESET: Final = 120.0
-"""Seconds of trouble-free watching after which backoff starts anew."""
+"""Seconds without a failure after which the backoff starts again."""
 
 
-class Sink(Protocol[TakenT_contra]):
-    """Where a reflector puts what it sees (the shared informer)."""
+class Sink(Protocol[ReadT_contra]):
+    """Receives the objects of a reflector (the shared informer)."""
 
     async def replaced(
-        self, objects: Mapping[str, TakenT_contra], resource_version: str
+        self, objects: Mapping[str, ReadT_contra], resource_version: str
     ) -> None:
-        """Take a complete list, by key: what is not in it is gone."""
+        """Take a complete list, by key: objects that it lacks are deleted."""
 
-    def changed(self, obj: TakenT_contra) -> None:
+    def changed(self, obj: ReadT_contra) -> None:
         """Take a new or changed object."""
 
-    def deleted(self, obj: TakenT_contra) -> None:
-        """Take the last state of an object that is gone."""
+    def deleted(self, obj: ReadT_contra) -> None:
+        """Take the last state of a deleted object."""
 
     def advanced(self, resource_version: str) -> None:
-        """Take note that everything up to this version has been delivered."""
+        """Record that all changes up to this version have been delivered."""
 
     def receiving(self, events: int) -> None:
-        """Take note that so many events have come, before they are delivered."""
+        """Record that this many events have arrived and will be delivered now."""
 
     def received(self, events: int) -> None:
-        """Take note that they have been delivered."""
+        """Record that these events have been delivered."""
 
 
 class WatchMetrics(Protocol):
     """Hooks that a reflector calls."""
 
     def restarted(self, cause: str) -> None:
-        """Count a watch that begins after another ended."""
+        """Count a watch that starts after another one, by what ended that one."""
 
     def relisted(self, cause: str) -> None:
-        """Count a list that has to be read anew."""
+        """Count a relist, by its cause."""
 
 
 class State(Enum):
-    """Where a reflector is in its life."""
+    """The states of a reflector."""
 
     STREAM_INITIAL = "streaming the initial list"
     LIST_INITIAL = "listing"
@@ -104,18 +104,22 @@ class State(Enum):
 class Reflector(Generic[ObjectT]):
     """Lists, then watches, for ever.
 
-    The states: STREAM_INITIAL asks the watch itself for the initial list
-    (``sendInitialEvents``) and goes on watching on the same stream. When that
-    fails, LIST_INITIAL reads pages, for good if the server does not know how to
-    stream. WATCH resumes from the last version seen: after a clean end nothing
-    is replayed. Where only watching is refused, lists are read again and again.
+    The states: STREAM_INITIAL reads the initial list from the watch itself
+    (``sendInitialEvents``) and continues to watch on the same stream. When that
+    fails, LIST_INITIAL reads pages; if the server does not support streamed lists,
+    it always does so. WATCH resumes from the last version, so after a clean end no
+    event is repeated. If the server allows list but not watch, the reflector lists
+    again and again.
 
-    Its promises: a version that has expired (410) leads to a new list; so does
-    garbage on the stream; a new list is never older than what was seen before,
-    an API server that lags is asked again; events of versions already seen are
-    dropped; silence for three minutes is a dead connection. Trouble is retried
-    for ever, backed off exponentially from 0.8 to 30 s with jitter; but a watch
-    that was open for a second or longer is resumed at once.
+    Its promises:
+
+    - An expired version (410) and unreadable data on the stream lead to a relist.
+    - A relist is never older than the cache: if an API server is behind, the list is
+      read again.
+    - Events of versions that were delivered before are dropped.
+    - A stream that sends nothing for three minutes counts as broken.
+    - Failures are retried for ever, with exponential backoff from 0.8 to 30 s and
+      jitter; but a watch that was open for a second or longer is resumed at once.
     """
 
     def __init__(
@@ -130,15 +134,15 @@ class Reflector(Generic[ObjectT]):
         metrics: WatchMetrics,
         transform: Callable[[ObjectT], None],
     ) -> None:
-        """Take what to watch and where to put it.
+        """Take the resource to watch and the sink of its objects.
 
-        `transform` makes an object smaller, at once: what a list of 100,000 would
-        free only in the end stays with the process.
+        `transform` makes each object smaller as soon as it is decoded. If a list of
+        100,000 objects were trimmed only at its end, the process would keep the memory.
         """
         self.transform = transform
         self._metrics = metrics
-        self._trouble_since: float | None = None
-        self._trouble: Exception | None = None
+        self._failing_since: float | None = None
+        self._last_error: Exception | None = None
         self._client = client
         self._resource = resource
         self._sink = sink
@@ -154,7 +158,7 @@ class Reflector(Generic[ObjectT]):
 
     @property
     def state(self) -> State:
-        """Where the reflector is."""
+        """The state of the reflector."""
         return self._state
 
     async def run(self) -> None:
@@ -169,16 +173,16 @@ class Reflector(Generic[ObjectT]):
                     self._failures = 0
                 continue
             except (APIError, TransportError, ProtocolError) as error:
-                goes_on_at_once = self._failed(error)
-            if goes_on_at_once:
+                retry_at_once = self._failed(error)
+            if retry_at_once:
                 continue
             if loop.time() - started > _BACKOFF_RESET:
                 self._failures = 0
             await asyncio.sleep(self._backoff())
 
     def _failed(self, error: APIError | TransportError | ProtocolError) -> bool:
-        """Decide how to go on after a failure; tell whether to go on at once."""
-        self._note_trouble(_cause_of(error), error)
+        """Choose the next state after a failure; tell whether to retry at once."""
+        self._record_failure(_cause_of(error), error)
         match self._state:
             case State.STREAM_INITIAL:
                 return self._initial_stream_failed(error)
@@ -191,20 +195,20 @@ class Reflector(Generic[ObjectT]):
     def _initial_stream_failed(
         self, error: APIError | TransportError | ProtocolError
     ) -> bool:
-        """Read pages instead, unless the next attempt is as good (watchList)."""
+        """Fall back to pages, unless a retry of the stream is better (watchList)."""
         if isinstance(error, Gone):
-            # The version that is known is no longer one to ask for.
+            # The server does not have the minimum version any more.
             self._wants_quorum_read = True
             self._relist("the version has expired", "expired", error)
             return False
-        if isinstance(error, NotSent | TooManyRequests) or _is_too_new(error):
-            self._note_version_too_large(error)
+        if isinstance(error, NotSent | TooManyRequests) or _is_too_large_version(error):
+            self._handle_too_large_version(error)
             self._logger.warning("List failed", resource=self._name, err=str(error))
             return False
-        if isinstance(error, APIError) and error.code in _NEVER_STREAMS:
+        if isinstance(error, APIError) and error.code in _STREAMING_UNSUPPORTED:
             self._can_stream = False
         self._logger.v(2).info(
-            "The list is not streamed, reading pages",
+            "Cannot stream the list, reading pages",
             resource=self._name,
             err=str(error),
         )
@@ -212,15 +216,15 @@ class Reflector(Generic[ObjectT]):
         return True
 
     def _list_failed(self, error: APIError | TransportError | ProtocolError) -> None:
-        self._note_version_too_large(error)
+        self._handle_too_large_version(error)
         self._logger.warning("List failed", resource=self._name, err=str(error))
         self._state = self._initial_state()
 
     def _watch_failed(self, error: APIError | TransportError | ProtocolError) -> bool:
-        """Resume, or list anew; at once if the watch had been open for a while.
+        """Resume or relist; resume at once if the watch was open for a while.
 
-        Many proxies cut what is idle. A pause after each cut would leave a quiet
-        resource unwatched for much of the time.
+        Many proxies close idle connections. If the reflector waited after each such
+        end, a resource with few changes would often not be watched.
         """
         if isinstance(error, Gone):
             self._relist("the version has expired", "expired", error)
@@ -228,13 +232,13 @@ class Reflector(Generic[ObjectT]):
         if isinstance(error, ProtocolError):
             self._relist("the stream is not readable", "garbage", error)
             return False
-        self._note_version_too_large(error)
+        self._handle_too_large_version(error)
         if isinstance(error, APIError) and not _is_retriable(error):
-            # Whoever may list and not watch is served by lists.
+            # The role may allow list and not watch: then only lists are used.
             self._logger.error("Watch refused", resource=self._name, err=str(error))
             self._state = self._initial_state()
             return False
-        if self._state is State.WATCH and self._was_open_for_a_while():
+        if self._state is State.WATCH and self._watch_was_long():
             self._logger.v(2).info(
                 "Watch cut, resuming", resource=self._name, err=str(error)
             )
@@ -243,53 +247,51 @@ class Reflector(Generic[ObjectT]):
         self._logger.warning("Watch interrupted", resource=self._name, err=str(error))
         return False
 
-    def _was_open_for_a_while(self) -> bool:
-        """Tell whether the last watch was open for longer than a failure takes."""
+    def _watch_was_long(self) -> bool:
+        """Tell whether the last watch was open for a second or longer."""
         if self._established_at is None:
             return False
-        return asyncio.get_running_loop().time() - self._established_at >= _SHORT
+        return asyncio.get_running_loop().time() - self._established_at >= _SHORT_WATCH
 
     @property
     def _name(self) -> str:
         return self._resource.group_resource
 
-    def trouble_for(self, now: float) -> tuple[float, Exception] | None:
-        """Return for how long (seconds) nothing has been read, and the last reason.
+    def failing_for(self, now: float) -> tuple[float, Exception] | None:
+        """Return for how many seconds reads have failed, and the last error.
 
-        `now` is the running loop's time. `None` while all is well.
+        `now` is the running loop's time. `None` if the last read succeeded.
         """
-        if self._trouble_since is None or self._trouble is None:
+        if self._failing_since is None or self._last_error is None:
             return None
-        return now - self._trouble_since, self._trouble
+        return now - self._failing_since, self._last_error
 
-    def _note_trouble(self, cause: str, error: Exception) -> None:
+    def _record_failure(self, cause: str, error: Exception) -> None:
         self._metrics.restarted(cause)
-        self._trouble = error
-        if self._trouble_since is None:
-            self._trouble_since = asyncio.get_running_loop().time()
+        self._last_error = error
+        if self._failing_since is None:
+            self._failing_since = asyncio.get_running_loop().time()
 
-    def _all_is_well(self) -> None:
-        self._trouble_since = self._trouble = None
+    def _clear_failure(self) -> None:
+        self._failing_since = self._last_error = None
 
     def _relist(self, why: str, cause: str, error: Exception) -> None:
         self._metrics.relisted(cause)
-        self._logger.warning(
-            "Listing anew", resource=self._name, why=why, err=str(error)
-        )
+        self._logger.warning("Relisting", resource=self._name, why=why, err=str(error))
         self._state = self._initial_state()
 
     @property
-    def _known_version(self) -> str:
-        """The version that a new list must not be older than."""
+    def _minimum_version(self) -> str:
+        """The lowest version that a relist may have, empty for a quorum read."""
         return "" if self._wants_quorum_read else self._resource_version
 
-    def _note_version_too_large(self, error: Exception) -> None:
-        """Ask for a quorum read next, if a server knows no version as high as ours.
+    def _handle_too_large_version(self, error: Exception) -> None:
+        """Use a quorum read next, if the server has not reached the known version.
 
-        Either it lags, and then the quorum read does not; or the store was
-        restored from a backup, and then its version is the truth.
+        Either this server is behind etcd: a quorum read is not. Or etcd was restored
+        from a backup: then its lower version is correct.
         """
-        if _is_too_new(error):
+        if _is_too_large_version(error):
             self._metrics.relisted("too_large_version")
             self._wants_quorum_read = True
             self._state = self._initial_state()
@@ -303,7 +305,7 @@ class Reflector(Generic[ObjectT]):
         return delay * (1 + self._rng.random())
 
     async def _step(self) -> bool:
-        """Go through one state; tell whether a watch came to its end."""
+        """Execute the current state; tell whether a watch ended cleanly."""
         match self._state:
             case State.STREAM_INITIAL:
                 await self._stream_initial()
@@ -317,14 +319,16 @@ class Reflector(Generic[ObjectT]):
     def _watch_options(self, *, initial: bool) -> WatchOptions:
         seconds = int(_MIN_WATCH_SECONDS * (1 + self._rng.random()))
         return WatchOptions(
-            resource_version=self._known_version if initial else self._resource_version,
+            resource_version=self._minimum_version
+            if initial
+            else self._resource_version,
             timeout_seconds=seconds,
             send_initial_events=initial,
             field_selector=self._resource.field_selector,
         )
 
     async def _stream_initial(self) -> None:
-        """Collect the initial events, hand them over at once, go on watching."""
+        """Collect the initial events, deliver them as one list, continue to watch."""
         initial: dict[str, ObjectT] | None = {}
         options = self._watch_options(initial=True)
         stream = self._client.watch(self._resource, options=options)
@@ -339,14 +343,14 @@ class Reflector(Generic[ObjectT]):
                         await self._complete(listed, event.resource_version)
                         await self._deliver_all(batch[number + 1 :])
                         break
-                    self._collect(initial, event)
-                await _give_way(len(batch))
+                    self._collect_initial(initial, event)
+                await _yield_after_many(len(batch))
         if initial is not None:
             msg = "the stream ended before its initial list was complete"
             raise TransportError(msg)
 
     async def _list_initial(self) -> None:
-        known = self._known_version
+        known = self._minimum_version
         options = ListOptions(
             field_selector=self._resource.field_selector,
             resource_version=known,
@@ -356,48 +360,50 @@ class Reflector(Generic[ObjectT]):
         version = ""
         try:
             async for page in self._client.list_all(self._resource, options=options):
-                self._take(objects, page.items)
+                self._add_listed(objects, page.items)
                 version = page.resource_version
         except Gone:
-            # Too slow for pages, some of which are out of date now, or the known
-            # version is: all at once, by a quorum read.
+            # The version of the pages, or the minimum version, has expired. Read the
+            # whole list in one request, by a quorum read.
             self._wants_quorum_read = True
             options = ListOptions(field_selector=self._resource.field_selector)
             whole = await self._client.list_page(self._resource, options=options)
             objects, version = {}, whole.resource_version
-            self._take(objects, whole.items)
+            self._add_listed(objects, whole.items)
         await self._complete(objects, version)
 
-    def _take(self, objects: dict[str, ObjectT], items: list[ObjectT]) -> None:
+    def _add_listed(self, objects: dict[str, ObjectT], items: list[ObjectT]) -> None:
         for obj in items:
             self.transform(obj)
             objects[key_of(obj)] = obj
 
-    def _collect(self, initial: dict[str, ObjectT], event: WatchEvent[ObjectT]) -> None:
+    def _collect_initial(
+        self, initial: dict[str, ObjectT], event: WatchEvent[ObjectT]
+    ) -> None:
         match event:
             case Added(object=obj) | Modified(object=obj):
-                self._take(initial, [obj])
+                self._add_listed(initial, [obj])
             case Deleted(object=obj):
                 initial.pop(key_of(obj), None)
             case Bookmark():
-                pass  # progress before the end of the initial list says nothing
+                pass  # a bookmark before the end of the initial list has no effect
 
     async def _complete(
         self, objects: dict[str, ObjectT], resource_version: str
     ) -> None:
-        known = resource_version_number(self._known_version)
+        known = resource_version_number(self._minimum_version)
         if resource_version_number(resource_version) < known:
             msg = (
                 f"the server's list is of version {resource_version}, older than "
                 f"{self._resource_version}, which was seen already"
             )
-            # A replica lags, which a quorum read does not; or versions began anew.
+            # This API server is behind etcd, or etcd was restored from a backup.
             self._wants_quorum_read = True
             raise TransportError(msg)
         await self._sink.replaced(objects, resource_version)
         self._wants_quorum_read = False
-        self._all_is_well()
-        self._note_version(resource_version, resource_version_number(resource_version))
+        self._clear_failure()
+        self._set_version(resource_version, resource_version_number(resource_version))
         self._state = State.WATCH
         self._established_at = asyncio.get_running_loop().time()
 
@@ -411,10 +417,10 @@ class Reflector(Generic[ObjectT]):
                 seen += len(batch)
                 if self._established_at is None:
                     self._established_at = loop.time()
-                self._all_is_well()
+                self._clear_failure()
                 await self._deliver_all(batch)
-        if not seen and loop.time() - started < _SHORT:
-            # A server that ends every watch at once must not be hammered.
+        if not seen and loop.time() - started < _SHORT_WATCH:
+            # The server ends every watch at once: do not reconnect in a fast loop.
             msg = "the watch ended at once, with nothing"
             raise TransportError(msg)
 
@@ -423,7 +429,7 @@ class Reflector(Generic[ObjectT]):
         for event in batch:
             self._deliver(event)
         self._sink.received(len(batch))
-        await _give_way(len(batch))
+        await _yield_after_many(len(batch))
 
     def _deliver(self, event: WatchEvent[ObjectT]) -> None:
         if isinstance(event, Bookmark):
@@ -434,7 +440,7 @@ class Reflector(Generic[ObjectT]):
             return
         version = event.object.metadata.resource_version
         number = resource_version_number(version)
-        # Of an aggregated API's own kind of versions nothing is known but the last.
+        # Versions of an aggregated API may be no numbers (0): they cannot be compared.
         if number and number <= self._version:
             self._logger.v(4).info(
                 "Old event dropped", resource=self._name, version=version
@@ -449,17 +455,17 @@ class Reflector(Generic[ObjectT]):
         self._advance(version, number)
 
     def _advance(self, resource_version: str, number: int) -> None:
-        self._note_version(resource_version, number)
+        self._set_version(resource_version, number)
         self._sink.advanced(resource_version)
 
-    def _note_version(self, resource_version: str, number: int) -> None:
-        """Keep both forms: making a number of it took a tenth of each event."""
+    def _set_version(self, resource_version: str, number: int) -> None:
+        """Keep both forms: parsing the number took a tenth of the time of an event."""
         self._resource_version = resource_version
         self._version = number
 
 
 def _cause_of(error: APIError | TransportError | ProtocolError) -> str:
-    """Return what the metrics call a failure."""
+    """Return the cause of a failure as the metrics name it."""
     match error:
         case Gone():
             return "expired"
@@ -470,26 +476,26 @@ def _cause_of(error: APIError | TransportError | ProtocolError) -> str:
     return "error"
 
 
-def _is_too_new(error: Exception) -> bool:
-    """Tell whether a server knows no version as high as the one that was asked for."""
+def _is_too_large_version(error: Exception) -> bool:
+    """Tell whether the server has not reached the requested version yet."""
     details = error.status.details if isinstance(error, APIError) else None
     causes = details.causes or () if details is not None else ()
     return any(cause.reason == "ResourceVersionTooLarge" for cause in causes)
 
 
 def _is_retriable(error: APIError) -> bool:
-    """Tell whether the same request may well be answered a moment later."""
+    """Tell whether the same request may succeed a moment later."""
     return (
         isinstance(error, TooManyRequests)
         or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
     )
 
 
-async def _give_way(events: int) -> None:
-    """Leave others their turn after many events: the next may be there already.
+async def _yield_after_many(events: int) -> None:
+    """Give other tasks a turn after many events: the next ones may already be there.
 
-    Not after a few, which end with a wait anyway: a turn for each made a rollout
-    cost a fifth more.
+    After a few events the reflector waits anyway. An extra turn after each batch made
+    a rollout a fifth more expensive.
     """
-    if events >= _MANY:
+    if events >= _EVENTS_PER_TURN:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""An indexed cache of immutable objects."""
+"""The store: an indexed cache of immutable objects."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
 @dataclass(slots=True)
-class _Filed(Generic[ObjectT]):
-    """Keys by what they are filed under, in the order of their coming."""
+class _IndexEntries(Generic[ObjectT]):
+    """The keys of one index by index value, in the order in which they were added."""
 
     index: Index
     keys: dict[str, dict[str, None]] = field(default_factory=dict)
@@ -32,16 +32,16 @@ class _Filed(Generic[ObjectT]):
 
 
 class Store(Generic[ObjectT]):
-    """Objects by key, and by whatever indexes were asked for.
+    """Objects by key, and by the indexes that were added.
 
-    Objects are immutable and handed out as they are; a reader that keeps one
-    keeps that version. Iteration is in order of first insertion.
+    Objects are immutable and returned without a copy; a reader that keeps an object
+    keeps that version. Iteration is in the order of the first insertion.
     """
 
     def __init__(self) -> None:
         """Make an empty store without indexes."""
         self._objects: dict[str, ObjectT] = {}
-        self._indexes: dict[str, _Filed[ObjectT]] = {}
+        self._indexes: dict[str, _IndexEntries[ObjectT]] = {}
 
     def __len__(self) -> int:
         """Return how many objects are held."""
@@ -56,48 +56,48 @@ class Store(Generic[ObjectT]):
         return list(self._objects)
 
     def add_index(self, index: Index) -> None:
-        """Maintain an index from now on; adding the same one again is free."""
+        """Maintain an index from now on; adding the same index again does nothing."""
         if index.name in self._indexes:
             return
-        filed = self._indexes[index.name] = _Filed(index)
+        index_entries = self._indexes[index.name] = _IndexEntries(index)
         for key, obj in self._objects.items():
-            filed.insert(key, obj)
+            index_entries.insert(key, obj)
 
     def get(self, key: str) -> ObjectT | None:
-        """Return the object of that key."""
+        """Return the object of this key, `None` if there is none."""
         return self._objects.get(key)
 
     def by_index(self, index: Index, value: str) -> list[ObjectT]:
-        """Return the objects that the index files under `value`."""
-        objects, filed = self._objects, self._indexes[index.name]
-        return [objects[key] for key in filed.keys.get(value, ())]
+        """Return the objects that have this value in the index."""
+        objects, index_entries = self._objects, self._indexes[index.name]
+        return [objects[key] for key in index_entries.keys.get(value, ())]
 
     def put(self, obj: ObjectT, key: str = "") -> ObjectT | None:
-        """Store `obj`, of which the key may be known; return what it replaces."""
+        """Store `obj` under `key` (default: `key_of`); return the replaced object."""
         key = key or key_of(obj)
         old = self._objects.get(key)
-        # Assigned to, an entry keeps the key it has: one string for all indexes.
+        # An assignment keeps the key string of the entry, which the indexes share.
         self._objects[key] = obj
-        for filed in self._indexes.values():
+        for index_entries in self._indexes.values():
             if old is None:
-                filed.insert(key, obj)
-            elif not filed.index.is_alike(old, obj):
-                filed.remove(key, old)
-                filed.insert(key, obj)
+                index_entries.insert(key, obj)
+            elif not index_entries.index.has_same_values(old, obj):
+                index_entries.remove(key, old)
+                index_entries.insert(key, obj)
         return old
 
     def without_objects(self) -> "Store[ObjectT]":
         """Return an empty store with the same indexes."""
         empty: Store[ObjectT] = Store()
-        for filed in self._indexes.values():
-            empty.add_index(filed.index)
+        for index_entries in self._indexes.values():
+            empty.add_index(index_entries.index)
         return empty
 
     def exchange(self, other: "Store[ObjectT]") -> dict[str, ObjectT]:
-        """Hold what `other` holds, all of it at once; return what was held.
+        """Replace all objects by those of `other` atomically; return the old ones.
 
-        `other` is one that `without_objects` returned; it is empty afterwards. An
-        index that was added since then is filled now.
+        `other` must come from `without_objects`; it is empty afterwards. An index that
+        was added since then is filled now.
         """
         before, (self._objects, indexes) = self._objects, other.release()
         for name, index in self._indexes.items():
@@ -108,14 +108,14 @@ class Store(Generic[ObjectT]):
                     index.insert(key, obj)
         return before
 
-    def release(self) -> tuple[dict[str, ObjectT], dict[str, _Filed[ObjectT]]]:
-        """Return the objects and the indexes; the store has none of them any more."""
+    def release(self) -> tuple[dict[str, ObjectT], dict[str, _IndexEntries[ObjectT]]]:
+        """Return the objects and the indexes, and remove them from the store."""
         released = self._objects, self._indexes
         self._objects, self._indexes = {}, {}
         return released
 
     def remove(self, key: str) -> ObjectT | None:
-        """Drop the object of that key; return it."""
+        """Remove the object of this key; return it."""
         old = self._objects.pop(key, None)
         if old is not None:
             for index in self._indexes.values():

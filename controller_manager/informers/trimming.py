@@ -1,8 +1,8 @@
-"""Drops from objects what nobody reads, before they are cached.
+"""Trimming: drops the fields of objects that no controller reads.
 
-What is dropped is the same for every object of a resource, so it is worked out
-once, at the start. The result is one function, which visits only those parts of
-an object in which there is something to drop.
+The dropped fields are the same for every object of a resource, so they are determined
+once, at the start. The result is one function, which visits only those parts of an
+object that have something to drop.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,24 +16,24 @@ from controller_manager.api.meta import PartialMetadata
 from controller_manager.informers.reads import Reads, Step, struct_within
 
 Trim = Callable[[Any], None]
-"""Changes an object that nobody else has yet."""
+"""Drops fields of an object; called before any other code has the object."""
 
-_IDENTITY: Final[tuple[tuple[Step, ...], ...]] = tuple(
+_ALWAYS_KEPT: Final[tuple[tuple[Step, ...], ...]] = tuple(
     (Step("metadata"), Step(each.encode_name)) for each in fields(PartialMetadata)
 )
-"""What the caches themselves need of every object."""
+"""The fields of every object that the caches themselves need."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """What is kept of a field: all of it, some fields, or some entries of a list."""
+    """The kept part of a field: all of it, some fields, or some entries of a list."""
 
     whole: bool = False
     fields: "dict[str, _Kept]" = field(default_factory=dict)
     entries: set[str] = field(default_factory=set)
 
     def add(self, steps: tuple[Step, ...]) -> None:
-        """Keep what a path leads to, too."""
+        """Keep the field at the end of a path, too."""
         if not steps:
             self.whole = True
             return
@@ -45,16 +45,16 @@ class _Kept:
 
 
 def trim_for(declared: Iterable[Reads]) -> Trim | None:
-    """Return what drops all that no declaration reads; all are of one resource.
+    """Return a function that drops the fields that no declaration reads.
 
-    `None` if nothing is to be dropped, as when there are no declarations, or when
-    one of them reads whole objects.
+    All declarations must be of one resource. `None` if nothing is to be dropped: there
+    are no declarations, or one of them reads whole objects.
     """
     declarations = list(declared)
     if not declarations or not all(each.paths for each in declarations):
         return None
     kept = _Kept()
-    for steps in _IDENTITY:
+    for steps in _ALWAYS_KEPT:
         kept.add(steps)
     for each in declarations:
         for steps in each.steps():
@@ -63,7 +63,7 @@ def trim_for(declared: Iterable[Reads]) -> Trim | None:
 
 
 def _trim_struct(struct: type[Struct], kept: _Kept) -> Trim | None:
-    """Return what trims one struct; `None` if there is nothing to drop."""
+    """Return a function that trims one struct; `None` if there is nothing to drop."""
     dropped: dict[str, Any] = {}
     trims: list[Trim] = []
     for each in fields(struct):
@@ -79,7 +79,7 @@ def _trim_struct(struct: type[Struct], kept: _Kept) -> Trim | None:
 
 
 def _default(described: FieldInfo) -> Any:  # noqa: ANN401 - of any field
-    """Return what a field holds that is absent; a required field has nothing."""
+    """Return the default of a field; NODEFAULT for a required field."""
     if described.default_factory is not NODEFAULT:
         return described.default_factory()
     return described.default
@@ -98,7 +98,7 @@ def _dropping(dropped: dict[str, Any], trims: list[Trim]) -> Trim:
 
 
 def _trim_field(described: FieldInfo, kept: _Kept) -> Trim | None:
-    """Return what trims a field of which some is kept."""
+    """Return a function that trims a field of which only a part is kept."""
     struct, is_list = struct_within(described.type)
     if struct is None:
         return None

@@ -110,7 +110,7 @@ class ControllerManager:
             rng=self._rng,
             logger=self._logger.bind(component="informers"),
             metrics=self._metrics.informers,
-            most_watches=most_watches,
+            max_watches=most_watches,
         )
         return CacheGroup(factory, self._metrics.caches, self._logger)
 
@@ -243,7 +243,7 @@ class ControllerManager:
         await self._caches.wait()
         await self._ownership.wait()
         warn_of_another_kind(
-            self._ownership.taken_from, self._controllers.names, self._logger
+            self._ownership.previous_holder, self._controllers.names, self._logger
         )
 
     async def _work(self, life: Lifetime) -> None:
@@ -257,7 +257,7 @@ class ControllerManager:
 
     def _refresh(self) -> None:
         """Bring up to date what changes with time alone, before a scrape."""
-        ends_at = self._connections.credential_ends_at()
+        ends_at = self._connections.credential_expires_at()
         left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
         self._metrics.client.plugin_ttl(left)
         self._controllers.report()

@@ -3,7 +3,11 @@
 import asyncio
 
 from controller_manager.client.leader_election import LeaderElector
-from controller_manager.client.ownership import Always, LeaseOwnership, Ownership
+from controller_manager.client.ownership import (
+    LeaseOwnership,
+    Ownership,
+    PermanentOwnership,
+)
 from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 
 
@@ -15,7 +19,7 @@ class OwnershipGroup(Runnable):
         self._elector = elector
         self._watching: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
-        self.ownership: Ownership = Always()
+        self.ownership: Ownership = PermanentOwnership()
         """Says for which keys this process may write."""
         if elector is not None:
             self.ownership = LeaseOwnership(elector)
@@ -26,9 +30,9 @@ class OwnershipGroup(Runnable):
         return self._elector
 
     @property
-    def taken_from(self) -> str:
+    def previous_holder(self) -> str:
         """Who held the lease before us, empty for nobody."""
-        return self._elector.taken_from if self._elector is not None else ""
+        return self._elector.previous_holder if self._elector is not None else ""
 
     async def run(self, life: Lifetime) -> None:
         """Follow the lease; this does not take it."""
@@ -45,7 +49,7 @@ class OwnershipGroup(Runnable):
     def hold(self, life: Lifetime) -> None:
         """Keep what `wait` has taken; its loss fails the task with LeadershipLost."""
         if self._elector is not None:
-            self._holding = life.tasks.create_task(self._elector.hold(), name="lease")
+            self._holding = life.tasks.create_task(self._elector.renew(), name="lease")
 
     async def stop(self) -> None:
         """Give the lease back, even one that was taken at this very moment."""

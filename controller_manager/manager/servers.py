@@ -7,7 +7,7 @@ from controller_manager.client.client import Client
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.manager.runnable import Lifetime, Runnable
-from controller_manager.observability.lag import watch_loop
+from controller_manager.observability.lag import observe_lag
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors
 from controller_manager.options.config import Config
@@ -48,7 +48,7 @@ class ServerGroup(Runnable):
 
     async def run(self, life: Lifetime) -> None:
         """Start to serve; raises ServingError if the port or a certificate cannot."""
-        lag = watch_loop(self._metrics.loop)
+        lag = observe_lag(self._metrics.loop)
         self._tasks.append(life.tasks.create_task(lag, name="event-loop-lag"))
         if self._config.serving.port == 0:
             return
@@ -59,7 +59,7 @@ class ServerGroup(Runnable):
             "Serving securely",
             address=f"{self._config.serving.bind_address}:{self.server.port}",
         )
-        following = authenticator.follow_cluster()
+        following = authenticator.poll_cluster_settings()
         self._tasks.append(
             life.tasks.create_task(following, name="authentication-settings")
         )

@@ -1,5 +1,5 @@
-"""Logs and metrics: how the daemon tells what it does.
+"""Logs and metrics of the daemon.
 
-Here live the logging set-up with its verbosity levels, and the Prometheus
-collectors with upstream's names. Nothing here decides anything.
+This package has the logger with its verbosity levels, and the Prometheus collectors
+with upstream's names.
 """

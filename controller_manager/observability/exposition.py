@@ -10,11 +10,11 @@ from prometheus_client.samples import Sample
 
 
 def expose(registry: CollectorRegistry, disabled: Collection[str] = ()) -> bytes:
-    """Return the registry in the text format, bounds written as Go writes them.
+    """Return the registry in the text format, with bucket bounds as Go writes them.
 
-    Prometheus tells series apart by the text of ``le``: a dashboard that asks
-    for ``le="1"`` does not find ``le="1.0"``. Metrics named in `disabled` are
-    left out (``--disabled-metrics``).
+    Prometheus distinguishes series by the text of ``le``: a dashboard that queries
+    ``le="1"`` does not find ``le="1.0"``. Metrics named in `disabled` are left out
+    (``--disabled-metrics``).
     """
     return generate_latest(_GoBounds(registry, disabled))
 

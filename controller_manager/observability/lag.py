@@ -1,4 +1,4 @@
-"""Watching the event loop: how late it is."""
+"""The lag of the event loop: by how much its timers are late."""
 
 import asyncio
 import itertools
@@ -11,8 +11,8 @@ _MINUTE: Final = 12
 """Intervals in a minute."""
 
 
-async def watch_loop(metrics: LoopCollectors) -> None:
-    """Observe, every five seconds and for ever, by how much a timer is late."""
+async def observe_lag(metrics: LoopCollectors) -> None:
+    """Measure for ever, every five seconds, by how much a timer is late."""
     loop = asyncio.get_running_loop()
     for number in itertools.count(1):
         due = loop.time() + _INTERVAL

@@ -29,27 +29,27 @@ _SEVERITY: Final = {
 
 
 class Verbosity:
-    """The value of ``-v``, and of ``--vmodule`` for single modules."""
+    """The verbosity of ``-v``, and of ``--vmodule`` for single modules."""
 
     __slots__ = ("_known", "_level", "_modules")
 
     def __init__(self, level: int = 0, modules: Sequence[tuple[str, int]] = ()) -> None:
         """Take the level, and levels by pattern of a module's name.
 
-        A pattern with a slash is matched against the path of the module's
-        file, any other against its name; the first that matches counts.
+        A pattern with a slash is matched against the path of the module's file, any
+        other pattern against its name; the first matching pattern is used.
         """
         self._level = level
         self._modules = tuple(modules)
         self._known: dict[str, int] = {}
 
     def allows(self, level: int, depth: int) -> bool:
-        """Tell whether a line of `level` is wanted, `depth` calls up from here."""
+        """Tell whether to log a line of `level` for the caller `depth` frames up."""
         if level <= self._level:
             return True
         if not self._modules:
             return False
-        # Only when --vmodule is given: who asks is found on the stack.
+        # Only --vmodule needs the calling module, which is read from the stack.
         path = sys._getframe(depth + 1).f_code.co_filename  # noqa: SLF001
         if path not in self._known:
             self._known[path] = self._of(Path(path).with_suffix("").as_posix())
@@ -65,7 +65,10 @@ class Verbosity:
 
 
 class WriteFailures:
-    """How many lines could not be written; a logger and its children share one."""
+    """The number of lines that could not be written.
+
+    A logger shares it with the loggers that are derived from it.
+    """
 
     __slots__ = ("count",)
 
@@ -77,9 +80,8 @@ class WriteFailures:
 class Logger:
     """A logger bound to a component and a verbosity.
 
-    To log never raises because a line cannot be written (a pipe that nobody
-    reads any more, a full disk, a closed file): the line is lost, and counted
-    in `write_failures`.
+    Logging never raises an error if a line cannot be written (a broken pipe, a full
+    disk, a closed file): the line is lost, and counted in `write_failures`.
     """
 
     __slots__ = ("_inner", "_verbosity", "write_failures")
@@ -100,26 +102,26 @@ class Logger:
         return Logger(self._inner.bind(**fields), self._verbosity, self.write_failures)
 
     def v(self, level: int) -> "Logger":
-        """Return this logger if `level` is enabled, else one that is silent."""
+        """Return this logger if `level` is enabled, else a silent logger."""
         if not self._verbosity.allows(level, 1):
             return _SILENT
         return Logger(self._inner.bind(_v=level), self._verbosity, self.write_failures)
 
     def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
-        """Log what happened."""
+        """Log information."""
         self._inner.info(message, _caller=_caller(), **fields)
 
     def warning(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
-        """Log what a person should know."""
+        """Log a warning."""
         self._inner.warning(message, _caller=_caller(), **fields)
 
     def error(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
-        """Log what went wrong; give the cause as `err`."""
+        """Log an error; give the cause as `err`."""
         self._inner.error(message, _caller=_caller(), **fields)
 
 
 def _caller() -> str:
-    """Return ``directory/file.py:line`` of whoever logs."""
+    """Return ``directory/file.py:line`` of the code that logs."""
     frame = sys._getframe(2)  # noqa: SLF001 - logging costs enough already
     directory, _, name = frame.f_code.co_filename.rpartition("/")
     return f"{directory.rpartition('/')[2]}/{name}:{frame.f_lineno}"
@@ -160,13 +162,13 @@ def make_logger(
 ) -> Logger:
     """Return the root logger.
 
-    `output` is ``text`` (klog's header, then ``key="value"``) or ``json`` (one
-    object a line), `verbosity` the value of ``-v``, `vmodule` that of
-    ``--vmodule``; `stream` defaults to standard error. With `info_stream`,
-    what is no error goes there.
+    `output` is ``text`` (klog's header, then ``key="value"``) or ``json`` (one object
+    a line). `verbosity` is the value of ``-v``, `vmodule` that of ``--vmodule``.
+    `stream` defaults to standard error. If `info_stream` is given, all lines but
+    errors go there.
     """
     render = _render_json if output == "json" else _render_text
-    # Where the process was started without a standard error, it is `None`.
+    # If the process was started without standard error, sys.stderr is `None`.
     errors: TextIO | None = stream or sys.stderr
     failures = WriteFailures()
     inner = structlog.wrap_logger(
@@ -184,10 +186,10 @@ def make_logger(
 
 
 def drop_unwritten_output() -> None:
-    """Give up what standard output and error could not write.
+    """Drop output that standard output and standard error cannot write.
 
-    Python flushes both when it exits, and exits with 120 if that fails. Call
-    this last: what cannot be flushed now goes to the null device.
+    Python flushes both when it exits, and exits with 120 if that fails. Call this
+    last: a stream that cannot be flushed now is redirected to the null device.
     """
     for stream in (sys.stdout, sys.stderr):
         if stream is None or stream.closed:
@@ -201,7 +203,7 @@ def drop_unwritten_output() -> None:
 
 
 class _Writer:
-    """Writes lines as they come, errors to one stream and the rest to another."""
+    """Writes each line at once: errors to one stream, other lines to another."""
 
     def __init__(
         self, errors: TextIO | None, others: TextIO | None, failures: WriteFailures
@@ -236,7 +238,7 @@ def _stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 
 def _fields(event: EventDict) -> EventDict:
-    """Return what is left of an event in klog's order: logger and err first."""
+    """Return the remaining fields in klog's order: logger and err first."""
     component = event.pop("component", None)
     leading = {} if component is None else {"logger": component}
     if "err" in event:

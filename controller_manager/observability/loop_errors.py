@@ -1,4 +1,4 @@
-"""What an event loop has to say of failures that nobody awaits, as log lines."""
+"""Logs the errors that the event loop reports, such as failures nobody awaits."""
 
 import asyncio
 from typing import Any, Final
@@ -6,13 +6,13 @@ from typing import Any, Final
 from controller_manager.observability.logs import Logger
 
 _CLOSED: Final = "the handler is closed"
-"""uvloop says so of a connection that was cut while data was on its way to it."""
+"""Message of uvloop for a connection that was closed while data was being sent."""
 
 
 def log_loop_errors(logger: Logger) -> None:
-    """Have the running loop's complaints logged rather than printed.
+    """Log errors of the running event loop instead of printing them.
 
-    One about a connection that has been closed already shows with ``-v=4``.
+    Errors about a connection that has already been closed are logged with ``-v=4``.
     """
 
     def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -22,7 +22,10 @@ def log_loop_errors(logger: Logger) -> None:
             logger.v(4).info("Connection was closed", what=what, err=str(error))
             return
         logger.error(
-            "Not handled by anybody", what=what, err=repr(error), exc_info=error
+            "Unhandled error in the event loop",
+            what=what,
+            err=repr(error),
+            exc_info=error,
         )
 
     asyncio.get_running_loop().set_exception_handler(handle)

@@ -1,7 +1,7 @@
 """Prometheus collectors with upstream's names, labels and buckets.
 
-One registry is made per daemon and handed around; there is no global one, so
-that two daemons may live in one process.
+Each daemon has its own registry and passes it on. There is no global registry, so
+that one process may have two daemons.
 """
 
 import math
@@ -18,7 +18,7 @@ from controller_manager.observability.logs import WriteFailures
 
 CollectorsT = TypeVar("CollectorsT")
 
-# Multiplied up as Go does it, so that the labels read 9.999999999999999e-06 too.
+# Multiplied step by step as in Go, so that the labels are 9.999999999999999e-06, too.
 _QUEUE_BUCKETS: Final = tuple(accumulate([1e-8] + [10.0] * 9, mul))
 _REST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
 _REST_BYTES: Final = (64, 256, 512, *(4**power * 1024 for power in range(8)))
@@ -105,12 +105,12 @@ class QueueCollectors:
         )
 
     def queue(self, name: str) -> "PrometheusQueueMetrics":
-        """Return the hooks of one queue, every series of it at zero."""
+        """Return the hooks of one queue; all its series start at zero."""
         return PrometheusQueueMetrics(self, name)
 
 
 class PrometheusQueueMetrics:
-    """The hooks that one queue calls."""
+    """The metrics hooks of one queue."""
 
     def __init__(self, collectors: QueueCollectors, name: str) -> None:
         """Bind the collectors to a queue's name."""
@@ -192,9 +192,9 @@ class ClientCollectors:
         self._register_transport(registry)
 
     def _register_transport(self, registry: CollectorRegistry) -> None:
-        """Register what there is to say of connections and plugins.
+        """Register the metrics of connections and plugins.
 
-        One transport serves all clients; no client certificate rotates.
+        All clients share one transport, and no client certificate rotates.
         """
         Histogram(
             "rest_client_exec_plugin_certificate_rotation_age",
@@ -232,7 +232,7 @@ class ClientCollectors:
         self, method: str, code: str, seconds: float, sent: int, received: int
     ) -> None:
         """Observe one answered (or failed) request."""
-        # Looking up labelled children took a sixth of what a request costs.
+        # Looking up labelled children took a sixth of the time of a request.
         hooks = self._hooks.get((method, code))
         if hooks is None:
             hooks = self._hooks[method, code] = (
@@ -248,7 +248,7 @@ class ClientCollectors:
         observe_received(received)
 
     def plugin_ttl(self, seconds: float | None) -> None:
-        """Set how long an exec plugin's credential lasts, `None` for ever."""
+        """Set the seconds until the plugin's credential expires, `None` for never."""
         self._plugin_ttl.set(math.inf if seconds is None else seconds)
 
     def observe_rate_limit(self, method: str, seconds: float) -> None:
@@ -274,12 +274,12 @@ class SyncCollectors:
         )
 
     def controller(self, name: str) -> "PrometheusSyncMetrics":
-        """Return the hooks of one controller, every outcome at zero."""
+        """Return the hooks of one controller; all outcomes start at zero."""
         return PrometheusSyncMetrics(self._duration, name)
 
 
 class PrometheusSyncMetrics:
-    """The hooks that one controller's worker loop calls."""
+    """The metrics hooks of one controller's worker loop."""
 
     def __init__(self, duration: Histogram, name: str) -> None:
         """Pre-create the series of every outcome."""
@@ -311,8 +311,8 @@ class ElectionCollectors:
             registry=registry,
         ).labels(name)
 
-    def leads(self, *, leading: bool) -> None:
-        """Note whether this process leads."""
+    def set_leading(self, *, leading: bool) -> None:
+        """Set whether this process leads."""
         self._master.set(1 if leading else 0)
 
     def slow_path(self) -> None:
@@ -321,10 +321,10 @@ class ElectionCollectors:
 
 
 class InformerCollectors:
-    """The ``informer_*`` metrics: upstream's, and what upstream lacks."""
+    """The ``informer_*`` metrics: upstream's, and some that upstream lacks."""
 
     def __init__(self, registry: CollectorRegistry, name: str) -> None:
-        """Register the collectors; `name` tells factories apart."""
+        """Register the collectors; `name` distinguishes factories."""
         labels = ["group", "name", "resource", "version"]
         self._name = name
         self.queued = Gauge(
@@ -360,7 +360,7 @@ class InformerCollectors:
         )
 
     def informer(self, group: str, version: str, resource: str) -> "InformerMetrics":
-        """Return the hooks of one informer, every series of it at zero."""
+        """Return the hooks of one informer; all its series start at zero."""
         return InformerMetrics(self, (group, self._name, resource, version))
 
 
@@ -369,7 +369,7 @@ RELIST_CAUSES: Final = ("expired", "garbage", "too_large_version")
 
 
 class InformerMetrics:
-    """The hooks that one informer and its reflector call."""
+    """The metrics hooks of one informer and its reflector."""
 
     def __init__(
         self, collectors: InformerCollectors, labels: tuple[str, str, str, str]
@@ -386,7 +386,7 @@ class InformerMetrics:
         }
 
     def processed(self, events: int, seconds: float, cached: int) -> None:
-        """Observe a batch: how many events, how long, what the cache holds."""
+        """Observe a batch: its events, its duration, the size of the cache after it."""
         self._latency.observe(seconds / max(events, 1))
         self._cached.set(cached)
 
@@ -395,16 +395,16 @@ class InformerMetrics:
         self._queued.set(events)
 
     def restarted(self, cause: str) -> None:
-        """Count a watch that begins after another ended."""
+        """Count a watch that starts after another one, by what ended that one."""
         self._restarts[cause].inc()
 
     def relisted(self, cause: str) -> None:
-        """Count a list that had to be read anew."""
+        """Count a relist, by its cause."""
         self._relists[cause].inc()
 
 
 class CacheCollectors:
-    """Which controller waits for which cache."""
+    """For each controller, the caches that it waits for."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
@@ -417,12 +417,12 @@ class CacheCollectors:
         )
 
     def synced(self, controller: str, resource: str, *, synced: bool) -> None:
-        """Note whether a controller has to wait for the cache of a resource."""
+        """Set whether the cache that a controller needs is synced."""
         self._synced.labels(controller, resource).set(1 if synced else 0)
 
 
 class LoopCollectors:
-    """How late the event loop is, and how long one turn of it lasts."""
+    """The lag of the event loop, and the duration of its longest turn."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
@@ -442,12 +442,12 @@ class LoopCollectors:
         ).set_function(lambda: max(self._longest, self._longest_before))
 
     def late(self, seconds: float) -> None:
-        """Observe one timer; the turn before it was at least as long as it is late."""
+        """Observe the lag of one timer; the turn before it lasted at least as long."""
         self._lag.observe(seconds)
         self.turned(seconds)
 
     def turned(self, seconds: float) -> None:
-        """Note how long one turn has lasted."""
+        """Observe the duration of one turn in seconds."""
         self._longest = max(self._longest, seconds)
 
     def next_minute(self) -> None:
@@ -481,7 +481,7 @@ class ServingCollectors:
 
 
 class LogCollectors(Collector):
-    """How many log lines were lost, as the logger counts them."""
+    """The number of lost log lines, as counted by the logger."""
 
     def __init__(self, registry: CollectorRegistry, failures: WriteFailures) -> None:
         """Register the collector; `failures` is a logger's."""
@@ -498,7 +498,7 @@ class LogCollectors(Collector):
 
 
 class Collectors:
-    """All that a daemon measures, election aside."""
+    """All metrics of a daemon except those of the election."""
 
     def __init__(self, registry: CollectorRegistry, host: str, component: str) -> None:
         """Register the collectors; `host` is the API server's."""
@@ -514,7 +514,7 @@ class Collectors:
     def of(self, collectors: Callable[[CollectorRegistry], CollectorsT]) -> CollectorsT:
         """Return a controller's own collectors; they are registered once.
 
-        `collectors` is their class. Controllers that share it share them.
+        `collectors` is their class. Controllers with the same class share them.
         """
         if collectors not in self._of_controllers:
             self._of_controllers[collectors] = collectors(self._registry)

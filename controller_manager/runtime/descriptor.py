@@ -22,7 +22,8 @@ class Descriptor:
 
     - `name`: upstream's; `aliases`: what ``--controllers`` takes as well.
     - `load`: where the `Reconciler` is, or an init function (from a
-      `ControllerContext` to workers): ``.module:name``, from the package.
+      `ControllerContext` to workers): ``.module:name`` from the package, or the
+      whole ``package.module:name``.
     - `requires`: resources that the API server must have.
     - `reads`: what it reads of cached objects of types that are projections; of a
       resource that it does not name it reads everything.

@@ -1,5 +1,5 @@
-"""What the daemon serves: /healthz and /metrics.
+"""The HTTPS server of the daemon: /healthz, /metrics and other endpoints.
 
-Here lives the HTTP server and what it answers. It reads the state of others
-through the functions it is given, and changes nothing.
+The server reads the state of the manager through functions that it is given, and
+changes nothing.
 """

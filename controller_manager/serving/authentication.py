@@ -1,8 +1,8 @@
-"""Who asks: front proxy headers, client certificates, bearer tokens, or nobody.
+"""Authentication: front proxy headers, client certificates, tokens, or anonymous.
 
 Upstream: apiserver pkg/server/options/authentication.go (delegating) and
-pkg/authentication. An identity that is presented and not accepted is refused;
-only who presents none is anonymous.
+pkg/authentication. A request whose identity is not accepted is refused; only a
+request without an identity is anonymous.
 """
 
 import asyncio
@@ -52,21 +52,21 @@ _CONFIG_MAP: Final = "extension-apiserver-authentication"
 _LOOKUP_INTERVAL: Final = 60.0
 _LOOKUP_RETRY: Final = 5.0
 _REVIEW_TIMEOUT: Final = 10.0
-_NOBODY: Final = User("")
-"""Whose a token is that the API server does not accept; cached like others."""
+_REJECTED: Final = User("")
+"""Stands in the cache for a token that the API server does not accept."""
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not an error
-    """The identity that was presented is not accepted (401)."""
+    """The identity of the request is not accepted (401)."""
 
 
 @dataclass(slots=True)
 class Authorities:
-    """Whose client certificates count, from files or from the cluster."""
+    """The authorities of client certificates, from files or from the cluster."""
 
     config: AuthenticationConfig
-    found_client_ca: bytes = b""
-    found_proxy_ca: bytes = b""
+    cluster_client_ca: bytes = b""
+    cluster_proxy_ca: bytes = b""
     request_header: RequestHeaderConfig = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,39 +76,39 @@ class Authorities:
 
     @property
     def client_ca(self) -> bytes:
-        """PEM of the authorities of users' certificates."""
+        """The authorities of user certificates as PEM."""
         path = self.config.client_ca_file
         if not path:
-            return self.found_client_ca
+            return self.cluster_client_ca
         return read_authorities(Path(path), "--client-ca-file")
 
     @property
     def proxy_ca(self) -> bytes:
-        """PEM of the authorities of front proxies' certificates."""
+        """The authorities of front proxy certificates as PEM."""
         path = self.config.request_header.client_ca_file
         if not path:
-            return self.found_proxy_ca
+            return self.cluster_proxy_ca
         return read_authorities(Path(path), "--requestheader-client-ca-file")
 
     def bundle(self) -> bytes:
-        """Return all of them, for the TLS handshake."""
+        """Return all authorities as PEM, for the TLS handshake."""
         return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
 
-    def learn(self, data: Mapping[str, str]) -> None:
-        """Take what the cluster's config map says, where no flag says it.
+    def update_from_config_map(self, data: Mapping[str, str]) -> None:
+        """Take the settings of the cluster's config map that no flag sets.
 
-        Raises ServingError, and keeps what was known, if it holds no
-        certificates where it should.
+        Raises ServingError, and changes nothing, if one of its certificate bundles is
+        not usable.
         """
         found = {
             key: check_authorities(data[key].encode(), f"config map: {key}")
             for key in ("client-ca-file", "requestheader-client-ca-file")
             if data.get(key)
         }
-        self.found_client_ca = found.get("client-ca-file", b"")
+        self.cluster_client_ca = found.get("client-ca-file", b"")
         if self.config.request_header.client_ca_file:
             return
-        self.found_proxy_ca = found.get("requestheader-client-ca-file", b"")
+        self.cluster_proxy_ca = found.get("requestheader-client-ca-file", b"")
         self.request_header = RequestHeaderConfig(
             allowed_names=_listed(data, "requestheader-allowed-names"),
             username_headers=_listed(data, "requestheader-username-headers"),
@@ -117,12 +117,12 @@ class Authorities:
             extra_prefixes=_listed(data, "requestheader-extra-headers-prefix"),
         )
 
-    def vouch_for_users(self, chain: Sequence[bytes]) -> bool:
-        """Tell whether a verified chain (DER) ends in a users' authority."""
+    def is_user_chain(self, chain: Sequence[bytes]) -> bool:
+        """Tell whether a verified chain (DER) has an authority of users."""
         return _is_in(chain, self.client_ca)
 
-    def vouch_for_proxies(self, chain: Sequence[bytes]) -> bool:
-        """Tell whether a verified chain (DER) ends in a proxies' authority."""
+    def is_proxy_chain(self, chain: Sequence[bytes]) -> bool:
+        """Tell whether a verified chain (DER) has an authority of front proxies."""
         return _is_in(chain, self.proxy_ca)
 
 
@@ -145,7 +145,7 @@ def _listed(data: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 
 class Authenticator:
-    """Finds out who asks, with the API server's help."""
+    """Determines the user of each request; the API server reviews tokens."""
 
     def __init__(
         self,
@@ -158,9 +158,9 @@ class Authenticator:
     ) -> None:
         """Take a client that may create tokenreviews, `None` if there is none.
 
-        `lookup` reads the cluster's settings, of the same API server; it must not
-        wait behind reviews, which anybody may cause. Raises ServingError if a file
-        cannot be used.
+        `lookup` reads the cluster's settings from the same API server. It must not
+        share a rate limit with reviews, because any client can cause reviews. Raises
+        ServingError if a file cannot be used.
         """
         self._config = config
         self._client = client
@@ -181,18 +181,18 @@ class Authenticator:
         ):
             if not given:
                 self._logger.warning(
-                    "Neither this flag nor --authentication-kubeconfig is given: such "
-                    "client certificates identify nobody",
+                    "Neither this flag nor --authentication-kubeconfig is given: its "
+                    "client certificates are not accepted",
                     flag=f"--{flag}",
                 )
 
     @property
     def wants_certificates(self) -> bool:
-        """Whether client certificates may ever count."""
-        return bool(self.authorities.bundle()) or self._looks_up
+        """Whether client certificates can authenticate a request."""
+        return bool(self.authorities.bundle()) or self._needs_cluster_settings
 
     @property
-    def _looks_up(self) -> bool:
+    def _needs_cluster_settings(self) -> bool:
         complete = (
             self._config.client_ca_file and self._config.request_header.client_ca_file
         )
@@ -200,34 +200,35 @@ class Authenticator:
             self._client is not None and not self._config.skip_lookup and not complete
         )
 
-    async def follow_cluster(self) -> None:
-        """Read the cluster's settings every minute, for ever, if they are wanted.
+    async def poll_cluster_settings(self) -> None:
+        """Read the cluster's settings every minute for ever, if they are needed.
 
-        Raises ServingError if that is forbidden and failure is not tolerated.
+        Raises ServingError if the first read is forbidden and
+        ``--authentication-tolerate-lookup-failure`` is not set.
         """
         was_read = False
-        while self._looks_up and self._lookup is not None:
+        while self._needs_cluster_settings and self._lookup is not None:
             delay = _LOOKUP_INTERVAL
             try:
                 found = await self._lookup.get(CONFIG_MAPS, _NAMESPACE, _CONFIG_MAP)
                 was_read = True
-                self.authorities.learn(found.data or {})
+                self.authorities.update_from_config_map(found.data or {})
             except NotFound:
                 self._logger.v(2 if was_read else 0).info(
                     "No config map extension-apiserver-authentication in kube-system: "
-                    "client certificates identify nobody but by --client-ca-file"
+                    "client certificates are accepted only with --client-ca-file"
                 )
                 was_read = True
             except Forbidden as error:
-                # Once it was allowed, a refusal is the cluster's trouble.
+                # If a read was allowed before, the refusal is no configuration error.
                 self._forbidden(error, fatal=not was_read)
             except ServingError as error:
                 self._logger.error(
-                    "Settings of authentication not usable", err=str(error)
+                    "Authentication settings are not usable", err=str(error)
                 )
             except (APIError, TransportError, ProtocolError, TooManyReviews) as error:
                 self._logger.warning(
-                    "Settings of authentication not read, trying again", err=str(error)
+                    "Cannot read authentication settings, retrying", err=str(error)
                 )
                 delay = _LOOKUP_RETRY
             await asyncio.sleep(delay)
@@ -250,17 +251,17 @@ class Authenticator:
     async def authenticate(
         self, headers: Mapping[str, str], chain: Sequence[bytes]
     ) -> User:
-        """Return who asks, by headers and the verified certificates (DER).
+        """Return the user of a request by its headers and verified chain (DER).
 
-        Names of `headers` are lower case. `chain` begins with the client's own
-        certificate and ends with the authority's; it is empty for none.
-        Raises Refused.
+        Names of `headers` are lower case. `chain` begins with the client's certificate
+        and ends with that of the authority; it is empty if the client sent none. Raises
+        Refused.
         """
         user = self._by_certificate(headers, chain) if chain else None
         if user is None:
             user = await self._by_token(headers.get("authorization", ""))
         if user is None and chain:
-            msg = "the client certificate is not one of a user"
+            msg = "the client certificate is not the certificate of a user"
             raise Refused(msg)
         if user is None:
             return ANONYMOUS
@@ -271,13 +272,13 @@ class Authenticator:
     def _by_certificate(
         self, headers: Mapping[str, str], chain: Sequence[bytes]
     ) -> User | None:
-        """Return the user that a proxy names, or that a certificate is."""
+        """Return the user in a front proxy's headers, or in a user's certificate."""
         certificate = x509.load_der_x509_certificate(chain[0])
-        if self.authorities.vouch_for_proxies(chain):
+        if self.authorities.is_proxy_chain(chain):
             user = self._proxied(headers, certificate)
             if user is not None:
                 return user
-        if self.authorities.vouch_for_users(chain):
+        if self.authorities.is_user_chain(chain):
             return _named_by(certificate)
         return None
 
@@ -319,7 +320,7 @@ class Authenticator:
         if user is None:
             user = await self._reviewed(self._client, token)
             self._tokens.put(key, user, self._config.cache_ttl)
-        if user is _NOBODY:
+        if user is _REJECTED:
             msg = "invalid bearer token"
             raise Refused(msg)
         return user
@@ -334,7 +335,7 @@ class Authenticator:
             self._logger.error("Unable to authenticate the request", err=why)
             raise Refused(why) from error
         if not answer.status.authenticated:
-            return _NOBODY
+            return _REJECTED
         info = answer.status.user
         return User(
             info.username, info.uid, tuple(info.groups or ()), dict(info.extra or {})

@@ -1,4 +1,4 @@
-"""Whether they may: a group, paths for everybody, or the API server's word.
+"""Authorisation: by group, by path, or by a review of the API server.
 
 Upstream: apiserver pkg/server/options/authorization.go (delegating).
 """
@@ -25,19 +25,19 @@ _REVIEW_TIMEOUT: Final = 10.0
 
 
 class ReviewError(Exception):
-    """The API server could not be asked (500)."""
+    """The API server did not answer the review (500)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether something is allowed, and why or why not."""
+    """Whether a request is allowed, and the reason."""
 
     allowed: bool
     reason: str = ""
 
 
 class Authorizer:
-    """Decides, and remembers for a while what the API server decided."""
+    """Decides whether requests are allowed, and caches reviews of the API server."""
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class Authorizer:
         )
         if client is None:
             logger.warning(
-                "No --authorization-kubeconfig: who is not in system:masters may read "
-                "the paths of --authorization-always-allow-paths only"
+                "No --authorization-kubeconfig: users outside of system:masters may "
+                "read only the paths of --authorization-always-allow-paths"
             )
 
     async def decide(self, user: User, verb: str, path: str) -> Decision:
-        """Tell whether `user` may do `verb` (lower case) to `path`.
+        """Decide whether `user` may send a request with `verb` (lower case) to `path`.
 
-        Raises ReviewError if the API server cannot be asked.
+        Raises ReviewError if the API server does not answer the review.
         """
         if MASTERS in user.groups or self._is_open(path):
             return Decision(allowed=True)

@@ -1,4 +1,4 @@
-"""Answers that are remembered for a while."""
+"""A cache whose entries expire."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ _SIZE: Final = 4096
 
 
 class ExpiringCache(Generic[KeyT, ValueT]):
-    """Remembers up to 4,096 answers, each for as long as it is told."""
+    """A cache of up to 4,096 values, each with its own time to live."""
 
     def __init__(self, clock: Clock) -> None:
         """Take the clock."""
@@ -21,7 +21,7 @@ class ExpiringCache(Generic[KeyT, ValueT]):
         self._entries: OrderedDict[KeyT, tuple[float, ValueT]] = OrderedDict()
 
     def get(self, key: KeyT) -> ValueT | None:
-        """Return what is remembered and has not expired."""
+        """Return the value of a key, `None` if there is none or it has expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -32,7 +32,7 @@ class ExpiringCache(Generic[KeyT, ValueT]):
         return value
 
     def put(self, key: KeyT, value: ValueT, seconds: float) -> None:
-        """Remember an answer for `seconds`; with 0 or less, not at all."""
+        """Cache a value for `seconds`; with 0 or less, do not cache it."""
         if seconds <= 0:
             return
         self._entries[key] = (self._clock.monotonic() + seconds, value)

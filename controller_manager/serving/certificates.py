@@ -1,7 +1,7 @@
-"""The certificates that are served with, and whom clients' are checked against.
+"""The serving certificates, and the authorities of client certificates.
 
-Files are looked at again at each handshake: a new certificate, or a new client
-authority, counts from the next connection on.
+Files are read again at each handshake: a new certificate, or a new client authority,
+is used from the next connection on.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ _WILDCARDS: Final = ("0.0.0.0", "::")  # noqa: S104 - what upstream calls them
 
 
 class ServingError(Exception):
-    """Nothing can be served; the message names flag, value and reason."""
+    """The server cannot start; the message names flag, value and reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Pair:
     ends_at: datetime | None = None
 
     def ssl_context(self) -> ssl.SSLContext:
-        """Return settings to serve with; raises OSError or ValueError."""
+        """Return the TLS settings of a server; raises OSError or ValueError."""
         context = _server_context()
         load_certificate(context, self.certificate, self.key)
         return context
 
 
 def _server_context() -> ssl.SSLContext:
-    """Return settings of a server without a certificate."""
+    """Return the TLS settings of a server without a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     set_verify_flags(context)
@@ -60,10 +60,7 @@ def _server_context() -> ssl.SSLContext:
 def self_signed(
     common_name: str, hosts: Sequence[str], *, rsa_key: bool = False
 ) -> Pair:
-    """Return a certificate for names and addresses, its own authority.
-
-    It is valid for a year.
-    """
+    """Return a self-signed certificate for names and addresses, valid for a year."""
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
     if rsa_key:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -107,16 +104,16 @@ def _general_name(host: str) -> x509.GeneralName:
 def read_authorities(path: Path, flag: str) -> bytes:
     """Return the PEM certificates in a file.
 
-    Raises ServingError that names `flag` if it has none.
+    Raises ServingError, which names `flag`, if the file has no usable certificate.
     """
     return check_authorities(_content(path, flag), f"{flag} {path}")
 
 
 def check_authorities(data: bytes, where: str) -> bytes:
-    """Return the PEM certificates in `data`, without what stands around them.
+    """Return the PEM certificates in `data`, without other text.
 
-    Raises ServingError, which begins with `where`, if there are none, or only
-    some that have ended.
+    Raises ServingError, which begins with `where`, if there is no certificate or all
+    have expired.
     """
     try:
         pem = pem_only(data).encode()
@@ -144,7 +141,7 @@ def _content(path: Path, flag: str) -> bytes:
 
 @dataclass(slots=True)
 class _Source:
-    """One certificate that may be served, and the context made of it."""
+    """One serving certificate, and the TLS settings made from it."""
 
     names: tuple[str, ...]
     read: Callable[[], Pair]
@@ -155,7 +152,7 @@ class _Source:
     def matches(self, server_name: str) -> bool:
         name = server_name.lower()
         parent = name.partition(".")[2]
-        # A star stands for one label.
+        # A wildcard matches exactly one label.
         return any(pattern.lower() in (name, f"*.{parent}") for pattern in self.names)
 
 
@@ -163,9 +160,9 @@ class _Source:
 class Certificates:
     """Makes the TLS settings of a server, and keeps them up to date.
 
-    `authorities` returns the PEM of those whose client certificates are
-    accepted, empty for none. Raises ServingError if a file cannot be used at
-    the start; later the last usable one stays in use.
+    `authorities` returns the authorities of client certificates as PEM, empty for
+    none. Raises ServingError if a file cannot be used at the start; if a file cannot be
+    used later, the last usable settings stay in use.
     """
 
     config: ServingConfig
@@ -173,7 +170,7 @@ class Certificates:
     wants_clients: bool
     logger: Logger
     _sources: list[_Source] = field(init=False)
-    _memory: Pair | None = field(init=False, default=None)
+    _generated: Pair | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Read all files."""
@@ -185,13 +182,12 @@ class Certificates:
             self._current(source)
 
     def for_connection(self) -> ssl.SSLContext:
-        """Return the settings that one connection begins its handshake with.
+        """Return the TLS settings with which one connection begins its handshake.
 
-        Each connection gets settings of its own, so that no TLS session is
-        ever resumed: OpenSSL keeps the sessions of TLS 1.2 with the settings,
-        and a resumed session has no verified chain of client certificates.
-        The certificate is chosen during the handshake. This costs 0.12 ms; the
-        handshake itself takes about one.
+        Each connection gets its own settings, so that no TLS session is ever resumed:
+        OpenSSL stores the sessions of TLS 1.2 in the settings, and a resumed session
+        has no verified chain of client certificates. The certificate is chosen during
+        the handshake. The new settings cost 0.12 ms; the handshake takes about 1 ms.
         """
         context = _server_context()
         self._configure(context)
@@ -209,7 +205,7 @@ class Certificates:
             files = CertificateFiles(
                 str(directory / f"{PAIR_NAME}.crt"), str(directory / f"{PAIR_NAME}.key")
             )
-            self._fill(directory, files)
+            self._write_missing(directory, files)
             return _from_files(files, "--cert-dir")
         return _Source((), self._in_memory, "the self-signed certificate")
 
@@ -220,22 +216,22 @@ class Certificates:
         return list(dict.fromkeys(hosts))
 
     def _self_signed(self) -> Pair:
-        # With cipher suites for RSA keys only, another key could not be used.
+        # If all chosen cipher suites need an RSA key, the key must be an RSA key.
         chosen = self.config.ciphers
         rsa_only = bool(chosen) and not any("ECDSA" in each for each in chosen)
         return self_signed(PAIR_NAME, self._hosts(), rsa_key=rsa_only)
 
     def _in_memory(self) -> Pair:
-        pair = self._memory
+        pair = self._generated
         ends_at = pair.ends_at if pair else None
         if pair is None or (
             ends_at is not None and datetime.now(UTC) > ends_at - _RENEW_BEFORE
         ):
-            pair = self._memory = self._self_signed()
+            pair = self._generated = self._self_signed()
             self.logger.info("Generated self-signed cert in-memory")
         return pair
 
-    def _fill(self, directory: Path, files: CertificateFiles) -> None:
+    def _write_missing(self, directory: Path, files: CertificateFiles) -> None:
         certificate, key = Path(files.certificate), Path(files.key)
         try:
             there = [each for each in (certificate, key) if each.exists()]
@@ -281,16 +277,18 @@ class Certificates:
             pair, authorities = source.read(), self.authorities()
             made_of = (pair.certificate, pair.key, authorities)
             if source.context is None or made_of != source.made_of:
-                source.context = self._made(pair, authorities, source.where)
+                source.context = self._make_context(pair, authorities, source.where)
                 source.made_of = made_of
         except ServingError as error:
             if source.context is None:
                 raise
-            # Half of a rotation, most likely: the rest will come.
+            # Most likely only one of the two files has been replaced so far.
             self.logger.warning("New certificate not usable", err=str(error))
         return source.context
 
-    def _made(self, pair: Pair, authorities: bytes, where: str) -> ssl.SSLContext:
+    def _make_context(
+        self, pair: Pair, authorities: bytes, where: str
+    ) -> ssl.SSLContext:
         try:
             context = pair.ssl_context()
         except (OSError, ValueError) as error:
@@ -309,14 +307,14 @@ class Certificates:
         return context
 
     def _configure(self, context: ssl.SSLContext) -> None:
-        """Apply what the flags say of versions, cipher suites and curves."""
+        """Apply the flags for TLS versions, cipher suites and curves."""
         if self.config.min_tls_13:
             context.minimum_version = ssl.TLSVersion.TLSv1_3
         if self.config.ciphers:
             context.set_ciphers(":".join(self.config.ciphers))
         if self.config.curve:
             context.set_ecdh_curve(self.config.curve)
-        # A session that is resumed by a ticket has no verified chain either.
+        # A session that is resumed by a ticket has no verified chain, either.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
 
@@ -336,7 +334,7 @@ def _from_files(files: CertificateFiles, flag: str) -> _Source:
 
 
 def _names_in(pem: bytes, where: str) -> tuple[str, ...]:
-    """Return the names that a certificate says it is for."""
+    """Return the DNS names in a certificate."""
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""One connection of the HTTPS server, which may not wait for ever.
+"""One connection of the HTTPS server, with timeouts for a slow peer.
 
-aiohttp limits only how long a connection may be idle between two requests. A
-peer that sends one byte every few seconds, or reads no answer, would keep its
-connection, and one of the process's files, for as long as it likes.
+aiohttp limits only the idle time between two requests. A peer that sends one byte
+every few seconds, or does not read the answer, could keep its connection, and a file
+descriptor of the process, for ever.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from controller_manager.serving.limits import ConnectionLimits
 
 
 class QuietLogger:
-    """Takes what the HTTP library has to say of bad requests, for ``-v=4``."""
+    """Logs messages of the HTTP library about bad requests only with ``-v=4``."""
 
     def __init__(self, logger: Logger) -> None:
-        """Take the logger that gets it."""
+        """Take the logger to write to."""
         self._logger = logger
 
     def debug(self, message: str, *args: object, **_: object) -> None:
@@ -30,17 +30,19 @@ class QuietLogger:
 
 
 class Connection(web.RequestHandler):
-    """Speaks HTTP with one peer, and closes the connection when it is slow.
+    """Serves HTTP to one peer, and closes the connection if the peer is slow.
 
-    Whoever handles a request calls `begin` first. From then on until the answer
-    is written there is no limit, unless the peer takes nothing of it. Until `admit`
-    is called, too, the connection may be closed for another one: anybody can send
-    requests that wait for the API server's word. At every other time the connection
-    waits for the peer, and a timer runs:
+    The handler of a request calls `begin` first. From then on until the answer is
+    written no timeout applies, unless the peer does not read the answer. At all other
+    times the connection waits for the peer, and a timer runs:
 
         handshake → header → (request) → idle → header → (request) → idle …
 
-    A byte more of a header does not set its timer back.
+    The timer of a header is not restarted when another byte of it arrives.
+
+    The server may close a connection that waits for its peer in favour of a new one.
+    This also applies between `begin` and `admit`, because any client can send requests
+    that wait for a review by the API server.
     """
 
     __slots__ = (
@@ -52,7 +54,7 @@ class Connection(web.RequestHandler):
         "_received",
         "_stalled",
         "_timer",
-        "waits_since",
+        "waiting_since",
     )
 
     def __init__(
@@ -62,11 +64,11 @@ class Connection(web.RequestHandler):
         closed: Callable[["Connection"], None],
         logger: Logger,
     ) -> None:
-        """Take aiohttp's server, and what to call once the connection is closed."""
+        """Take aiohttp's server, and `closed`, which is called when it is closed."""
         options: dict[str, Any] = {
             "access_log": None,
             "auto_decompress": False,
-            # Never before the timers here: it cuts a header that is coming, too.
+            # Longer than the timers here: it would also cut a header that arrives.
             "keepalive_timeout": limits.idle + limits.header,
             "lingering_time": limits.body,
             "logger": QuietLogger(logger),
@@ -80,26 +82,26 @@ class Connection(web.RequestHandler):
         self._idle = False
         self._stalled = False
         self._received = 0
-        self.waits_since: float | None = self._loop.time()
-        """Since when it waits for the peer, or for leave to answer (the loop's
-        time); `None` while it answers."""
+        self.waiting_since: float | None = self._loop.time()
+        """When it began to wait for the peer or for a review (the loop's time);
+        `None` while it answers."""
 
     def begin(self) -> None:
-        """Note that a request has come and is being handled."""
+        """Record that the handling of a request begins."""
         self._handling = True
         self._idle = False
         self._received = 0
         if not self._stalled:
             self._stop_waiting()
-        self.waits_since = self._loop.time()
+        self.waiting_since = self._loop.time()
 
     def admit(self) -> None:
-        """Note that whoever sent the request may have it answered."""
+        """Record that the sender of the request is authorised."""
         if not self._stalled:
-            self.waits_since = None
+            self.waiting_since = None
 
     def abort(self) -> None:
-        """Close the connection without a word to the peer."""
+        """Close the connection at once, without TLS closure."""
         if self._link is not None:
             self._link.abort()
 
@@ -108,7 +110,7 @@ class Connection(web.RequestHandler):
         """Whether the handshake is over."""
         return self._link is not None
 
-    # What asyncio and aiohttp call.
+    # Callbacks of asyncio and aiohttp.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first request."""
@@ -117,7 +119,7 @@ class Connection(web.RequestHandler):
         self._wait(self._limits.header)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Give up all that belongs to the connection."""
+        """Stop the timer and release the connection."""
         self._stop_waiting()
         self._link = None
         self._closed(self)
@@ -135,19 +137,19 @@ class Connection(web.RequestHandler):
         super().data_received(data)
 
     def pause_writing(self) -> None:
-        """Wait for the peer to take some of the answer."""
+        """Wait until the peer reads a part of the answer."""
         super().pause_writing()
         self._stalled = True
         self._wait(self._limits.stalled)
 
     def resume_writing(self) -> None:
-        """Note that the peer has taken some of it."""
+        """Record that the peer has read a part of the answer."""
         super().resume_writing()
         self._stalled = False
         if self._handling:
             self._stop_waiting()
         else:
-            self._rest()
+            self._wait_for_request()
 
     async def finish_response(
         self,
@@ -162,22 +164,22 @@ class Connection(web.RequestHandler):
             self._handling = False
             self._received = 0
             if not self._stalled:
-                self._rest()
+                self._wait_for_request()
 
     # Waiting.
 
-    def _rest(self) -> None:
+    def _wait_for_request(self) -> None:
         self._idle = True
         self._wait(self._limits.idle)
 
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()
         if self._link is not None:
-            self.waits_since = self._loop.time()
+            self.waiting_since = self._loop.time()
             self._timer = self._loop.call_later(seconds, self.abort)
 
     def _stop_waiting(self) -> None:
-        self.waits_since = None
+        self.waiting_since = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,7 +1,7 @@
-"""What /debug/pprof/ shows: tasks, where time goes, where memory is.
+"""The pages below /debug/pprof/: tasks, CPU profile, memory.
 
-The paths are those of Go's net/http/pprof; the answers are text, since what
-they show is Python's. Upstream: --profiling.
+The paths are those of Go's net/http/pprof. The answers are text, because they show
+data of Python. Upstream: --profiling.
 """
 
 import asyncio
@@ -53,11 +53,11 @@ class Profiler:
     """Takes one profile at a time."""
 
     def __init__(self) -> None:
-        """Take none yet."""
+        """Start without a profile."""
         self._lock = asyncio.Lock()
 
     async def cpu(self, seconds: float) -> str:
-        """Return where the event loop's thread spends the next seconds.
+        """Return a profile of the event loop's thread for the next seconds.
 
         Raises Busy while another profile is being taken.
         """
@@ -76,9 +76,9 @@ class Profiler:
             return text.getvalue()
 
     async def memory(self, seconds: float) -> str:
-        """Return what is in memory, and what the next seconds allocate.
+        """Return which objects are in memory, and what the next seconds allocate.
 
-        With 0 seconds only the first. Raises Busy as `cpu` does.
+        With 0 seconds, no allocations are measured. Raises Busy as `cpu` does.
         """
         types = Counter(type(each).__qualname__ for each in gc.get_objects())
         collections = [each["collections"] for each in gc.get_stats()]

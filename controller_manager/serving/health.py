@@ -1,11 +1,11 @@
-"""The texts of /healthz and its like (apiserver pkg/server/healthz)."""
+"""The answers of /healthz, /livez and /readyz (apiserver pkg/server/healthz)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 HealthCheck = Callable[[], str | None]
-"""Returns what is wrong, `None` if nothing is."""
+"""Returns the problem, `None` for none."""
 
 
 _WITHHELD: Final = "reason withheld"
@@ -13,7 +13,7 @@ _WITHHELD: Final = "reason withheld"
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The answer of a probe, for those who may see why checks fail and others."""
+    """The answer to a probe, with and without the reasons of failing checks."""
 
     healthy: bool
     text: str
@@ -27,9 +27,9 @@ def probe(
     verbose: bool,
     exclude: Sequence[str] = (),
 ) -> Health:
-    """Run the checks of an endpoint (``healthz``) and say what came of them.
+    """Run the checks of the endpoint `name` (``healthz``) and return the answer.
 
-    Upstream shows nobody why a check fails.
+    Upstream never shows why a check fails.
     """
     if not checks:
         checks = {"ping": lambda: None}

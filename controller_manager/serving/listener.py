@@ -1,7 +1,7 @@
-"""Accepting connections, as many as the process has files for.
+"""The listener: accepts connections, up to the limit of the process.
 
-The accepting is done here and not by the event loop, since only here a
-connection can be counted and closed before its TLS handshake.
+It accepts connections itself instead of the event loop, because it must count a
+connection, and may close it, before its TLS handshake.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from controller_manager.serving.connection import Connection
 from controller_manager.serving.limits import ConnectionLimits
 
 _BACKLOG: Final = 128
-_REST: Final = 1.0
-"""Seconds until the next try after the process had no file left for a peer."""
+_PAUSE_SECONDS: Final = 1.0
+"""Seconds until the next attempt after the process had no free file descriptor."""
 
 _Closed = Callable[[Connection], None]
 
@@ -41,9 +41,9 @@ def bind(host: str, port: int, *, share_port: bool = False) -> socket.socket:
 class Listener:
     """Accepts connections on a socket, at most `limits.connections` at a time.
 
-    When there are as many, the one that has waited for its peer longest is
-    closed in favour of the new one: half-open and idle connections keep nobody
-    out. Only when all are in the middle of a request the new one is closed.
+    At the limit, the connection that has waited longest for its peer is closed in
+    favour of the new one, so half-open and idle connections do not block new clients.
+    The new connection is closed only if all others are answering a request.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Listener:
         metrics: ServingCollectors,
         logger: Logger,
     ) -> None:
-        """Take a listening socket, which is closed with the listener.
+        """Take a listening socket, which the listener closes.
 
-        `tls` returns the settings of one connection; `connect` makes what
-        speaks with its peer, given what to call when it is closed.
+        `tls` returns the TLS settings of one connection. `connect` returns the protocol
+        of one connection; its argument is called when the connection is closed.
         """
         self.port = int(sock.getsockname()[1])
         self._sock = sock
@@ -69,22 +69,22 @@ class Listener:
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self._open: dict[Connection, asyncio.Task[None]] = {}
-        self._resting: asyncio.TimerHandle | None = None
-        self._is_short = False
+        self._resume_timer: asyncio.TimerHandle | None = None
+        self._is_out_of_files = False
         sock.settimeout(0)
         self._resume()
 
     @property
     def connections(self) -> int:
-        """How many connections there are, handshakes included."""
+        """The number of open connections, including handshakes."""
         return len(self._open)
 
     async def close(self) -> None:
-        """Accept no more, and give up the handshakes in progress."""
-        if self._resting is None:
+        """Stop accepting, and cancel the handshakes in progress."""
+        if self._resume_timer is None:
             self._loop.remove_reader(self._sock.fileno())
         else:
-            self._resting.cancel()
+            self._resume_timer.cancel()
         self._sock.close()
         handshakes = [task for task in self._open.values() if not task.done()]
         for task in handshakes:
@@ -92,54 +92,54 @@ class Listener:
         await asyncio.gather(*handshakes, return_exceptions=True)
 
     def _resume(self) -> None:
-        self._resting = None
+        self._resume_timer = None
         self._loop.add_reader(self._sock.fileno(), self._accept)
 
     def _accept(self) -> None:
-        """Accept one connection; the loop calls again if another one waits.
+        """Accept one connection; the event loop calls this again for the next one.
 
-        One at a time, so that what is closed for a new one is gone before the
-        next one comes.
+        Only one is accepted per call, so that a connection that is closed for it is
+        gone before the next one is accepted.
         """
         try:
             sock, _ = self._sock.accept()
         except (BlockingIOError, InterruptedError, ConnectionError):
-            return  # the peer has gone meanwhile
+            return  # the peer has disconnected meanwhile
         except OSError as error:
-            self._rest(error)
+            self._pause(error)
             return
-        self._is_short = False
+        self._is_out_of_files = False
         if len(self._open) >= self._limits.connections and not self._evict():
             self._metrics.refused()
             sock.close()
             return
         sock.settimeout(0)
-        connection = self._connect(self._forget)
+        connection = self._connect(self._remove)
         task = self._loop.create_task(
             self._shake_hands(sock, connection), name="tls-handshake"
         )
         self._open[connection] = task
-        task.add_done_callback(lambda task: self._settle(task, sock, connection))
+        task.add_done_callback(lambda task: self._close_failed(task, sock, connection))
 
-    def _rest(self, error: OSError) -> None:
-        """Try again later: the socket stays readable, and the loop would spin."""
-        if not self._is_short:
-            self._is_short = True
+    def _pause(self, error: OSError) -> None:
+        """Pause accepting: the socket stays readable, so the event loop would spin."""
+        if not self._is_out_of_files:
+            self._is_out_of_files = True
             why = os.strerror(error.errno) if error.errno else str(error)
             self._logger.warning(
                 "Cannot accept connections, trying again each second", err=why
             )
         self._evict()
         self._loop.remove_reader(self._sock.fileno())
-        self._resting = self._loop.call_later(_REST, self._resume)
+        self._resume_timer = self._loop.call_later(_PAUSE_SECONDS, self._resume)
 
     def _evict(self) -> bool:
-        """Close the connection that has waited longest; tell if there was one."""
+        """Close the connection that has waited longest; tell whether there was one."""
         longest: Connection | None = None
         since = float("inf")
         for each in self._open:
-            if each.waits_since is not None and each.waits_since < since:
-                longest, since = each, each.waits_since
+            if each.waiting_since is not None and each.waiting_since < since:
+                longest, since = each, each.waiting_since
         if longest is None:
             return False
         self._metrics.evicted()
@@ -159,19 +159,19 @@ class Listener:
             ssl_shutdown_timeout=self._limits.closing,
         )
 
-    def _settle(
+    def _close_failed(
         self, task: "asyncio.Task[None]", sock: socket.socket, connection: Connection
     ) -> None:
-        """Close what has failed to shake hands."""
+        """Close the connection if its handshake failed."""
         error = None if task.cancelled() else task.exception()
         if error is None and not task.cancelled():
             return
-        self._forget(connection)
+        self._remove(connection)
         sock.close()
         if isinstance(error, OSError):
             self._logger.v(4).info("TLS handshake failed", err=str(error))
         elif error is not None:
             self._logger.error("TLS handshake failed", exc_info=error)
 
-    def _forget(self, connection: Connection) -> None:
+    def _remove(self, connection: Connection) -> None:
         self._open.pop(connection, None)

@@ -1,7 +1,7 @@
-"""How often the API server is asked who somebody is, and what they may do.
+"""The rate limit of token reviews and subject access reviews.
 
-Upstream: --authentication-kubeconfig and --authorization-kubeconfig each get a
-client with 200 requests a second and a burst of 400.
+Upstream: the clients of --authentication-kubeconfig and --authorization-kubeconfig
+each send 200 requests a second with a burst of 400.
 """
 
 import asyncio
@@ -13,20 +13,20 @@ from controller_manager.workqueue.ratelimiters import TokenBucket
 
 _QPS: Final = 200.0
 _BURST: Final = 400
-_MOST_WAITING: Final = 200
-"""Reviews that may wait: the last of them waits one second."""
+_MAX_WAITING: Final = 200
+"""How many reviews may wait: the last of them waits one second."""
 
 
 class TooManyReviews(Exception):  # noqa: N818 - an answer, not an error
-    """So many reviews wait already that this one is not sent (429)."""
+    """Too many reviews already wait, so this one is not sent (429)."""
 
 
 class ReviewLimiter(RequestLimiter):
-    """Lets 400 reviews through at once, then 200 a second, in their order.
+    """Allows 400 reviews at once, then 200 a second, in the order of their arrival.
 
-    At most 200 wait. One that is given up takes nothing from the others, so
-    callers that ask and leave cannot delay those that stay; the limiter that
-    clients have otherwise counts what was given up.
+    At most 200 reviews wait. A cancelled review takes no token, so clients that send
+    requests and disconnect do not delay other clients. (`RequestLimiter` reserves a
+    token before it waits, so it also counts cancelled requests.)
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -34,21 +34,21 @@ class ReviewLimiter(RequestLimiter):
         super().__init__(_QPS, _BURST, clock)
         self._clock = clock
         self._reviews = TokenBucket(_QPS, _BURST, clock)
-        self._turn = asyncio.Lock()
+        self._order = asyncio.Lock()
         self._waiting = 0
 
     async def acquire(self) -> float:
-        """Wait for leave to send; return the seconds that it took.
+        """Wait until a review may be sent; return the seconds of the wait.
 
         Raises TooManyReviews at once if 200 wait already.
         """
-        if self._waiting >= _MOST_WAITING:
-            msg = f"{_MOST_WAITING} reviews wait for the API server, try again later"
+        if self._waiting >= _MAX_WAITING:
+            msg = f"{_MAX_WAITING} reviews wait for the API server, try again later"
             raise TooManyReviews(msg)
         started = self._clock.monotonic()
         self._waiting += 1
         try:
-            async with self._turn:
+            async with self._order:
                 while not self._reviews.try_take():  # noqa: ASYNC110 - time fills it
                     await asyncio.sleep(1 / _QPS)
         finally:

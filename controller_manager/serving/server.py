@@ -35,14 +35,14 @@ from controller_manager.serving.streaming import Pieces, stream
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
-_MEND: Final = (
+_INTERACTIVE_CLIENTS: Final = ("curl", "Wget", "Mozilla/5.0")
+_REMEDY: Final = (
     "choose another --secure-port or --bind-address, or port 0 to serve nothing"
 )
 _METRICS: Final = "/metrics"
 _REASONS_TIMEOUT: Final = 1.0
-"""Seconds that a failing probe waits to know whether its caller may see why."""
-_COMMON: Final = {
+"""Seconds that a failing probe waits for the review whether its user may see why."""
+_COMMON_HEADERS: Final = {
     "Cache-Control": "no-cache, private",
     "X-Content-Type-Options": "nosniff",
 }
@@ -50,7 +50,7 @@ _COMMON: Final = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Checks = Callable[[], Mapping[str, HealthCheck]]
 DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, Pieces]]]
-"""By name, what returns a media type and the pieces of a page for a query."""
+"""Functions by page name; each takes a query and returns media type and pieces."""
 
 
 async def listen(
@@ -60,10 +60,10 @@ async def listen(
     mend: str,
     tls: ssl.SSLContext | None = None,
 ) -> int:
-    """Serve an application on `port` (0 for any free one); return the port.
+    """Serve an application on `port` (0 for any free port); return the port.
 
-    Raises ServingError, which ends in `mend`, if that is not possible; then
-    the runner is cleaned up.
+    If that fails, the runner is cleaned up and ServingError is raised, whose message
+    ends with the remedy `mend`.
     """
     await runner.setup()
     try:
@@ -83,7 +83,7 @@ def _cannot_serve(host: str, port: int, error: OSError, mend: str) -> ServingErr
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What there is to show; each function is called for each request."""
+    """The data to serve; the functions are called for each request."""
 
     healthz: Checks
     readyz: Checks
@@ -94,10 +94,10 @@ class Pages:
 
 
 class Server:
-    """Serves ``/healthz``, ``/metrics`` and the others until closed.
+    """Serves ``/healthz``, ``/metrics`` and the other endpoints until it is closed.
 
-    Whoever asks must be known and allowed (see `authentication` and
-    `authorization`); what is not there is 404 only for those who may look.
+    Each request must be authenticated and authorised (see `authentication` and
+    `authorization`). Only authorised users get 404 for a path that does not exist.
     """
 
     def __init__(
@@ -111,9 +111,9 @@ class Server:
         logger: Logger,
         limits: ConnectionLimits | None = None,
     ) -> None:
-        """Take where to listen, what to answer with and who may ask.
+        """Take the configuration, the pages, and the checks of each request.
 
-        Without `limits`, they are those that fit this process.
+        The default of `limits` is `ConnectionLimits.for_this_process`.
         """
         self._limits = limits or ConnectionLimits.for_this_process()
         self._counters = ServingCollectors(pages.registry)
@@ -126,9 +126,9 @@ class Server:
         self._authorizer = authorizer
         self._clock = clock
         self._profiler = debug.Profiler()
-        # Each request is handled in a task, and so in a context, of its own.
+        # Each request is handled in its own task, which has its own context.
         self._user: ContextVar[User] = ContextVar("user")
-        self._app = web.Application(middlewares=[self._guarded])
+        self._app = web.Application(middlewares=[self._handle])
         self._add_routes(self._app)
         if config.generic.profiling:
             self._add_debugging(self._app)
@@ -162,13 +162,13 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port in use, once started."""
+        """The port in use; before the start, the configured port."""
         if self._listener is None:
             return self._config.serving.port
         return self._listener.port
 
     async def start(self) -> None:
-        """Listen; raises ServingError if that is not possible."""
+        """Start to listen; raises ServingError if that fails."""
         serving = self._config.serving
         host, port = serving.bind_address, serving.port
         await self._runner.setup()
@@ -176,7 +176,7 @@ class Server:
             sock = bind(host, port, share_port=serving.permit_port_sharing)
         except OSError as error:
             await self._runner.cleanup()
-            raise _cannot_serve(host, port, error, _MEND) from error
+            raise _cannot_serve(host, port, error, _REMEDY) from error
         self._listener = Listener(
             sock,
             self._certificates.for_connection,
@@ -192,21 +192,21 @@ class Server:
         return Connection(server, self._limits, closed, self._logger)
 
     async def close(self) -> None:
-        """Stop listening and drop connections."""
+        """Stop listening and close all connections."""
         if self._listener is not None:
             await self._listener.close()
         await self._runner.cleanup()
 
-    # Who may ask
+    # Authentication and authorisation
 
     @web.middleware
-    async def _guarded(
+    async def _handle(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
         if isinstance(request.protocol, Connection):
             request.protocol.begin()
         try:
-            answer = await self._answered(request, handler)
+            answer = await self._authorized(request, handler)
         except web.HTTPNotFound:
             answer = web.Response(status=404, text="404 page not found\n")
         except web.HTTPMethodNotAllowed:
@@ -214,10 +214,10 @@ class Server:
         except Exception as error:
             self._logger.error("Request failed", path=request.path, exc_info=error)
             answer = web.Response(status=500, text="Internal Server Error\n")
-        answer.headers.update(_COMMON)
+        answer.headers.update(_COMMON_HEADERS)
         return answer
 
-    async def _answered(
+    async def _authorized(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
         headers = {
@@ -252,18 +252,18 @@ class Server:
         message = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
         return f"{message}: {decision.reason}" if decision.reason else message
 
-    # What is answered
+    # Endpoints
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return await self._probed(request, "healthz", self._pages.healthz())
+        return await self._answer_probe(request, "healthz", self._pages.healthz())
 
     async def _livez(self, request: web.Request) -> web.Response:
-        return await self._probed(request, "livez", self._pages.healthz())
+        return await self._answer_probe(request, "livez", self._pages.healthz())
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        return await self._probed(request, "readyz", self._pages.readyz())
+        return await self._answer_probe(request, "readyz", self._pages.readyz())
 
-    async def _probed(
+    async def _answer_probe(
         self, request: web.Request, name: str, checks: Mapping[str, HealthCheck]
     ) -> web.Response:
         health = probe(
@@ -279,7 +279,7 @@ class Server:
         return web.Response(status=500, text=text)
 
     async def _may_read_metrics(self, user: User) -> bool:
-        """Tell whether a user may, as far as that is known within a second."""
+        """Tell whether `user` may read /metrics; no, if the review takes a second."""
         try:
             async with asyncio.timeout(_REASONS_TIMEOUT):
                 decision = await self._authorizer.decide(user, "get", _METRICS)
@@ -315,10 +315,10 @@ class Server:
         )
 
     def _paths(self) -> list[str]:
-        """Return the first segments of all paths that there are.
+        """Return the first segments of all served paths.
 
-        Upstream shows first segments, too, but neither ``/debug``, which it
-        registers as unlisted, nor ``/statusz``, which it registers last.
+        Upstream also shows first segments, but not ``/debug``, which it registers as
+        unlisted, and not ``/statusz``, which it registers last.
         """
         routes = self._app.router.resources()
         found = {"/" + each.canonical.split("/")[1] for each in routes}
@@ -336,7 +336,7 @@ class Server:
         if "application/json" in request.headers.get("accept", ""):
             query.setdefault("output", ["json"])
         media_type, pieces = page(query)
-        return await stream(request, media_type, pieces, _COMMON)
+        return await stream(request, media_type, pieces, _COMMON_HEADERS)
 
     async def _debug_index(self, _: web.Request) -> web.Response:
         return web.Response(text=debug.INDEX, content_type="text/html")
@@ -345,19 +345,19 @@ class Server:
         return web.Response(text=debug.tasks())
 
     async def _debug_profile(self, request: web.Request) -> web.Response:
-        return await _profiled(request, self._profiler.cpu, 30.0)
+        return await _answer_profile(request, self._profiler.cpu, 30.0)
 
     async def _debug_memory(self, request: web.Request) -> web.Response:
-        return await _profiled(request, self._profiler.memory, 0.0)
+        return await _answer_profile(request, self._profiler.memory, 0.0)
 
     async def _debug_command(self, _: web.Request) -> web.Response:
         return web.Response(text="\0".join(sys.argv))
 
 
 def _verified_chain(request: web.Request) -> list[bytes]:
-    """Return the client's certificates (DER), from its own to the authority's.
+    """Return the client's verified chain (DER), from its certificate to the authority.
 
-    The handshake has verified them, or they would not be here.
+    The handshake has verified the chain.
     """
     connection = request.get_extra_info("ssl_object")
     if connection is None or connection.getpeercert(binary_form=True) is None:
@@ -373,7 +373,7 @@ def _verified_chain(request: web.Request) -> list[bytes]:
 
 
 def _status(request: web.Request, code: HTTPStatus, message: str) -> web.Response:
-    """Return a Status object; people get it indented, as upstream does."""
+    """Return a Status object; as upstream, browsers and curl get it indented."""
     body: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -387,7 +387,7 @@ def _status(request: web.Request, code: HTTPStatus, message: str) -> web.Respons
     agent = request.headers.get("User-Agent", "")
     text = (
         json.dumps(body, indent=2)
-        if agent.startswith(_PEOPLE)
+        if agent.startswith(_INTERACTIVE_CLIENTS)
         else json.dumps(body, separators=(",", ":")) + "\n"
     )
     return web.Response(
@@ -410,7 +410,7 @@ def _zpage(
     return web.Response(body=encoded(version), content_type="application/json")
 
 
-async def _profiled(
+async def _answer_profile(
     request: web.Request, take: Callable[[float], Awaitable[str]], default: float
 ) -> web.Response:
     given = request.query.get("seconds", str(default))

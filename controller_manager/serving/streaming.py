@@ -1,4 +1,4 @@
-"""Answers that are too long to be made at once."""
+"""Answers that are sent piece by piece, because they are too long for one turn."""
 
 import asyncio
 from collections.abc import Generator, Mapping
@@ -16,11 +16,12 @@ async def stream(
     pieces: Pieces,
     headers: Mapping[str, str],
 ) -> web.StreamResponse:
-    """Send a page piece by piece; others get their turn after each piece.
+    """Send a page piece by piece; other tasks get a turn after each piece.
 
-    The next piece is made when the client has taken most of those before, so
-    a slow client holds no more than some of them. If making one fails, the
-    connection is cut: the client must not take the page for complete.
+    The next piece is produced when the client has read most of the previous ones, so
+    a slow client keeps only a few pieces in memory. If a piece cannot be produced, the
+    connection is aborted, so that the client does not believe that it has the complete
+    page.
     """
     response = web.StreamResponse(headers=headers)
     response.content_type = media_type

@@ -1,4 +1,4 @@
-"""Who may ask, as both authentication and authorisation see it."""
+"""The user of a request, for authentication and authorisation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ MASTERS: Final = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """The user who sends a request."""
 
     name: str
     uid: str = ""

@@ -1,7 +1,7 @@
-"""/flagz and /statusz, for people and, on request, as JSON.
+"""The pages /flagz and /statusz, as text and, on request, as JSON.
 
-Upstream: apiserver pkg/server/{flagz,statusz} of 1.36. The delimiters vary
-there on purpose; here they are fixed.
+Upstream: apiserver pkg/server/{flagz,statusz} of 1.36. Upstream varies the
+delimiters on purpose; here they are fixed.
 """
 
 import html
@@ -24,13 +24,13 @@ _VERSIONS: Final = ("v1beta1", "v1alpha1")
 
 
 class NotAcceptable(Exception):  # noqa: N818 - an answer, not an error
-    """None of the accepted media types can be had (406)."""
+    """The server can return none of the accepted media types (406)."""
 
 
 def accepted_version(accept: str, kind: str) -> str | None:
-    """Return the version of JSON that is wanted, `None` for text.
+    """Return the requested version of the JSON form, `None` for text.
 
-    Raises NotAcceptable with what could be had instead.
+    Raises NotAcceptable, whose message lists the available media types.
     """
     if not accept.strip():
         return None
@@ -54,18 +54,18 @@ def accepted_version(accept: str, kind: str) -> str | None:
 
 
 def flagz_text(flags: Mapping[str, str]) -> str:
-    """Return every flag and its value."""
+    """Return every flag and its value as text."""
     lines = [f"{name}={value}" for name, value in sorted(flags.items())]
     return "\n".join(["", f"{COMPONENT} flagz", _WARNING, "", *lines, ""])
 
 
 def flagz_json(flags: Mapping[str, str], version: str) -> bytes:
-    """Return the same as a Flagz object."""
+    """Return every flag and its value as a Flagz object."""
     return _object("Flagz", version, {"flags": dict(sorted(flags.items()))})
 
 
 def statusz_text(started: datetime, now: datetime, paths: Sequence[str]) -> str:
-    """Return since when what runs, and where else to look."""
+    """Return the start time, the versions and the paths of the server as text."""
     minutes, seconds = divmod(int((now - started).total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     rows = {
@@ -83,7 +83,7 @@ def statusz_text(started: datetime, now: datetime, paths: Sequence[str]) -> str:
 def statusz_json(
     started: datetime, now: datetime, paths: Sequence[str], version: str
 ) -> bytes:
-    """Return the same as a Statusz object."""
+    """Return the start time, the versions and the paths as a Statusz object."""
     return _object(
         "Statusz",
         version,

@@ -1,7 +1,6 @@
-"""Queues of keys: deduplicating, delaying, rate-limiting.
+"""Work queues of keys: deduplicating, delaying, rate-limiting.
 
-The semantics are those of client-go's ``util/workqueue``. Here live data
-structures over hashable keys, driven by asyncio and a clock; they know nothing
-of Kubernetes, of controllers or of how metrics are exported (they call the
-hooks of :class:`~controller_manager.workqueue.metrics.QueueMetrics`).
+The semantics are those of client-go's ``util/workqueue``. The queues use asyncio and
+a clock. They do not depend on Kubernetes, on controllers or on the export of metrics
+(they call the hooks of :class:`~controller_manager.workqueue.metrics.QueueMetrics`).
 """

@@ -1,4 +1,4 @@
-"""What a queue tells about itself."""
+"""The metrics hooks of a work queue."""
 
 from typing import Protocol
 
@@ -10,16 +10,16 @@ class QueueMetrics(Protocol):
         """Count an accepted add; `depth` items wait now."""
 
     def got(self, waited: float, depth: int) -> None:
-        """Observe that an item was taken after waiting; `depth` still wait."""
+        """Observe how long an item waited until it was taken; `depth` still wait."""
 
     def done(self, worked: float) -> None:
-        """Observe that the work on an item took this long."""
+        """Observe how long the processing of an item took."""
 
     def retried(self) -> None:
         """Count a delayed add."""
 
     def running(self, unfinished: float, longest: float) -> None:
-        """Set the summed and the longest age of work in progress."""
+        """Set the total and the longest age of the items in progress."""
 
 
 class NoMetrics:

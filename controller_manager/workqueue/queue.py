@@ -1,4 +1,4 @@
-"""The queue that controllers take their keys from."""
+"""The work queue, from which the workers of a controller take keys."""
 
 import asyncio
 import heapq
@@ -18,18 +18,18 @@ from controller_manager.workqueue.ratelimiters import (
 from controller_manager.workqueue.retries import Retries
 
 _RETRY_SHARE: Final = 4
-"""Of so many keys that are taken one may be a retry while other keys wait."""
+"""While other keys wait, at most one of this many taken keys is a retry."""
 
-_TICK: Final = 1e-5
-"""Seconds that a clock may be behind a deadline that a timer has reached."""
+_TIMER_TOLERANCE: Final = 1e-5
+"""Seconds by which a timer may fire before the clock reaches its deadline."""
 
 
 class ShutDown(Exception):  # noqa: N818 - an event, not an error
-    """The queue is shut down and empty: the worker that asked should end."""
+    """The queue is shut down and empty: the worker should end."""
 
 
 class _Deadlines:
-    """Keys by the instant at which each is due; the earliest one counts."""
+    """Keys with the deadline at which each is due; the earliest deadline wins."""
 
     def __init__(self) -> None:
         self._deadlines: dict[str, float] = {}
@@ -40,7 +40,7 @@ class _Deadlines:
         return len(self._deadlines)
 
     def put(self, key: str, deadline: float) -> bool:
-        """Note a deadline; tell whether it is earlier than the key's known one."""
+        """Set a deadline; tell whether it is earlier than the one that the key had."""
         known = self._deadlines.get(key)
         if known is not None and known <= deadline:
             return False
@@ -79,18 +79,17 @@ class WorkQueue:
     Its promises, which are client-go's:
 
     - Fair: keys are processed in the order in which they were added.
-    - Stingy: one key is never processed by two workers at a time, and a key
-      added several times before it is taken is processed once.
-    - Multiple consumers and producers; a key added while it is being processed
-      is processed again afterwards.
-    - Shutdown: adds are ignored from then on, what waits is still processed,
-      and every waiting consumer is told by `ShutDown`.
+    - Stingy: two workers never process the same key at the same time, and a key that
+      is added several times before it is taken is processed once.
+    - Multiple consumers and producers: if a key is added while it is processed, it is
+      processed again afterwards.
+    - Shutdown: further adds are ignored, waiting keys are still processed, and then
+      every consumer gets `ShutDown`.
 
-    Of several delayed adds of a key, the earliest deadline wins. An immediate
-    add does not cancel a delayed one. A key that failed waits for its own backoff,
-    then until the rate of retries lets it through (see `retries`), and lets keys go
-    first that wait for another reason; a success makes a retry that still waits
-    superfluous.
+    Of several delayed adds of a key, the earliest deadline wins. An immediate add does
+    not cancel a delayed one. A key that failed waits for its own backoff, then for the
+    rate limit of all retries (see `retries`). Keys that are no retries go first. A
+    success cancels a retry that still waits.
     """
 
     def __init__(
@@ -104,9 +103,9 @@ class WorkQueue:
     ) -> None:
         """Take the clock, the retry policy and the metrics hooks.
 
-        `backoff` is the wait of each key, `retries` the rate of all together;
-        without them both are upstream's. A queue that is not open ignores adds
-        until `open` is called.
+        `backoff` is the wait of each key after a failure, `retries` limits the rate of
+        the retries of all keys; both default to upstream's values. With `is_open`
+        false, the queue ignores adds until `open` is called.
         """
         self._is_open = is_open
         self._clock = clock
@@ -118,7 +117,7 @@ class WorkQueue:
         self._processing: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._passed_by = 0
+        self._taken_since_retry = 0
         self._shutting_down = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -132,21 +131,21 @@ class WorkQueue:
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their deadline, or to be tried again."""
+        """How many keys wait for a deadline, a backoff or the rate limit of retries."""
         return len(self._delayed) + len(self._backing_off) + len(self._retries)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits to be taken and nothing is being processed."""
+        """Whether no key waits to be taken and no key is in progress."""
         return self._idle.is_set()
 
     def add(self, key: str) -> None:
-        """Have `key` processed; does nothing if it waits already."""
+        """Add `key`; do nothing if it already waits."""
         if self._add(key):
             self._wake_one()
 
     def _add(self, key: str, *, first: bool = False) -> bool:
-        """Add a key; tell whether there is one more to take."""
+        """Add a key; tell whether a worker can take it now."""
         if not self._is_open or self._shutting_down or key in self._dirty:
             return False
         self._dirty.add(key)
@@ -161,7 +160,7 @@ class WorkQueue:
         return can_be_taken
 
     async def get(self) -> str:
-        """Return the next key, waiting for one; `done` must be called for it.
+        """Wait for the next key and return it; the caller must call `done` for it.
 
         Raises ShutDown once the queue is shut down and empty.
         """
@@ -171,7 +170,7 @@ class WorkQueue:
                 return key
 
     async def wait(self) -> None:
-        """Wait until there is a key to take.
+        """Wait until a key can be taken.
 
         Raises ShutDown once the queue is shut down and empty.
         """
@@ -183,13 +182,13 @@ class WorkQueue:
             try:
                 await getter
             except asyncio.CancelledError:
-                # The wake-up that this consumer got must not be lost.
+                # Another consumer must get the wake-up of this cancelled one.
                 if getter.done() and not getter.cancelled():
                     self._wake_one()
                 raise
 
     def take(self) -> str | None:
-        """Return the next key, for which `done` must be called; `None` for none."""
+        """Return the next key, `None` for none; the caller must call `done` for it."""
         self._admit_retry()
         if not self._queue:
             return None
@@ -201,17 +200,17 @@ class WorkQueue:
         return key
 
     def _admit_retry(self) -> None:
-        """Let a retry in if no other key waits, and now and then if some do."""
+        """Add a retry if no other key waits; otherwise at each fourth key."""
         if self._queue:
-            self._passed_by += 1
-            if self._passed_by < _RETRY_SHARE:
+            self._taken_since_retry += 1
+            if self._taken_since_retry < _RETRY_SHARE:
                 return
-        self._passed_by = 0
+        self._taken_since_retry = 0
         key = self._retries.next()
         if key is None:
             return
         self._add(key, first=True)
-        self._arm()
+        self._set_timer()
 
     def _wake_one(self) -> None:
         while self._getters:
@@ -221,7 +220,7 @@ class WorkQueue:
                 break
 
     def done(self, key: str) -> None:
-        """Say that the processing of `key` is over, whatever its outcome."""
+        """Record that the processing of `key` has ended, with or without success."""
         started = self._processing.pop(key)
         self._metrics.done(self._clock.monotonic() - started)
         if key in self._dirty:
@@ -231,7 +230,7 @@ class WorkQueue:
             self._idle.set()
 
     def add_after(self, key: str, delay: float) -> None:
-        """Add `key` in `delay` seconds, or when it was to come up anyway."""
+        """Add `key` after `delay` seconds, or earlier if it is already due earlier."""
         if self._shutting_down:
             return
         self._metrics.retried()
@@ -239,35 +238,35 @@ class WorkQueue:
             self.add(key)
             return
         if self._delayed.put(key, self._clock.monotonic() + delay):
-            self._arm()
+            self._set_timer()
 
     def add_rate_limited(self, key: str) -> None:
-        """Add `key` when the retry policy allows it."""
+        """Add `key` after its backoff and when the rate of retries allows it."""
         if self._shutting_down:
             return
         self._metrics.retried()
         delay = self._backoff.when(key)
         if key not in self._retries:
             self._backing_off.put(key, self._clock.monotonic() + delay)
-            self._arm()
+            self._set_timer()
 
     def forget(self, key: str) -> None:
-        """Reset the retry policy for `key`, which has succeeded."""
+        """Reset the backoff of `key` and cancel its retry, because it succeeded."""
         self._backoff.forget(key)
         self._backing_off.discard(key)
         self._retries.discard(key)
 
-    def _arm(self) -> None:
-        """Set the timer for the next thing that time brings about.
+    def _set_timer(self) -> None:
+        """Set the timer for the next deadline.
 
-        A retry that may be taken at once is offered to a worker that waits.
+        If a retry is ready now, wake a waiting worker instead.
         """
         now = self._clock.monotonic()
         deadlines = (self._delayed.first(), self._backing_off.first())
         waits = [each - now for each in deadlines if each is not None]
         next_retry = self._retries.next_in()
         if next_retry == 0:
-            self._wake_one()  # it waits for a worker, not for time
+            self._wake_one()  # it waits for a worker, not for a deadline
         elif next_retry is not None:
             waits.append(next_retry)
         if self._timer is not None:
@@ -278,27 +277,27 @@ class WorkQueue:
             self._timer = loop.call_later(max(0.0, min(waits)), self._expire)
 
     def _expire(self) -> None:
-        now = self._clock.monotonic() + _TICK
+        now = self._clock.monotonic() + _TIMER_TOLERANCE
         for key in self._delayed.pop_until(now):
             self.add(key)
         for key in self._backing_off.pop_until(now):
             self._retries.add(key, self._backoff.failures(key))
-        self._arm()
+        self._set_timer()
 
     def failures(self, key: str) -> int:
         """Return how often `key` was added rate-limited since `forget`."""
         return self._backoff.failures(key)
 
     def open(self) -> None:
-        """Accept keys from now on: there is somebody to take them.
+        """Accept keys from now on, because workers take them.
 
-        The queue of a standby would otherwise grow with every object that ever
-        was, for as long as it stands by.
+        A manager that does not lead has no workers: its queue would grow with every
+        object that is created, until it leads.
         """
         self._is_open = True
 
     def shut_down(self) -> None:
-        """Accept nothing more; what waits for a deadline is dropped."""
+        """Accept no more keys, and drop the keys that wait for a deadline."""
         self._shutting_down = True
         self._delayed.clear()
         self._backing_off.clear()
@@ -312,11 +311,11 @@ class WorkQueue:
                 getter.set_result(None)
 
     async def drained(self) -> None:
-        """Wait until nothing waits and nothing is being processed."""
+        """Wait until no key waits to be taken and no key is in progress."""
         await self._idle.wait()
 
     def report_running(self) -> None:
-        """Tell the metrics how long the work in progress has been going on."""
+        """Report to the metrics how long the keys in progress have been processed."""
         now = self._clock.monotonic()
         ages = [now - started for started in self._processing.values()]
         self._metrics.running(sum(ages), max(ages, default=0.0))

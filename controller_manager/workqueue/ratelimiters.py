@@ -1,4 +1,4 @@
-"""How long to wait before trying a key again."""
+"""Rate limiters: the backoff of each key, and the token bucket of all retries."""
 
 from typing import Final, Protocol
 
@@ -8,28 +8,28 @@ BASE_DELAY: Final = 0.005
 """Seconds before the first retry (client-go's DefaultControllerRateLimiter)."""
 
 MAX_DELAY: Final = 120.0
-"""Seconds between retries at most.
+"""The longest backoff in seconds.
 
-Upstream's cap is 1,000 s, which makes a replica set wait up to 16 minutes
-after its quota was raised (kubernetes#98656); here it is two minutes.
+Upstream's longest backoff is 1,000 s, so a replica set may wait up to 16 minutes after
+its quota was raised (kubernetes#98656); here it is two minutes.
 """
 
 RETRY_QPS: Final = 10.0
 RETRY_BURST: Final = 100
-"""Retries of all keys of a queue together, a second and at once: upstream's numbers."""
+"""Retries of all keys of a queue together, per second and at once, as upstream."""
 
 
 _ROUNDING: Final = 1e-6
 
 
 class Backoff(Protocol):
-    """Decides how long a key that failed waits, key by key."""
+    """Decides how long each key waits after a failure."""
 
     def when(self, key: str) -> float:
         """Count a failure of `key`; return the seconds to wait."""
 
     def forget(self, key: str) -> None:
-        """Stop tracking `key`: it succeeded, or nobody will retry it."""
+        """Stop tracking `key`: it succeeded, or it will not be retried."""
 
     def failures(self, key: str) -> int:
         """Return how often `key` has failed since it was last forgotten."""
@@ -38,7 +38,7 @@ class Backoff(Protocol):
 class ExponentialBackoff:
     """Doubles the delay with each failure of a key, up to a cap.
 
-    5 ms, 10 ms, 20 ms … 81.92 s (the 15th failure), then 120 s for good.
+    5 ms, 10 ms, 20 ms … 81.92 s (the 15th failure), then always 120 s.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ExponentialBackoff:
         return min(self._base_delay * 2.0 ** min(failures, 64), self._max_delay)
 
     def forget(self, key: str) -> None:
-        """Start `key` at the first delay again."""
+        """Reset `key`, so that its next delay is the first one."""
         self._failures.pop(key, None)
 
     def failures(self, key: str) -> int:
@@ -66,10 +66,13 @@ class ExponentialBackoff:
 
 
 class TokenBucket:
-    """`burst` tokens at once, refilled at `qps` a second; may run into debt."""
+    """A bucket of `burst` tokens, refilled at `qps` a second.
+
+    `reserve` may take tokens that the bucket does not have yet.
+    """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
-        """Take the rate, the size of the bucket (which starts full), a clock."""
+        """Take the rate, the size of the bucket, and a clock; the bucket is full."""
         self._qps = qps
         self._burst = burst
         self._clock = clock
@@ -83,20 +86,20 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._qps)
 
     def try_take(self) -> bool:
-        """Take a token if there is a whole one; tell whether there was."""
+        """Take a token if the bucket has a whole one; tell whether it had."""
         if not self.has_token():
             return False
         self._tokens -= 1
         return True
 
     def has_token(self) -> bool:
-        """Tell whether there is a whole token."""
+        """Tell whether the bucket has a whole token."""
         self._refill()
-        # What rounding leaves missing of a token is no reason to wait for it.
+        # A token may be slightly incomplete because of rounding; it counts as whole.
         return self._tokens >= 1 - _ROUNDING
 
     def next_in(self) -> float:
-        """Return the seconds until there is a whole token, 0 if there is one."""
+        """Return the seconds until the bucket has a whole token, 0 if it has one."""
         if self.has_token():
             return 0.0
         return (1 - self._tokens) / self._qps
@@ -110,5 +113,5 @@ class TokenBucket:
 
 
 def retry_bucket(clock: Clock) -> TokenBucket:
-    """Return what limits the retries of one queue: upstream's rate and burst."""
+    """Return the bucket that limits the retries of a queue, with upstream's values."""
     return TokenBucket(RETRY_QPS, RETRY_BURST, clock)

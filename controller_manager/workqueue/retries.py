@@ -1,4 +1,4 @@
-"""Which of the keys that failed is tried again next."""
+"""The retries of a work queue: the choice of the failed key that is retried next."""
 
 import heapq
 import itertools
@@ -7,13 +7,13 @@ from controller_manager.workqueue.ratelimiters import TokenBucket
 
 
 class Retries:
-    """Keys whose backoff is over, let through at the rate of a token bucket.
+    """Keys whose backoff has ended, retried at the rate of a token bucket.
 
-    client-go gives each key a place behind all others (BucketRateLimiter): with
-    5,000 keys that fail for good, a healthy one that meets a single conflict waits
-    for minutes. Here, of two keys that are let through, one is the key that has
-    failed the least (of several, the last one), and one the key that has waited the
-    longest. So a healthy key passes at once, and no key waits for ever.
+    client-go puts each failed key behind all others (BucketRateLimiter): with 5,000
+    keys that always fail, a healthy key that had one conflict waits for minutes. Here
+    the retries alternate between two choices: the key with the fewest failures (the
+    newest of several), and the key that has waited longest. So a healthy key is
+    retried at once, and no key waits for ever.
     """
 
     def __init__(self, bucket: TokenBucket) -> None:
@@ -26,31 +26,31 @@ class Retries:
         self._takes_oldest = False
 
     def __len__(self) -> int:
-        """Return how many keys are due and wait."""
+        """Return how many keys are due."""
         return len(self._due)
 
     def __contains__(self, key: str) -> bool:
-        """Tell whether `key` is due and waits."""
+        """Tell whether `key` is due."""
         return key in self._due
 
     def add(self, key: str, failures: int) -> None:
-        """Note that the backoff of `key`, which has failed so often, is over."""
+        """Make `key` due, because its backoff has ended; `failures` is its count."""
         if key not in self._due:
             self._due[key] = failures
             entry = (failures, -next(self._sequence), key)
             heapq.heappush(self._by_failures, entry)
 
     def discard(self, key: str) -> None:
-        """Forget `key`: it need not be tried again."""
+        """Remove `key`: it needs no retry."""
         self._due.pop(key, None)
 
     def clear(self) -> None:
-        """Forget all keys."""
+        """Remove all keys."""
         self._due.clear()
         self._by_failures.clear()
 
     def next(self) -> str | None:
-        """Return a key that may be tried now; `None` if there is none."""
+        """Return a key that may be retried now and remove it; `None` for none."""
         if not self._due or not self._bucket.try_take():
             return None
         key = next(iter(self._due)) if self._takes_oldest else self._least_failed()
@@ -61,12 +61,12 @@ class Retries:
         return key
 
     def next_in(self) -> float | None:
-        """Return the seconds until `next` will have a key, `None` if none is due."""
+        """Return the seconds until `next` returns a key, `None` if no key is due."""
         return self._bucket.next_in() if self._due else None
 
     @property
     def is_ready(self) -> bool:
-        """Whether `next` has a key now."""
+        """Whether `next` returns a key now."""
         return bool(self._due) and self._bucket.has_token()
 
     def _least_failed(self) -> str:

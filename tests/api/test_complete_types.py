@@ -159,7 +159,7 @@ def test_a_complete_type_has_every_field_of_its_model(name: str) -> None:
 
 
 def test_every_resource_is_of_a_complete_type_or_of_a_projection() -> None:
-    """There is no third sort, of which nobody would know if it may be written."""
+    """For any other type it would not be clear whether it may be written."""
     resources = {
         value
         for module in modules()
@@ -248,7 +248,7 @@ def test_decoding_and_encoding_loses_nothing(name: str, data: st.DataObject) -> 
 
 
 def test_the_comparison_finds_what_a_type_lacks() -> None:
-    """Else it would prove nothing."""
+    """Otherwise the test above would prove nothing."""
 
     class Account(CompleteObject, frozen=True):
         secrets: tuple[str, ...] | None = None

@@ -80,7 +80,7 @@ def test_nulls_are_taken_as_absent() -> None:
 
 
 def test_a_template_does_not_keep_the_message_that_it_came_in() -> None:
-    """Its bytes are cut out, so a page of 500 objects can be freed."""
+    """Its bytes are copied, so the memory of a page of 500 objects can be freed."""
     message = msgspec.json.encode(REPLICA_SET)
     decoded = msgspec.json.decode(message, type=ReplicaSet)
     assert bytes(decoded.spec.template.spec) == msgspec.json.encode(TEMPLATE_SPEC)
@@ -88,7 +88,7 @@ def test_a_template_does_not_keep_the_message_that_it_came_in() -> None:
 
 
 def test_an_object_in_the_cache_cannot_be_changed() -> None:
-    """Nobody needs to copy, nobody can spoil it for others."""
+    """So readers need no copies."""
     with pytest.raises(AttributeError):
         ObjectMeta().name = "other"  # type: ignore[misc]
 
@@ -141,7 +141,7 @@ def test_a_percentage_is_rounded_as_asked(
     assert scaled_value(value, total, round_up=False) == down
 
 
-def test_what_is_no_percentage_is_refused() -> None:
+def test_a_string_that_is_not_a_percentage_is_refused() -> None:
     """The message shows the value."""
     with pytest.raises(IntOrStringError, match="'a lot'"):
         scaled_value("a lot", 1, round_up=True)
@@ -195,9 +195,7 @@ def test_a_pod_that_does_not_say_since_when_it_is_ready_is_never_available() -> 
         ("Succeeded", False, False),
     ],
 )
-def test_only_pods_that_neither_ended_nor_end_count(
-    phase: str, deleting: bool, active: bool
-) -> None:
+def test_only_active_pods_count(phase: str, deleting: bool, active: bool) -> None:
     """Failed, succeeded and terminating ones do not."""
     metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {}
     subject = msgspec.convert({"metadata": metadata, "status": {"phase": phase}}, Pod)

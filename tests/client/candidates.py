@@ -1,4 +1,4 @@
-"""A candidate for the lease, and a way to the server on which something is wrong."""
+"""Helpers of election tests: a candidate for the lease, and a faulty transport."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ class Metrics:
     status: list[bool] = field(default_factory=list)
     slow: int = 0
 
-    def leads(self, *, leading: bool) -> None:
+    def set_leading(self, *, leading: bool) -> None:
         self.status.append(leading)
 
     def slow_path(self) -> None:
@@ -33,7 +33,7 @@ class Metrics:
 
 @dataclass
 class Faulty:
-    """A transport on which something can be wrong."""
+    """A transport on which a test can set a fault."""
 
     cluster: Cluster
     fault: Callable[[Request], Awaitable[Response | None]] | None = None
@@ -58,7 +58,7 @@ class Faulty:
 
 
 class Candidate:
-    """A manager as far as the lease is concerned."""
+    """One candidate of the election: the elector of a manager, without controllers."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Candidate:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["Candidate", None]:
-        """Follow the lease and write events while entered."""
+        """Watch the lease and write events inside this context."""
         tasks = [asyncio.create_task(self._broadcaster.run())]
         if self._watches:
             tasks.append(asyncio.create_task(self.elector.watch()))

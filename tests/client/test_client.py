@@ -86,7 +86,7 @@ async def test_an_object_goes_through_all_verbs(cluster: Cluster) -> None:
 
 
 async def test_json_verbs_carry_every_field(cluster: Cluster) -> None:
-    """What is read as JSON and written back keeps what types do not know."""
+    """An object that is read as JSON and written back keeps fields that no type has."""
     await cluster.client.create(DEPLOYMENTS, deployment())
     obj = await cluster.client.get_json(DEPLOYMENTS, "default", "web")
     obj["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
@@ -103,7 +103,7 @@ async def test_json_verbs_carry_every_field(cluster: Cluster) -> None:
         ({"spec": {"replicas": 4}}, PatchType.STRATEGIC),
     ],
 )
-async def test_a_patch_comes_in_three_kinds(
+async def test_each_of_the_three_kinds_of_patch_sets_a_field(
     cluster: Cluster, patch: Any, kind: PatchType
 ) -> None:
     """Each sets the same field."""
@@ -112,7 +112,7 @@ async def test_a_patch_comes_in_three_kinds(
     assert patched.spec.replicas == 4
 
 
-async def test_a_list_comes_in_pages(cluster: Cluster) -> None:
+async def test_a_list_is_read_in_pages(cluster: Cluster) -> None:
     """All objects once, in order, at one version."""
     for number in range(7):
         await cluster.client.create(DEPLOYMENTS, deployment(f"d{number}"))
@@ -126,7 +126,7 @@ async def test_a_list_comes_in_pages(cluster: Cluster) -> None:
 
 
 async def test_a_list_that_takes_too_long_expires(cluster: Cluster) -> None:
-    """What was read by then is no list."""
+    """The pages that were read before must be discarded."""
     for number in range(4):
         await cluster.client.create(DEPLOYMENTS, deployment(f"d{number}"))
     pages = cluster.client.list_all(DEPLOYMENTS, page_size=2)
@@ -153,7 +153,7 @@ async def test_selectors_restrict_a_list(cluster: Cluster) -> None:
     assert names == [["b"], ["a"]]
 
 
-async def test_a_watch_shows_what_happens(cluster: Cluster) -> None:
+async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
     """Initial events, their end, and then changes."""
     client = cluster.client
     first = await client.create(DEPLOYMENTS, deployment())
@@ -201,15 +201,15 @@ async def test_a_dry_run_deletes_nothing(cluster: Cluster) -> None:
     assert await cluster.client.get(DEPLOYMENTS, "default", "web")
 
 
-async def test_discovery_tells_what_is_served(cluster: Cluster) -> None:
-    """Plural names with subresources; nothing for a group that is not there."""
+async def test_discovery_returns_the_served_resources(cluster: Cluster) -> None:
+    """Plural names with subresources; `None` for a group that is not served."""
     apps = await served_resources(cluster.client, "apps/v1")
     assert apps is not None
     assert {"deployments", "deployments/scale", "replicasets"} <= apps
     assert await served_resources(cluster.client, "absent/v1") is None
 
 
-# What can go wrong
+# Failures
 
 
 class Scripted:
@@ -268,7 +268,7 @@ def scripted(*answers: Response | Exception) -> tuple[Client, Scripted]:
 async def test_a_refusal_is_raised_by_reason(
     code: int, reason: str, error: type[errors.APIError]
 ) -> None:
-    """And by code where there is no reason."""
+    """If there is no reason, the code selects the exception."""
     client, _ = scripted(Response(code, {}, status(code, reason)))
     with pytest.raises(error) as caught:
         await client.get(PODS, "default", "a")
@@ -290,8 +290,8 @@ async def test_an_answer_that_cannot_be_read_is_a_protocol_error() -> None:
         await client.get(PODS, "default", "a")
 
 
-async def test_a_request_is_repeated_when_the_server_says_when() -> None:
-    """After the seconds of Retry-After, writes too: nothing was done."""
+async def test_a_request_is_repeated_if_the_server_sends_retry_after() -> None:
+    """After the seconds of Retry-After; also a write, which was not carried out."""
     refusal = Response(429, {"retry-after": "3"}, status(429, "TooManyRequests"))
     client, transport = scripted(refusal, refusal, Response(200, {}, b"{}"))
     await client.delete(PODS, "default", "a")
@@ -299,7 +299,7 @@ async def test_a_request_is_repeated_when_the_server_says_when() -> None:
     assert len(transport.requests) == 3
 
 
-async def test_a_server_that_asks_for_ever_is_given_up() -> None:
+async def test_the_error_is_raised_if_a_server_always_asks_for_a_retry() -> None:
     """After ten repetitions."""
     refusal = Response(503, {"retry-after": "1"}, status(503, ""))
     client, transport = scripted(*[refusal] * 20)
@@ -346,10 +346,10 @@ async def test_a_read_without_an_answer_is_repeated_and_a_write_is_not() -> None
         (errors.error_from_response(403, status(403, "Forbidden"), None), False),
     ],
 )
-async def test_only_a_missing_answer_leaves_open_what_became_of_a_write(
+async def test_a_write_may_be_stored_only_if_its_answer_is_missing(
     error: Exception, doubtful: bool
 ) -> None:
-    """A webhook that fails has stored nothing, so nothing needs to be looked for."""
+    """If a webhook fails, nothing was stored, so no object needs to be looked for."""
     assert errors.may_be_applied(error) is doubtful
 
 
@@ -364,7 +364,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
-    """Whatever the verb, and wherever in the path it would stand."""
+    """For each verb, and for names and namespaces."""
     client, transport = scripted()
     here = Deployment(metadata=ObjectMeta(name=name, namespace="default"))
     elsewhere = Deployment(metadata=ObjectMeta(name="a", namespace=name))
@@ -392,7 +392,7 @@ async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
 
 
 async def test_a_projection_is_never_written_whole() -> None:
-    """The server would delete what it lacks; mypy says so too, else it would warn."""
+    """The server would delete the fields that it lacks; mypy finds these calls, too."""
     client, transport = scripted()
     pod = Pod(metadata=PodMeta(name="a", namespace="default"))
     attempts = [
@@ -405,8 +405,8 @@ async def test_a_projection_is_never_written_whole() -> None:
         with pytest.raises(TypeError) as caught:
             await attempt
         assert str(caught.value) == (
-            "Pod is a projection: a server that gets it deletes the fields that it "
-            "lacks; patch the object, or create it from bytes"
+            "Pod is a projection: a PUT would delete the fields that it lacks; "
+            "patch the object, or create it from bytes"
         )
     assert transport.requests == []
 
@@ -422,7 +422,7 @@ async def test_names_with_dots_and_colons_are_sent() -> None:
     ]
 
 
-async def test_waiting_for_a_turn_is_no_part_of_the_time_that_a_write_may_take(
+async def test_the_write_timeout_begins_when_the_write_is_sent(
     cluster: Cluster,
 ) -> None:
     """Two at a time and ten seconds each: the last of eight has its answer at 40 s."""
@@ -441,7 +441,7 @@ async def test_waiting_for_a_turn_is_no_part_of_the_time_that_a_write_may_take(
     assert sent == [0, 0, 0, 10, 10, 20, 20, 30, 30]
 
 
-async def test_a_namespace_that_ends_is_told_from_other_refusals() -> None:
+async def test_a_terminating_namespace_is_distinguished_from_other_refusals() -> None:
     """By the cause in the details."""
     details = {"causes": [{"reason": "NamespaceTerminating"}]}
     ending = errors.error_from_response(
@@ -468,7 +468,7 @@ async def test_a_request_without_an_answer_ends_with_its_timeout(
 
 
 async def test_the_rate_limit_spaces_requests() -> None:
-    """A burst of 2, then 10 a second; each wait is told to the metrics."""
+    """A burst of 2, then 10 a second; the metrics observe each wait."""
     limiter = RequestLimiter(10, 2, LoopClock(EPOCH))
     waits = [round(await limiter.acquire(), 6) for _ in range(4)]
     assert waits == [0, 0, 0.1, 0.1]
@@ -476,7 +476,7 @@ async def test_the_rate_limit_spaces_requests() -> None:
 
 
 class Observed:
-    """Remembers what a client tells its metrics."""
+    """Records the calls of the metrics hooks."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, int, int]] = []
@@ -520,14 +520,14 @@ async def test_every_request_is_observed() -> None:
 async def test_garbage_on_a_watch_is_a_protocol_error(
     cluster: Cluster, lines: bytes, message: str
 ) -> None:
-    """So that the reflector lists anew."""
+    """So that the reflector relists."""
     answering(cluster, lambda: Response(200, {}, lines))
     with pytest.raises(errors.ProtocolError, match=message):
         _ = [batch async for batch in cluster.client.watch(PODS)]
 
 
-async def test_an_error_event_is_raised_as_what_it_says(cluster: Cluster) -> None:
-    """410 on the stream is the same as 410 instead of one."""
+async def test_an_error_event_is_raised_as_its_api_error(cluster: Cluster) -> None:
+    """410 on the stream has the same effect as 410 instead of a stream."""
     event = b'{"type":"ERROR","object":%s}\n' % status(410, "Expired")
     answering(cluster, lambda: Response(200, {}, event))
     with pytest.raises(errors.Expired):
@@ -542,8 +542,8 @@ def answering(cluster: Cluster, answer: Callable[[], Response]) -> None:
 
 
 @pytest.mark.looptime
-async def test_the_servers_time_is_told_by_its_answers() -> None:
-    """To the second, and counted on from there; ours may be wrong by hours."""
+async def test_the_server_clock_follows_the_date_header() -> None:
+    """To the second; the local clock may be wrong by hours."""
     ours = LoopClock(EPOCH + timedelta(hours=3))
     clock = ServerClock(ours)
     assert clock.now() == ours.now()
@@ -556,5 +556,5 @@ async def test_the_servers_time_is_told_by_its_answers() -> None:
         EPOCH + timedelta(seconds=90),
         ours.monotonic(),
     )
-    clock.heard("yesterday")
+    clock.observe("yesterday")
     assert clock.now() == ours.now()

@@ -1,4 +1,4 @@
-"""Kubeconfigs are read, and a bad one is named in one line."""
+"""Kubeconfigs are read; an unusable one gives an error message of one line."""
 
 import asyncio
 import base64
@@ -42,7 +42,7 @@ async def test_a_token_is_presented(tmp_path: Path) -> None:
     """As a bearer."""
     credentials = load_credentials(kubeconfig(tmp_path), "", CLOCK)
     assert credentials.server == "https://127.0.0.1:6443"
-    assert (await credentials.present()).headers == (
+    assert (await credentials.identity()).headers == (
         ("Authorization", "Bearer secret"),
     )
 
@@ -53,7 +53,7 @@ async def test_user_and_password_are_presented(tmp_path: Path) -> None:
     users = [{"name": "u", "user": {"username": "me", "password": "pw"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
     encoded = base64.b64encode(b"me:pw").decode()
-    assert (await credentials.present()).headers == (
+    assert (await credentials.identity()).headers == (
         ("Authorization", f"Basic {encoded}"),
     )
 
@@ -64,14 +64,14 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
     (tmp_path / "token").write_text("first\n")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    tokens = [(await credentials.present()).headers]
+    tokens = [(await credentials.identity()).headers]
     (tmp_path / "token").write_text("second\n")
-    tokens.append((await credentials.present()).headers)
+    tokens.append((await credentials.identity()).headers)
     await asyncio.sleep(61)
-    tokens.append((await credentials.present()).headers)
+    tokens.append((await credentials.identity()).headers)
     (tmp_path / "token").unlink()
     await asyncio.sleep(61)
-    tokens.append((await credentials.present()).headers)
+    tokens.append((await credentials.identity()).headers)
     assert [dict(each)["Authorization"] for each in tokens] == [
         "Bearer first",
         "Bearer first",
@@ -141,7 +141,7 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
 def test_a_kubeconfig_that_cannot_be_used_is_named(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    """One line with the file, the culprit and what there is instead."""
+    """One line with the file, the wrong value and the values that exist."""
     with pytest.raises(ConfigError) as caught:
         load_credentials(kubeconfig(tmp_path, **changes), "", CLOCK)
     assert message in str(caught.value)
@@ -171,7 +171,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_credentials(str(tmp_path / "absent"), "", CLOCK)
 
 
-def test_a_certificate_that_is_none_is_named(tmp_path: Path) -> None:
+def test_an_invalid_certificate_is_named(tmp_path: Path) -> None:
     """When TLS is set up."""
     data = base64.b64encode(b"no certificate").decode()
     cluster = {"server": "https://x", "certificate-authority-data": data}
@@ -191,41 +191,41 @@ async def test_in_a_pod_the_service_account_is_used(
     (tmp_path / "ca.crt").write_bytes(self_signed("ca", ["x"]).certificate)
     credentials = in_cluster(CLOCK, tmp_path)
     assert credentials.server == "https://[fd00::1]:443"
-    assert (await credentials.present()).headers == (("Authorization", "Bearer t"),)
+    assert (await credentials.identity()).headers == (("Authorization", "Bearer t"),)
 
 
-def test_without_any_configuration_the_ways_are_named(
+def test_without_configuration_the_error_lists_the_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a user can give."""
+    """The flags that a user can set."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigError, match="give --kubeconfig PATH or --master URL"):
         in_cluster(CLOCK, tmp_path)
 
 
-# What changes while the daemon runs
+# Changes while the daemon runs
 
 
 @pytest.mark.looptime
 async def test_a_401_reads_the_token_file_at_once(tmp_path: Path) -> None:
-    """And tells whether another try makes sense."""
+    """And tells whether a retry makes sense."""
     (tmp_path / "token").write_text("first")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    refused = await credentials.present()
+    refused = await credentials.identity()
     assert await credentials.refresh(refused) is False
     (tmp_path / "token").write_text("second")
     # Several requests were refused at once; each may be sent again.
     assert await credentials.refresh(refused) is True
     assert await credentials.refresh(refused) is True
-    assert (await credentials.present()).headers == (
+    assert (await credentials.identity()).headers == (
         ("Authorization", "Bearer second"),
     )
 
 
 @pytest.mark.looptime
-async def test_certificate_files_are_followed(tmp_path: Path) -> None:
-    """A new pair makes new TLS settings; half of a rotation does not."""
+async def test_changed_certificate_files_are_used(tmp_path: Path) -> None:
+    """A new pair makes new TLS settings; a new certificate without its key does not."""
     pair = self_signed("a", ["x"])
     (tmp_path / "a.crt").write_bytes(pair.certificate)
     (tmp_path / "a.key").write_bytes(pair.key)
@@ -233,16 +233,16 @@ async def test_certificate_files_are_followed(tmp_path: Path) -> None:
         {"name": "u", "user": {"client-certificate": "a.crt", "client-key": "a.key"}}
     ]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    first = (await credentials.present()).tls
+    first = (await credentials.identity()).tls
     await asyncio.sleep(11)
-    assert (await credentials.present()).tls is first
+    assert (await credentials.identity()).tls is first
     new = self_signed("a", ["x"])
     (tmp_path / "a.crt").write_bytes(new.certificate)
     await asyncio.sleep(11)
-    assert (await credentials.present()).tls is first
+    assert (await credentials.identity()).tls is first
     (tmp_path / "a.key").write_bytes(new.key)
     await asyncio.sleep(11)
-    assert (await credentials.present()).tls is not first
+    assert (await credentials.identity()).tls is not first
 
 
 @pytest.mark.looptime
@@ -256,7 +256,7 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
         "as-user-extra": {"scopes/x": ["v", "w"]},
     }
     path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
-    assert (await load_credentials(path, "", CLOCK).present()).headers == (
+    assert (await load_credentials(path, "", CLOCK).identity()).headers == (
         ("Authorization", "Bearer t"),
         ("Impersonate-User", "jane"),
         ("Impersonate-Uid", "7"),
@@ -270,7 +270,7 @@ async def test_a_user_may_be_impersonated(tmp_path: Path) -> None:
 def test_a_proxy_is_the_kubeconfigs_or_the_environments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not for what $NO_PROXY names."""
+    """And not for the hosts of $NO_PROXY."""
     monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
     monkeypatch.setenv("NO_PROXY", "spared.example")
     proxies = []
@@ -289,7 +289,7 @@ def test_a_proxy_is_the_kubeconfigs_or_the_environments(
         load_credentials(path, "", CLOCK)
 
 
-def test_of_several_files_those_that_are_missing_are_passed_over(
+def test_if_one_of_several_files_is_missing_it_is_ignored(
     tmp_path: Path,
 ) -> None:
     """As kubectl does with $KUBECONFIG."""
@@ -302,7 +302,7 @@ def test_of_several_files_those_that_are_missing_are_passed_over(
 
 
 class Plugin:
-    """A plugin whose answers a test decides; it counts its runs."""
+    """A plugin whose answers a test sets; it counts its runs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -356,13 +356,13 @@ def plugin(tmp_path: Path) -> Plugin:
 
 
 async def bearer(credentials: Credentials) -> str:
-    return dict((await credentials.present()).headers)["Authorization"]
+    return dict((await credentials.identity()).headers)["Authorization"]
 
 
 async def test_a_plugin_is_run_once_for_all_that_wait(
     plugin: Plugin, tmp_path: Path
 ) -> None:
-    """With its arguments, environment and what the protocol tells it."""
+    """With its arguments, its environment and the data of the protocol."""
     plugin.answers("t", 3600)
     credentials = plugin.credentials(provideClusterInfo=True)
     tokens = await asyncio.gather(*(bearer(credentials) for _ in range(5)))
@@ -379,7 +379,7 @@ async def test_a_plugin_is_run_once_for_all_that_wait(
 
 
 async def test_a_credential_is_renewed_in_the_background(plugin: Plugin) -> None:
-    """A minute before it ends; meanwhile it is used."""
+    """A minute before it expires; it is used meanwhile."""
     plugin.answers("old", 30)
     credentials = plugin.credentials()
     assert await bearer(credentials) == "Bearer old"
@@ -398,7 +398,7 @@ async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
     """A failing renewal is logged, not passed on."""
     plugin.answers("old", 30)
     credentials = plugin.credentials()
-    await credentials.present()
+    await credentials.identity()
     plugin.does("echo no such profile >&2; exit 3")
     for _ in range(20):
         assert await bearer(credentials) == "Bearer old"
@@ -411,7 +411,7 @@ async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
     """Even though the credential says that it is valid."""
     plugin.answers("old", 3600)
     credentials = plugin.credentials()
-    refused = await credentials.present()
+    refused = await credentials.identity()
     plugin.answers("new", 3600)
     assert await credentials.refresh(refused) is True
     assert await credentials.refresh(refused) is True
@@ -435,15 +435,15 @@ async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
         ),
     ],
 )
-async def test_what_a_plugin_does_wrong_is_named(
+async def test_an_error_of_a_plugin_is_named(
     plugin: Plugin, script: str, problem: str
 ) -> None:
-    """In one line; and it is not run again at once."""
+    """In one line; and the plugin does not run again at once."""
     plugin.does(script)
     credentials = plugin.credentials()
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
-            await credentials.present()
+            await credentials.identity()
         assert problem in str(caught.value)
         assert "\n" not in str(caught.value)
     assert plugin.runs == 1
@@ -469,18 +469,18 @@ async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> No
     """By its installHint."""
     credentials = plugin.credentials(command="./gone", installHint="apt install gone")
     with pytest.raises(ConfigError, match="No such file or directory; apt install"):
-        await credentials.present()
+        await credentials.identity()
 
 
-async def test_a_plugin_that_is_slow_answers_those_who_ask_later(
+async def test_a_slow_plugin_continues_when_its_first_caller_is_cancelled(
     plugin: Plugin,
 ) -> None:
-    """Whoever gives up waiting does not end it."""
+    """The next caller gets its result."""
     plugin.answers("t", 3600)
     plugin.does("sleep 0.5; " + (plugin.script.parent / "answer").read_text())
     credentials = plugin.credentials()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(credentials.present(), 0.1)
+        await asyncio.wait_for(credentials.identity(), 0.1)
     assert await bearer(credentials) == "Bearer t"
     assert plugin.runs == 1
 
@@ -489,11 +489,11 @@ async def test_a_plugin_that_is_slow_answers_those_who_ask_later(
 async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
     tmp_path: Path,
 ) -> None:
-    """Empty, for a moment; without any token before it is a problem."""
+    """The file is empty for a moment; without an earlier token that is an error."""
     (tmp_path / "token").write_text("good")
     users = [{"name": "u", "user": {"tokenFile": "token"}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    await credentials.present()
+    await credentials.identity()
     (tmp_path / "token").write_text("")
     await asyncio.sleep(61)
     assert await bearer(credentials) == "Bearer good"
@@ -502,7 +502,7 @@ async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
     (tmp_path / "token").write_text("")
     fresh = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
     with pytest.raises(ConfigError, match="the file is empty"):
-        await fresh.present()
+        await fresh.identity()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Events are correlated as client-go's are, and never hold anyone up."""
+"""Events are correlated as in client-go, and recording them never blocks."""
 
 import asyncio
 import random
@@ -51,10 +51,10 @@ async def stored(cluster: Cluster) -> list[Event]:
     return (await cluster.client.list_page(EVENTS)).items
 
 
-async def test_an_event_says_who_did_what_to_whom(
+async def test_an_event_has_all_fields_that_kubectl_shows(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """All fields that kubectl and others read."""
+    """The source, the object, the reason, the message, and the times."""
     recorder.event(PODS, POD, NORMAL, "Done", "It is done")
     await recorder.flush()
     (event,) = await stored(cluster)
@@ -102,10 +102,10 @@ async def test_the_same_event_is_counted_up(
     )
 
 
-async def test_events_that_come_together_are_written_once(
+async def test_equal_events_in_the_queue_are_written_once(
     recorder: EventBroadcaster, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the count that they have come to; upstream writes each of them."""
+    """With their last count; upstream writes each of them."""
     writes: list[str] = []
     request = cluster.transport.request
 
@@ -126,10 +126,10 @@ async def test_events_that_come_together_are_written_once(
     assert event.count == 7
 
 
-async def test_an_event_that_expired_is_written_anew(
+async def test_an_event_that_expired_is_created_again(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """A patch of what is no longer there becomes a create."""
+    """A patch that finds no event is followed by a create."""
     recorder.event(PODS, POD, NORMAL, "Done", "x")
     await recorder.flush()
     (event,) = await stored(cluster)
@@ -140,7 +140,7 @@ async def test_an_event_that_expired_is_written_anew(
     assert event.count == 2
 
 
-async def test_an_api_server_that_is_away_holds_nobody_up(
+async def test_an_unreachable_api_server_does_not_block_recording(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
     """Recording returns at once; the event is tried again every ten seconds."""
@@ -189,7 +189,7 @@ async def test_a_flood_is_dropped_rather_than_kept() -> None:
     assert broadcaster._queue.qsize() == 1000
 
 
-# The correlator alone
+# The correlator without a broadcaster
 
 
 def event(message: str = "m", name: str = "a", reason: str = "R") -> Event:
@@ -204,8 +204,8 @@ def event(message: str = "m", name: str = "a", reason: str = "R") -> Event:
     )
 
 
-async def test_from_the_tenth_on_similar_events_share_one() -> None:
-    """Nine are written, then one that says so and is counted up."""
+async def test_similar_events_share_one_event_from_the_tenth_on() -> None:
+    """Nine are written, then one combined event whose count is increased."""
     correlator = Correlator(LoopClock(EPOCH))
     written = [correlator.correlate(event(f"m{n}")) for n in range(12)]
     messages = [each.event.message for each in written if each]
@@ -217,7 +217,7 @@ async def test_from_the_tenth_on_similar_events_share_one() -> None:
 
 
 async def test_events_are_no_longer_similar_after_ten_quiet_minutes() -> None:
-    """Counting distinct messages starts anew."""
+    """The count of distinct messages starts again."""
     correlator = Correlator(LoopClock(EPOCH))
     for number in range(9):
         correlator.correlate(event(f"m{number}"))
@@ -228,7 +228,7 @@ async def test_events_are_no_longer_similar_after_ten_quiet_minutes() -> None:
 
 
 async def test_a_spammer_gets_25_events_then_one_in_five_minutes() -> None:
-    """For each object apart."""
+    """Each object has its own limit."""
     correlator = Correlator(LoopClock(EPOCH))
     passed = [correlator.correlate(event()) is not None for _ in range(30)]
     assert passed == [True] * 25 + [False] * 5

@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import Client
 from controller_manager.client.errors import RequestTimeout, may_be_applied
 from controller_manager.client.fencing import FencedTransport, NotLeading
-from controller_manager.client.ownership import Always, LeaseOwnership
+from controller_manager.client.ownership import LeaseOwnership, PermanentOwnership
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.client.transport import Request, Response
 from tests.client.candidates import Candidate, Faulty
@@ -50,7 +50,7 @@ class Slow(Faulty):
 async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
     cluster: Cluster,
 ) -> None:
-    """What is refused was not sent, so nobody needs to wonder what became of it."""
+    """The error says that the write was not sent, so it was certainly not applied."""
     transport = Slow(cluster)
     client = Client(FencedTransport(transport, Owned(lambda: 0.0)), cluster.clock)
     await client.get(PODS, "default", "a")
@@ -63,7 +63,7 @@ async def test_a_fence_lets_reads_through_and_no_write_of_a_standby(
 async def test_a_write_that_is_under_way_ends_when_the_lease_does(
     cluster: Cluster,
 ) -> None:
-    """The next leader must not meet it."""
+    """No write of the old leader may reach the server after the new leader starts."""
     ends_at = time() + 3.0
     transport = Slow(cluster, seconds=100)
     fenced = FencedTransport(transport, Owned(lambda: max(0.0, ends_at - time())))
@@ -77,11 +77,11 @@ async def test_a_write_that_is_under_way_ends_when_the_lease_does(
 async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
     cluster: Cluster,
 ) -> None:
-    """A webhook that answers after 25 seconds outlasts the lease of that moment."""
+    """A webhook may answer after 25 seconds, which is longer than one lease."""
     transport = Slow(cluster, seconds=25)
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(1.9)
         fenced = FencedTransport(transport, LeaseOwnership(candidate.elector))
         started = time()
@@ -93,7 +93,7 @@ async def test_a_write_gets_more_time_with_each_renewal_of_the_lease(
 async def test_a_write_ends_soon_after_the_machine_was_suspended(
     cluster: Cluster,
 ) -> None:
-    """The lease has ended meanwhile; the loop's own time has stood still."""
+    """The lease has expired meanwhile, but the event loop's time has not advanced."""
     asleep = 0.0
     transport = Slow(cluster, seconds=60)
     ownership = Owned(lambda: max(0.0, 10 - time() - asleep))
@@ -120,7 +120,7 @@ async def test_a_write_has_a_limit_of_its_own(cluster: Cluster) -> None:
 async def test_a_write_ends_when_its_own_key_is_owned_no_more(
     cluster: Cluster,
 ) -> None:
-    """Of two writes that are under way, the one for a key that is kept goes on."""
+    """Of two writes in progress, the one for a key that is still owned continues."""
     ends = {"default/kept": float("inf"), "default/lost": time() + 3.0}
 
     @dataclass
@@ -150,9 +150,9 @@ async def test_a_write_ends_when_its_own_key_is_owned_no_more(
 
 
 async def test_without_an_election_every_write_passes(cluster: Cluster) -> None:
-    """Of any key and of none, however long it takes."""
+    """For every key and for no key, without a time limit of the fence."""
     transport = Slow(cluster, seconds=60)
-    client = Client(FencedTransport(transport, Always()), cluster.clock)
+    client = Client(FencedTransport(transport, PermanentOwnership()), cluster.clock)
     for key in ("", "default/a"):
         SYNC_KEY.set(key)
         await client.delete(PODS, "default", "a")

@@ -15,16 +15,16 @@ try:
         taken.append(os.open(os.devnull, os.O_RDONLY))
 except OSError as error:
     assert error.strerror == "Too many open files"
-sockets = [reserve.opened(socket.socket) for _ in range(4)]
+sockets = [reserve.open(socket.socket) for _ in range(4)]
 assert len(reserve) == 0
 try:
-    reserve.opened(socket.socket)
+    reserve.open(socket.socket)
 except OSError as error:
     print(error.strerror)
 sockets.pop().close()
 reserve.refill()
 assert len(reserve) == 1
-sockets.append(reserve.opened(socket.socket))
+sockets.append(reserve.open(socket.socket))
 for each in sockets:
     each.close()
 reserve.refill()
@@ -34,8 +34,8 @@ print(len(reserve))
 """
 
 
-def test_a_reserve_of_files_opens_what_nothing_else_could() -> None:
-    """As often as it has files, and again once there are files to take back."""
+def test_a_reserve_opens_files_when_no_descriptor_is_free() -> None:
+    """As many as it holds, and again after it was refilled."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         capture_output=True,

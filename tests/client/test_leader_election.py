@@ -1,4 +1,4 @@
-"""Of several managers one leads, whatever goes wrong."""
+"""Exactly one of several managers leads, also when requests fail."""
 
 import asyncio
 import random
@@ -73,13 +73,13 @@ async def test_the_first_candidate_leads(cluster: Cluster) -> None:
 
 
 async def test_a_leader_renews_and_keeps_what_it_has(cluster: Cluster) -> None:
-    """Every two seconds; the time of taking it and other fields stay."""
+    """Every two seconds; acquireTime and other fields stay."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         acquired = (await lease_of(cluster)).acquire_time
         labels = {"metadata": {"labels": {"mine": "yes"}}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, labels)
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(61)
         stored = await cluster.client.get(LEASES, NAMESPACE, NAME)
         assert (stored.spec.acquire_time, stored.spec.lease_transitions) == (
@@ -96,7 +96,7 @@ async def test_a_leader_renews_and_keeps_what_it_has(cluster: Cluster) -> None:
 
 
 async def test_a_standby_leads_when_the_lease_has_ended(cluster: Cluster) -> None:
-    """Fifteen seconds after the last change it saw, and not before."""
+    """Fifteen seconds after the last observed change, and not before."""
     async with (
         Candidate(cluster, "a").running() as first,
         Candidate(cluster, "b").running() as second,
@@ -111,7 +111,7 @@ async def test_a_standby_leads_when_the_lease_has_ended(cluster: Cluster) -> Non
 
 
 async def test_a_lease_that_is_released_is_taken_at_once(cluster: Cluster) -> None:
-    """The standby watches it; nobody waits for a retry."""
+    """The standby watches the lease, so it does not wait for the retry period."""
     async with (
         Candidate(cluster, "a").running() as first,
         Candidate(cluster, "b").running() as second,
@@ -129,8 +129,8 @@ async def test_a_lease_that_is_released_is_taken_at_once(cluster: Cluster) -> No
         assert first.metrics.status == [False, True, False]
 
 
-async def test_a_released_lease_is_one_that_nobody_holds(cluster: Cluster) -> None:
-    """With one second to live, as client-go leaves it."""
+async def test_a_released_lease_has_no_holder(cluster: Cluster) -> None:
+    """Its duration is one second, as in client-go."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         await asyncio.sleep(1)
@@ -147,10 +147,10 @@ async def test_a_released_lease_is_one_that_nobody_holds(cluster: Cluster) -> No
         )
 
 
-async def test_a_lease_whose_taking_was_cut_short_is_given_back(
+async def test_a_lease_is_released_if_the_answer_to_its_acquisition_was_lost(
     cluster: Cluster,
 ) -> None:
-    """The write was applied, the answer never came: it may be ours."""
+    """The write was applied, but its answer never arrived."""
     async with Candidate(cluster, "a").running() as candidate:
 
         async def applied_without_an_answer(request: Request) -> Response | None:
@@ -173,7 +173,7 @@ async def test_a_lease_whose_taking_was_cut_short_is_given_back(
 async def test_a_lease_that_changes_while_it_is_released_is_released(
     cluster: Cluster,
 ) -> None:
-    """A renewal that is under way comes in between."""
+    """A renewal in progress is stored between the read and the write."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
         edited = False
@@ -191,8 +191,8 @@ async def test_a_lease_that_changes_while_it_is_released_is_released(
         assert not (await lease_of(cluster)).holder_identity
 
 
-async def test_versions_that_go_back_confuse_nobody(cluster: Cluster) -> None:
-    """The store was restored from a backup: what is stored is believed."""
+async def test_a_lease_with_a_lower_version_is_used(cluster: Cluster) -> None:
+    """The store was restored from a backup: the answers of the server are correct."""
     async with Candidate(cluster, "b", watches=False).running() as standby:
         lease = Lease(
             metadata=ObjectMeta(name=NAME, namespace=NAMESPACE),
@@ -205,13 +205,13 @@ async def test_versions_that_go_back_confuse_nobody(cluster: Cluster) -> None:
                 stored.metadata, resource_version="999999"
             ),
         )
-        standby.elector._see(newer)
+        standby.elector._observe(newer)
         await standby.elector.acquire()
         assert standby.elector.is_leader
 
 
 async def test_without_a_watch_a_standby_polls(cluster: Cluster) -> None:
-    """Where watching leases is forbidden: within 1 to 2.2 retry periods."""
+    """If the watch is forbidden: every 1 to 2.2 retry periods."""
     async with (
         Candidate(cluster, "a").running() as first,
         Candidate(cluster, "b", watches=False).running() as second,
@@ -246,13 +246,13 @@ async def refuse(_: Request) -> Response | None:
 async def test_a_leader_that_cannot_renew_stops_before_another_leads(
     cluster: Cluster, fault: Callable[[Request], Awaitable[Response | None]]
 ) -> None:
-    """Whether the server hangs, breaks off, talks nonsense or refuses."""
+    """If the server hangs, closes the connection, sends garbage or refuses."""
     async with (
         Candidate(cluster, "a").running() as first,
         Candidate(cluster, "b").running() as second,
     ):
         await first.elector.acquire()
-        holding = asyncio.create_task(first.elector.hold())
+        holding = asyncio.create_task(first.elector.renew())
         waiting = asyncio.create_task(second.elector.acquire())
         await asyncio.sleep(30)
         assert first.elector.is_leader
@@ -274,7 +274,7 @@ async def test_a_stolen_lease_is_noticed_at_once(cluster: Cluster) -> None:
     """And is not taken back."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(0.5)
         thief = {"spec": {"holderIdentity": "thief"}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, thief)
@@ -289,7 +289,7 @@ async def test_a_stolen_lease_is_noticed_without_a_watch(cluster: Cluster) -> No
     """By the next renewal."""
     async with Candidate(cluster, "a", watches=False).running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await asyncio.sleep(0.5)
         thief = {"spec": {"holderIdentity": "thief"}}
         await cluster.client.patch(LEASES, NAMESPACE, NAME, thief)
@@ -299,10 +299,10 @@ async def test_a_stolen_lease_is_noticed_without_a_watch(cluster: Cluster) -> No
 
 
 async def test_a_lease_that_was_deleted_is_made_again(cluster: Cluster) -> None:
-    """By its holder, who goes on."""
+    """By its holder, which continues to lead."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.hold())
+        holding = asyncio.create_task(candidate.elector.renew())
         await cluster.client.delete(LEASES, NAMESPACE, NAME)
         await asyncio.sleep(5)
         assert (await lease_of(cluster)).holder_identity == "a"
@@ -312,14 +312,14 @@ async def test_a_lease_that_was_deleted_is_made_again(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("hours", [-3, 3])
 async def test_wall_clocks_that_differ_do_no_harm(cluster: Cluster, hours: int) -> None:
-    """What counts is when a change was seen, not what it says."""
+    """The time of the observed change is used, not the time in the lease."""
     skewed = LoopClock(EPOCH + timedelta(hours=hours))
     async with (
         Candidate(cluster, "a", clock=skewed).running() as first,
         Candidate(cluster, "b").running() as second,
     ):
         await first.elector.acquire()
-        holding = asyncio.create_task(first.elector.hold())
+        holding = asyncio.create_task(first.elector.renew())
         waiting = asyncio.create_task(second.elector.acquire())
         await asyncio.sleep(300)
         assert first.elector.is_leader
@@ -332,7 +332,7 @@ async def test_wall_clocks_that_differ_do_no_harm(cluster: Cluster, hours: int) 
 
 @pytest.mark.slow
 async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
-    """Over twenty minutes in which each is cut off again and again, at random."""
+    """For twenty minutes in which each loses its connection at random times."""
     seed = 7
     rng = random.Random(seed)
     leaders: list[set[str]] = []
@@ -341,7 +341,7 @@ async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
         while True:
             await candidate.elector.acquire()
             try:
-                await candidate.elector.hold()
+                await candidate.elector.renew()
             except LeadershipLost:
                 await asyncio.sleep(1)
 
@@ -371,7 +371,7 @@ async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
 
 
 async def test_a_leader_that_hangs_is_unhealthy(cluster: Cluster) -> None:
-    """One that neither renews nor gives up; a standby is always well."""
+    """A leader that neither renews nor stops; a standby is always healthy."""
     async with Candidate(cluster, "a").running() as candidate:
         assert candidate.elector.health_problem() is None
         await candidate.elector.acquire()
@@ -384,7 +384,7 @@ async def test_a_leader_that_hangs_is_unhealthy(cluster: Cluster) -> None:
 
 
 async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> None:
-    """Its lease has gone on, whatever the loop's time says."""
+    """Its lease has expired, even though the event loop's time has not advanced."""
 
     class Suspended(LoopClock):
         asleep = 0.0
@@ -399,11 +399,11 @@ async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> No
         clock.asleep = 3600.0
         assert candidate.elector.seconds_left() == 0
         with pytest.raises(LeadershipLost):
-            await candidate.elector.hold()
+            await candidate.elector.renew()
 
 
 def test_a_lease_is_whole_when_it_is_written_back() -> None:
-    """Fields that only a coordinated election uses are carried."""
+    """Fields that only a coordinated election uses are kept."""
     wire: dict[str, Any] = {
         "metadata": {"name": NAME},
         "spec": {"strategy": "OldestEmulationVersion", "preferredHolder": "b"},

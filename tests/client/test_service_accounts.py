@@ -56,7 +56,7 @@ async def confined() -> Confined:
 
 
 async def test_the_account_is_created_where_it_is_missing(confined: Confined) -> None:
-    """With one token for all that wait; the namespace, too, if need be."""
+    """All callers that wait get the same token; a missing namespace is created, too."""
     await asyncio.gather(*(confined.account.list_page(DEPLOYMENTS) for _ in range(5)))
     names = [
         account.metadata.name
@@ -120,7 +120,7 @@ async def test_a_token_that_is_refused_is_replaced_once(confined: Confined) -> N
 
 
 async def test_while_renewal_fails_the_old_token_is_used(confined: Confined) -> None:
-    """Until it ends; then every request fails, and is not carried out."""
+    """Until it expires; then every request fails without being sent."""
     token = await confined.token.get()
     handle = confined.server.handle
 

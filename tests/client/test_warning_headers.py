@@ -1,4 +1,4 @@
-"""What an API server warns of is logged, each text once."""
+"""Each warning of an API server is logged once."""
 
 import io
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,16 @@ NO_SOURCE = shutil.ignore_patterns("__pycache__", ".*_cache")
 
 
 def run(script: str, root: Path) -> str:
-    """Run a script in a copy of the tree; return what it prints."""
+    """Run a script in a copy of the tree; return what it prints.
+
+    Its programs are those of the environment in which this test runs.
+    """
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    changed = {"PYTHONPATH": str(root), "COLUMNS": "80", "PATH": programs}
     result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": "80"},
+        env={**os.environ, **changed},
         capture_output=True,
         text=True,
         check=False,

@@ -317,7 +317,7 @@ def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
         await face.start()
         with pytest.raises(UntrustedServer):
             await listing(transport)
-        refused = await credentials.present()
+        refused = await credentials.identity()
         file.write_bytes(new.certificate)
         assert await credentials.refresh(refused)
         assert await listing(transport) == 200

@@ -67,7 +67,7 @@ async def cached_pods(subject: InformerFactory, *readers: list[Reads]) -> list[P
 
 
 async def test_a_cache_keeps_what_is_declared(cluster: Cluster) -> None:
-    """By all declarations together; who an object is, in any case."""
+    """The union of all declarations, and always the identity of an object."""
     stored = await create_pod(cluster)
     phase, ready = (
         [Reads(NODES), Reads(PODS, path)]
@@ -84,7 +84,7 @@ async def test_a_cache_keeps_what_is_declared(cluster: Cluster) -> None:
 
 
 async def test_a_cache_keeps_all_of_what_somebody_reads_whole(cluster: Cluster) -> None:
-    """Or of what somebody asks for who declares nothing of it."""
+    """A caller that declares nothing of a resource reads whole objects, too."""
     stored = await create_pod(cluster)
     phase = [Reads(PODS, "status.phase")]
     assert await cached_pods(factory(cluster), [Reads(PODS)], phase) == [stored]
@@ -107,13 +107,13 @@ async def test_two_types_of_one_resource_are_a_clash(cluster: Cluster) -> None:
 
 
 async def test_a_declaration_of_another_type_is_a_clash(cluster: Cluster) -> None:
-    """What is declared is read of what is asked for."""
+    """A declaration and the requested resource must have the same type."""
     with pytest.raises(ClashError, match=r"Phase and as .*core\.v1\.Pod"):
         factory(cluster).informer(PODS, [Reads(PHASES)])
 
 
-async def test_what_shares_no_store_does_not_clash(cluster: Cluster) -> None:
-    """Another field selector is another store, and monitors take what there is."""
+async def test_resources_that_share_no_store_do_not_clash(cluster: Cluster) -> None:
+    """Another field selector means another store; monitors use an existing informer."""
     subject = factory(cluster)
     pods = subject.informer(PODS, [Reads(PODS), Reads(DEPLOYMENTS)])
     on_node = replace(PHASES, field_selector="spec.nodeName=node-1")

@@ -1,4 +1,4 @@
-"""A shared informer stays equal to the server, whatever the watch does."""
+"""A shared informer stays equal to the server, however its watch fails."""
 
 import asyncio
 import io
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Faulty:
-    """A transport whose streams and answers a test can spoil."""
+    """A transport whose streams and answers a test can break."""
 
     host = "faulty"
 
@@ -96,7 +96,7 @@ class Spoiled:
 
 
 class Seen:
-    """Remembers what a handler is told."""
+    """Records the calls of a handler."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
@@ -169,7 +169,7 @@ async def assert_equal_to_server(
 
 
 @pytest.mark.parametrize("stream_lists", [True, False])
-async def test_handlers_hear_of_everything_once(
+async def test_handlers_are_called_once_for_each_change(
     cluster: Cluster, stream_lists: bool
 ) -> None:
     """The initial list as adds, then each change; late handlers too."""
@@ -194,10 +194,10 @@ async def test_handlers_hear_of_everything_once(
     assert late.calls == [("add", "a")]
 
 
-async def test_a_late_handler_is_told_of_many_objects_little_by_little(
+async def test_a_late_handler_is_called_for_many_objects_in_several_turns(
     cluster: Cluster,
 ) -> None:
-    """Others get their turns; what changes meanwhile is told once, as it is then."""
+    """An object that changes meanwhile is added once, in its new state."""
     for number in range(1000):
         await add_pod(cluster, f"pod-{number:04}")
     late = Seen()
@@ -223,7 +223,7 @@ async def test_a_late_handler_is_told_of_many_objects_little_by_little(
 
 
 async def test_one_watch_serves_all_handlers(cluster: Cluster) -> None:
-    """The informer asks the server once, however many listen."""
+    """The informer has one watch, however many handlers it has."""
     transport = Faulty(cluster)
     async with informer(cluster, transport) as subject:
         for _ in range(5):
@@ -235,7 +235,7 @@ async def test_one_watch_serves_all_handlers(cluster: Cluster) -> None:
 async def test_a_broken_connection_is_resumed_without_replaying(
     cluster: Cluster,
 ) -> None:
-    """What happened meanwhile is told, what was known is not told again."""
+    """Handlers get the missed changes, and no known object again."""
     transport, seen = Faulty(cluster), Seen()
     await add_pod(cluster, "a")
     async with informer(cluster, transport) as subject:
@@ -255,7 +255,7 @@ async def test_a_broken_connection_is_resumed_without_replaying(
 
 
 async def test_an_expired_version_leads_to_a_new_list(cluster: Cluster) -> None:
-    """Deletions that nobody saw are told with the last known state."""
+    """Handlers get missed deletions with the last known state."""
     transport, seen = Faulty(cluster), Seen()
     await add_pod(cluster, "a", keep="no")
     await add_pod(cluster, "b")
@@ -277,7 +277,7 @@ async def test_an_expired_version_leads_to_a_new_list(cluster: Cluster) -> None:
 
 
 async def test_garbage_on_the_stream_ends_in_a_new_list(cluster: Cluster) -> None:
-    """Not in a dead informer."""
+    """The informer continues."""
     transport = Faulty(cluster)
     async with informer(cluster, transport) as subject:
         await subject.wait_for_sync()
@@ -293,7 +293,7 @@ async def test_garbage_on_the_stream_ends_in_a_new_list(cluster: Cluster) -> Non
 async def test_a_server_that_cannot_stream_lists_is_read_in_pages(
     cluster: Cluster,
 ) -> None:
-    """Once and for all, without a wait for the user."""
+    """For ever from then on, and the first list is not delayed."""
 
     def refuse(request: Request) -> Response | None:
         if dict(request.query).get("sendInitialEvents"):
@@ -312,7 +312,7 @@ async def test_a_server_that_cannot_stream_lists_is_read_in_pages(
 
 
 def refusing_streamed_lists(code: int) -> Callable[[Request], Response | None]:
-    """Return what refuses a streamed list, and nothing else."""
+    """Return a fault that refuses streamed lists and no other request."""
 
     def refuse(request: Request) -> Response | None:
         if dict(request.query).get("sendInitialEvents"):
@@ -326,7 +326,7 @@ def refusing_streamed_lists(code: int) -> Callable[[Request], Response | None]:
 async def test_a_streamed_list_that_is_refused_is_read_in_pages_at_once(
     cluster: Cluster, code: int
 ) -> None:
-    """Whatever the answer: a plain list may work all the same, as for client-go."""
+    """For every error: a list in pages may work all the same, as in client-go."""
     transport = Faulty(cluster)
     transport.refuse = refusing_streamed_lists(code)
     await add_pod(cluster, "a")
@@ -338,10 +338,10 @@ async def test_a_streamed_list_that_is_refused_is_read_in_pages_at_once(
         assert names(subject) == ["a", "b"]
 
 
-async def test_a_server_that_asks_for_patience_is_asked_for_a_stream_again(
+async def test_a_streamed_list_is_tried_again_after_429(
     cluster: Cluster,
 ) -> None:
-    """429 says nothing of streamed lists, and a plain list would cost it more."""
+    """429 does not mean that streaming is unsupported; pages cost the server more."""
     transport = Faulty(cluster)
     transport.refuse = refusing_streamed_lists(429)
     async with informer(cluster, transport) as subject:
@@ -353,8 +353,8 @@ async def test_a_server_that_asks_for_patience_is_asked_for_a_stream_again(
         await asyncio.wait_for(subject.wait_for_sync(), 60)
 
 
-async def test_who_may_list_and_not_watch_is_served_by_lists(cluster: Cluster) -> None:
-    """One verb that a role lacks costs half a minute, not the controller."""
+async def test_an_informer_relists_if_its_role_lacks_watch(cluster: Cluster) -> None:
+    """Its cache is up to half a minute old, but the controller works."""
     transport = Faulty(cluster)
     transport.refuse = lambda request: (
         Response(403, {}, b'{"reason":"Forbidden","code":403}')
@@ -373,7 +373,7 @@ async def test_who_may_list_and_not_watch_is_served_by_lists(cluster: Cluster) -
 
 
 async def test_a_watch_that_a_proxy_cuts_is_resumed_at_once(cluster: Cluster) -> None:
-    """Every 12 s of silence; what changes in between is seen without delay."""
+    """The proxy cuts it after 12 s without data; no change is delayed."""
     transport = Faulty(cluster)
     loop = asyncio.get_running_loop()
     late: list[float] = []
@@ -396,10 +396,10 @@ async def test_a_watch_that_a_proxy_cuts_is_resumed_at_once(cluster: Cluster) ->
     assert 10 < len(watches) < 100
 
 
-async def test_a_server_that_cuts_every_watch_at_once_is_not_hammered(
+async def test_a_watch_that_ends_at_once_is_resumed_with_backoff(
     cluster: Cluster,
 ) -> None:
-    """What was open for less than a second is backed off from."""
+    """If the watch was open for less than a second."""
     transport = Faulty(cluster)
     async with informer(cluster, transport, stream_lists=False) as subject:
         await subject.wait_for_sync()
@@ -409,10 +409,10 @@ async def test_a_server_that_cuts_every_watch_at_once_is_not_hammered(
         assert len(transport.requests) - before < 40
 
 
-async def test_a_list_replaces_what_is_cached_of_the_same_version(
+async def test_a_list_replaces_cached_objects_of_the_same_version(
     cluster: Cluster,
 ) -> None:
-    """An upgraded API server shows stored objects with fields that are new to it."""
+    """An upgraded API server may return fields that the old one did not have."""
     transport = Faulty(cluster)
     await add_pod(cluster, "a")
     updates: list[tuple[str, str]] = []
@@ -435,8 +435,10 @@ async def test_a_list_replaces_what_is_cached_of_the_same_version(
     assert updates == [("", "new")]
 
 
-async def test_an_older_list_is_not_believed(cluster: Cluster) -> None:
-    """A replica that lags must not move the cache back in time."""
+async def test_a_list_that_is_older_than_the_cache_is_rejected(
+    cluster: Cluster,
+) -> None:
+    """An API server that is behind must not move the cache back in time."""
     await add_pod(cluster, "a")
     transport, seen = Faulty(cluster), Seen()
     old_page = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
@@ -445,7 +447,7 @@ async def test_an_older_list_is_not_believed(cluster: Cluster) -> None:
         await subject.wait_for_sync()
 
         def refuse(request: Request) -> Response | None:
-            """Answer as a replica that lags, which a quorum read does not."""
+            """Answer as an API server that is behind, except to a quorum read."""
             query = dict(request.query)
             if query.get("watch"):
                 return Response(410, {}, b'{"reason":"Expired","code":410}')
@@ -466,7 +468,7 @@ async def test_an_older_list_is_not_believed(cluster: Cluster) -> None:
 async def test_a_known_version_that_has_expired_is_not_asked_for_again(
     cluster: Cluster,
 ) -> None:
-    """A quorum read needs none, as client-go has it."""
+    """A quorum read has no minimum version, as in client-go."""
     await add_pod(cluster, "a")
     transport = Faulty(cluster)
     async with informer(cluster, transport, stream_lists=False) as subject:
@@ -482,10 +484,10 @@ async def test_a_known_version_that_has_expired_is_not_asked_for_again(
         assert names(subject) == ["a", "b"]
 
 
-async def test_versions_that_began_anew_are_believed_after_a_quorum_read(
+async def test_versions_that_start_again_are_accepted_after_a_quorum_read(
     cluster: Cluster,
 ) -> None:
-    """Also of a server that knows no least version for a list."""
+    """Also from a server that ignores the minimum version of a list."""
     for name in "abc":
         await add_pod(cluster, name)
     transport = Faulty(cluster)
@@ -503,10 +505,10 @@ async def test_versions_that_began_anew_are_believed_after_a_quorum_read(
         assert (names(subject), subject.resource_version) == ([], "1")
 
 
-async def test_a_resync_tells_nothing_of_what_has_gone_meanwhile(
+async def test_a_resync_skips_objects_that_are_deleted_meanwhile(
     cluster: Cluster,
 ) -> None:
-    """It takes many turns; others delete in between."""
+    """It takes many turns, in which objects may be deleted."""
     for number in range(250):
         await add_pod(cluster, f"pod-{number:03}")
     seen = Seen()
@@ -541,7 +543,7 @@ async def test_events_that_were_seen_already_are_dropped(cluster: Cluster) -> No
     assert seen.calls == [("add", "a"), ("update", "a")]
 
 
-async def test_silence_is_taken_for_a_dead_connection(cluster: Cluster) -> None:
+async def test_a_watch_without_data_counts_as_broken(cluster: Cluster) -> None:
     """After three minutes without even a bookmark the watch is resumed."""
     transport = Faulty(cluster)
     transport.spoil = lambda chunk: b"" if b"BOOKMARK" in chunk else chunk
@@ -562,7 +564,7 @@ async def test_silence_is_taken_for_a_dead_connection(cluster: Cluster) -> None:
 
 
 async def test_a_resync_replays_the_cache_as_updates(cluster: Cluster) -> None:
-    """From an object to itself, after the period."""
+    """With the same object as old and new, after the resync period."""
     await add_pod(cluster, "a")
     seen = Seen()
     async with informer(cluster, resync_period=1000) as subject:
@@ -571,8 +573,8 @@ async def test_a_resync_replays_the_cache_as_updates(cluster: Cluster) -> None:
     assert seen.calls == [("add", "a"), ("update", "a")]
 
 
-async def test_a_pod_that_was_replaced_unseen_is_two_pods(cluster: Cluster) -> None:
-    """Same name, other uid: a deletion and an addition."""
+async def test_a_pod_with_another_uid_is_another_pod(cluster: Cluster) -> None:
+    """Handlers get a deletion and an addition."""
     transport, seen = Faulty(cluster), Seen()
     await add_pod(cluster, "a")
     async with informer(cluster, transport) as subject:
@@ -627,7 +629,7 @@ async def test_the_factory_has_one_informer_a_resource(cluster: Cluster) -> None
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_monitors_beyond_the_open_files_wait_for_a_place(
+async def test_monitors_beyond_the_limit_of_watches_wait(
     cluster: Cluster,
 ) -> None:
     """Each watch takes a connection, and some must be left for writes."""
@@ -638,7 +640,7 @@ async def test_monitors_beyond_the_open_files_wait_for_a_place(
         rng=cluster.rng,
         logger=make_logger(stream=log),
         metrics=InformerCollectors(CollectorRegistry(), "test"),
-        most_watches=2,
+        max_watches=2,
     )
     factory.informer(PODS)
     first = factory.monitor(NODES)
@@ -648,7 +650,7 @@ async def test_monitors_beyond_the_open_files_wait_for_a_place(
     assert [each.is_synced for each in factory.all()] == [True, True, False]
     assert '"Not watched, too few open files' in log.getvalue()
     assert 'resource="configmaps"' in log.getvalue()
-    factory.give_up(NODES)
+    factory.stop_monitor(NODES)
     await asyncio.sleep(1)
     assert second.is_synced
     assert first not in factory.all()
@@ -656,7 +658,7 @@ async def test_monitors_beyond_the_open_files_wait_for_a_place(
     await asyncio.gather(running, return_exceptions=True)
 
 
-# The store alone
+# The store without an informer
 
 
 def pod(name: str, version: int = 1, owner: str = "", namespace: str = "n") -> Pod:
@@ -671,7 +673,7 @@ def pod(name: str, version: int = 1, owner: str = "", namespace: str = "n") -> P
 
 
 async def test_indexes_follow_the_objects() -> None:
-    """Through changes of what they are filed under, and removal."""
+    """When an indexed value changes, and when an object is removed."""
     store: Store[Pod] = Store()
     store.put(pod("a", owner="x"))
     store.add_index(BY_CONTROLLER)
@@ -692,10 +694,10 @@ async def test_indexes_follow_the_objects() -> None:
 async def test_versions_that_are_no_numbers_are_taken_as_they_come(
     cluster: Cluster,
 ) -> None:
-    """Aggregated APIs may have their own; nothing is known of their order."""
+    """Versions of aggregated APIs may have no order."""
     async with informer(cluster) as subject:
         reflector = subject._reflector
-        reflector._note_version("12/34", 0)
+        reflector._set_version("12/34", 0)
         for version in ("12/35", "12/36"):
             metadata = PodMeta(name="p", namespace="n", resource_version=version)
             reflector._deliver(Modified(object=Pod(metadata=metadata)))

@@ -1,4 +1,4 @@
-"""Listers answer by index what a walk over all objects would."""
+"""Listers return by index the same objects as a walk over all objects."""
 
 import random
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def owned(name: str, uid: str, owner_name: str = "web") -> Pod:
 
 
 def test_objects_are_read_by_name_namespace_and_owner() -> None:
-    """A namesake of the owner that came after it manages nothing."""
+    """A later owner with the same name manages no object of the earlier one."""
     pods: Store[Pod] = Store()
     owners: Store[ReplicaSet] = Store()
     pod_lister = Lister(pods, "Pod", BY_NAMESPACE, BY_CONTROLLER)
@@ -129,13 +129,13 @@ def test_objects_are_read_by_name_namespace_and_owner() -> None:
     assert (len(pod_lister), list(pod_lister.keys())) == (2, ["n/a", "n/b"])
 
 
-def test_a_lister_has_the_indexes_that_it_was_asked_for_with() -> None:
-    """What another lister of the same cache has is no accident to rely on."""
+def test_a_lister_has_only_the_indexes_that_it_was_created_with() -> None:
+    """It must not use an index that only another lister of the cache declared."""
     pods: Store[Pod] = Store()
     Lister(pods, "Pod", BY_NAMESPACE)
     with pytest.raises(LookupError) as raised:
         Lister(pods, "Pod", BY_CONTROLLER).list("n")
     assert str(raised.value) == (
         "the lister of Pod has no index namespace; name the index where the lister "
-        "is asked for"
+        "is created"
     )

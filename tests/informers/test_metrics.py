@@ -1,4 +1,4 @@
-"""What an informer tells of itself: how much it holds, what went wrong."""
+"""The metrics of an informer: cached objects, restarts and relists."""
 
 import asyncio
 

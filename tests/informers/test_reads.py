@@ -1,4 +1,4 @@
-"""What is declared to be read is checked when it is declared."""
+"""Declarations of read fields are checked when they are created."""
 
 import pytest
 
@@ -48,14 +48,14 @@ def test_declarations_are_values() -> None:
     ],
 )
 def test_an_unknown_path_is_refused_by_name(path: str, problem: str) -> None:
-    """A typing error would else mean that the field is dropped."""
+    """Otherwise a typing error would drop the field from the cache."""
     with pytest.raises(ValueError, match="cannot read") as caught:
         Reads(PODS, "spec.nodeName", path)
     assert str(caught.value).startswith(f"cannot read {path!r} of pods: {problem}")
 
 
 def test_a_complete_type_is_read_whole() -> None:
-    """Its objects are written by PUT, which would delete what a cache has dropped."""
+    """A PUT of its objects would delete the fields that the cache has dropped."""
     assert Reads(DEPLOYMENTS).steps() == []
     with pytest.raises(ValueError, match="cannot read") as caught:
         Reads(DEPLOYMENTS, "spec.replicas")

@@ -1,4 +1,4 @@
-"""A complete list replaces a cache, at once or object by object (AtomicFIFO)."""
+"""A complete list replaces a cache, atomically or object by object (AtomicFIFO)."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -37,10 +37,10 @@ async def turns_during(work: Awaitable[None]) -> list[None]:
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-async def test_what_others_see_of_a_store_that_is_replaced(
+async def test_readers_of_a_store_that_is_replaced_see_old_or_new_objects(
     cluster: Cluster, atomic: bool
 ) -> None:
-    """All old or all new objects at once; else also some of each."""
+    """With AtomicFIFO all old or all new objects, without it also some of each."""
     old, new = many("a"), many("b")
     async with informer(cluster, atomic_fifo=atomic) as subject:
         await subject.wait_for_sync()
@@ -59,10 +59,10 @@ async def test_what_others_see_of_a_store_that_is_replaced(
 
 @pytest.mark.parametrize("others", [0, 150], ids=["few", "many"])
 @pytest.mark.parametrize("atomic", [True, False])
-async def test_handlers_hear_the_same_of_a_list_in_either_position(
+async def test_handlers_get_the_same_calls_with_and_without_the_gate(
     cluster: Cluster, atomic: bool, others: int
 ) -> None:
-    """What is gone, then what is new or changed, each once; of the rest nothing."""
+    """Deleted objects first, then new and changed ones, each once; no others."""
     same, changed = pod("same"), pod("changed")
     before = listed(pod("gone"), same, changed, pod("again", uid="1"))
     later = msgspec.structs.replace(
@@ -78,7 +78,7 @@ async def test_handlers_hear_the_same_of_a_list_in_either_position(
         seen.calls.clear()
         await subject.replaced(after, "2000")
         assert {key_of(each): each for each in subject.store} == after
-        # What has not changed is not held twice.
+        # Unchanged objects are not held twice.
         assert subject.store.get(key_of(same)) is same
         assert subject.resource_version == "2000"
     assert seen.calls == [
@@ -92,10 +92,10 @@ async def test_handlers_hear_the_same_of_a_list_in_either_position(
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-async def test_telling_of_a_long_list_leaves_others_their_turns(
+async def test_handlers_of_a_long_list_are_called_in_several_turns(
     cluster: Cluster, atomic: bool
 ) -> None:
-    """Also of one that has nothing in common with the one before."""
+    """Also if all objects of the list differ from the cached ones."""
     async with informer(cluster, atomic_fifo=atomic) as subject:
         await subject.wait_for_sync()
         await subject.replaced(many("a", 1000), "1000")
@@ -104,10 +104,10 @@ async def test_telling_of_a_long_list_leaves_others_their_turns(
 
 
 @pytest.mark.parametrize("turn", range(24))
-async def test_a_handler_that_comes_meanwhile_is_told_of_everything_once(
+async def test_a_handler_added_meanwhile_gets_every_object_once(
     cluster: Cluster, turn: int
 ) -> None:
-    """Of nothing that was gone before it came into its own store."""
+    """It gets no object that was deleted before it was added."""
     old, new = many("a"), many("b")
     seen = Seen()
     async with informer(cluster) as subject:
@@ -128,8 +128,10 @@ async def test_a_handler_that_comes_meanwhile_is_told_of_everything_once(
     assert had_old or told == {("add", each.metadata.name) for each in new.values()}
 
 
-async def test_a_handler_that_goes_meanwhile_is_told_no_more(cluster: Cluster) -> None:
-    """Not even of what is in the list that was being handed out."""
+async def test_a_handler_removed_meanwhile_is_not_called_any_more(
+    cluster: Cluster,
+) -> None:
+    """Not even for the remaining objects of the current list."""
     told: list[Pod] = []
     begun = asyncio.Event()
 
@@ -148,7 +150,7 @@ async def test_a_handler_that_goes_meanwhile_is_told_no_more(cluster: Cluster) -
     assert (len(told), before < 350) == (before, True)
 
 
-async def test_an_index_that_comes_meanwhile_is_filled(cluster: Cluster) -> None:
+async def test_an_index_added_meanwhile_is_filled(cluster: Cluster) -> None:
     """From the new objects, as it would be from the old."""
 
     def by_prefix(obj: KubeObject) -> list[str]:

@@ -40,7 +40,7 @@ def decoded(name: str, owner: str = "u1", ready: str = "True") -> Pod:
 
 
 def test_equal_parts_become_the_same() -> None:
-    """Labels, owners, and strings of which there are few."""
+    """Labels, owners, and strings with few different values."""
     share = PodTransform()
     one, two = decoded("a"), decoded("b")
     for pod in (one, two):
@@ -52,7 +52,7 @@ def test_equal_parts_become_the_same() -> None:
     assert one.status.phase is two.status.phase
 
 
-def test_what_differs_stays_as_it_is() -> None:
+def test_parts_that_differ_stay_as_they_are() -> None:
     """Owners, and the states of pods."""
     share = PodTransform()
     one, two = decoded("a"), decoded("b", owner="u2", ready="False")
@@ -95,8 +95,8 @@ def partial(name: str) -> PartialObject:
     )
 
 
-def test_monitors_keep_only_who_objects_are_and_whose() -> None:
-    """Informers of metadata keep all of it."""
+def test_monitors_keep_only_the_identity_and_owners_of_objects() -> None:
+    """Metadata-only informers of controllers keep all metadata."""
     resource = Resource("", "v1", "pods", "Pod", PartialObject, metadata_only=True)
     transform = transform_for(resource, ())
     kept, monitored = partial("a"), partial("b")
@@ -110,14 +110,14 @@ def test_monitors_keep_only_who_objects_are_and_whose() -> None:
     )
 
 
-def test_nothing_is_done_to_other_objects_of_which_everything_is_read() -> None:
+def test_other_objects_that_are_read_whole_have_no_transform() -> None:
     """Nodes, without declarations."""
     assert transform_for(NODES, ()) is None
 
 
 @pytest.mark.looptime
 async def test_a_long_list_leaves_others_their_turns(cluster: Cluster) -> None:
-    """A thousand pods are not gone through in one go."""
+    """A thousand pods are not processed in one turn."""
     turns = 0
 
     async def count() -> None:

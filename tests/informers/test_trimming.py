@@ -1,4 +1,4 @@
-"""What is cached of an object is what somebody has declared to read."""
+"""A cache keeps the fields of an object that controllers declare to read."""
 
 from typing import Any, Final
 
@@ -119,7 +119,7 @@ def entries(value: list[Any], at: str, paths: frozenset[str]) -> list[Any]:
 def test_the_union_of_what_is_declared_is_kept_and_nothing_else(
     pod: dict[str, Any], paths: list[str], cut: int
 ) -> None:
-    """Whatever an object has, and whoever declares what of it."""
+    """For random objects and random declarations."""
     middle = cut % len(paths)
     one, other = paths[:middle] or paths, paths[middle:]
     trim = trim_for([Reads(PODS, *one), Reads(PODS, *other)])
@@ -145,12 +145,12 @@ def test_the_union_of_what_is_declared_is_kept_and_nothing_else(
 def test_there_is_nothing_to_trim_where_everything_is_read(
     declared: tuple[Reads, ...],
 ) -> None:
-    """Nobody has declared anything; somebody reads the whole; or all parts are read."""
+    """No declaration, a declaration of whole objects, or all fields declared."""
     assert trim_for(declared) is None
 
 
 def test_nodes_and_jobs_are_trimmed_alike() -> None:
-    """Nothing here knows a kind."""
+    """Trimming works for every kind."""
     node = {
         "metadata": {
             "name": "n",
@@ -178,8 +178,8 @@ def test_nodes_and_jobs_are_trimmed_alike() -> None:
     }
 
 
-def test_an_entry_that_somebody_reads_whole_is_kept_whole() -> None:
-    """Though another controller reads only one field of all entries."""
+def test_an_entry_that_one_controller_reads_whole_is_kept_whole() -> None:
+    """Even if another controller reads only one field of all entries."""
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "t"}
     other = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "t"}
     wire = {"status": {"conditions": [ready, other]}}

@@ -127,8 +127,10 @@ async def test_two_managers_may_live_in_one_process(cluster: Cluster) -> None:
 
 async def test_a_plugins_credential_is_seen_to_end(cluster: Cluster) -> None:
     """In seconds from now; without an end, never."""
-    ends_at = cluster.clock.now() + timedelta(seconds=90)
-    connections = Connections(cluster.transport, credential_ends_at=lambda: ends_at)
+    expires_at = cluster.clock.now() + timedelta(seconds=90)
+    connections = Connections(
+        cluster.transport, credential_expires_at=lambda: expires_at
+    )
     registry = CollectorRegistry()
     manager = ControllerManager(
         make_config(),
@@ -154,7 +156,7 @@ async def test_a_look_at_its_health_changes_nothing(cluster: Cluster) -> None:
         for check in manager.health.healthz().values():
             assert check() is None
         assert manager.informers.all() == before
-        with pytest.raises(RuntimeError, match="not asked for before the start"):
+        with pytest.raises(RuntimeError, match="not requested before the start"):
             manager.informers.informer(CONFIG_MAPS)
 
 

@@ -20,7 +20,7 @@ def logging(output: Format, verbosity: int = 0) -> tuple[Logger, io.StringIO]:
 
 
 def test_text_has_klogs_header_and_quoted_fields() -> None:
-    """Severity, month and day, time, process, line; who and why come first."""
+    """Severity, month and day, time, process, line; then logger and err."""
     logger, stream = logging("text")
     logger.bind(component="deployment").warning(
         "Sync failed", key="default/web", err='say "no"\nagain', retries=3, last=True
@@ -36,7 +36,7 @@ def test_text_has_klogs_header_and_quoted_fields() -> None:
 
 
 def test_json_is_one_object_a_line() -> None:
-    """Time in milliseconds; what is no error has its verbosity in ``v``."""
+    """Time in milliseconds; all lines but errors have their verbosity in ``v``."""
     logger, stream = logging("json", 2)
     logger.info("Started", workers=5)
     logger.bind(component="queue").v(2).info("Working")
@@ -112,7 +112,7 @@ def test_a_traceback_goes_with_its_line(output: Format) -> None:
 
 
 class _Broken(io.StringIO):
-    """A stream that fails as one does whose other end has gone."""
+    """A stream that fails as a broken pipe does."""
 
     def flush(self) -> None:
         raise BrokenPipeError
@@ -129,7 +129,7 @@ def closed() -> io.StringIO:
 def test_a_line_that_cannot_be_written_is_counted(
     make: Callable[[], io.StringIO], output: Format
 ) -> None:
-    """Nothing is raised; a logger counts with all that were made of it."""
+    """Nothing is raised; derived loggers share one count."""
     logger = make_logger(output=output, verbosity=4, stream=make())
     bound = logger.bind(component="a").v(4)
     bound.info("lost")

@@ -1,4 +1,4 @@
-"""What nobody awaits is told all the same, once, and in the log's form."""
+"""Failures that nobody awaits are logged once, in the format of the log."""
 
 import asyncio
 import io
@@ -7,8 +7,8 @@ from controller_manager.observability.logs import make_logger
 from controller_manager.observability.loop_errors import log_loop_errors
 
 
-async def test_what_nobody_handles_is_logged() -> None:
-    """A connection that was cut is worth no more than a line for the curious."""
+async def test_an_unhandled_error_of_the_loop_is_logged() -> None:
+    """An error about a closed connection is logged only with -v=4."""
     logs = []
     for verbosity in (0, 4):
         stream = io.StringIO()
@@ -20,6 +20,6 @@ async def test_what_nobody_handles_is_logged() -> None:
         lines = stream.getvalue().splitlines()
         logs.append([line.partition("] ")[2] for line in lines if "] " in line])
     assert [[line.split('"')[1] for line in log] for log in logs] == [
-        ["Not handled by anybody"],
-        ["Connection was closed", "Not handled by anybody"],
+        ["Unhandled error in the event loop"],
+        ["Connection was closed", "Unhandled error in the event loop"],
     ]

@@ -123,7 +123,7 @@ async def get(
 
 
 def shown_page(query: Mapping[str, list[str]]) -> tuple[str, Pieces]:
-    """Return what a controller was asked for, as its debug page."""
+    """Return the query of a request as the debug page of a controller."""
     text = repr(sorted(query.items())).encode()
     return "text/vnd.graphviz", (each for each in (text,))
 

@@ -1,4 +1,4 @@
-"""How long one connection may take for what, on virtual time."""
+"""The timeouts of one connection, on virtual time."""
 
 import asyncio
 import resource
@@ -52,7 +52,7 @@ class FakeTransport(asyncio.Transport):
 
 
 class Peer:
-    """Who speaks to a connection."""
+    """The peer of a connection."""
 
     def __init__(self, server: web.Server, limits: ConnectionLimits) -> None:
         self.lost: list[Connection] = []
@@ -135,7 +135,7 @@ async def test_a_byte_every_few_seconds_does_not_prolong_a_header(
 
 
 async def test_a_connection_may_be_idle_for_90_seconds(handlers: Handlers) -> None:
-    """Each answer begins them anew."""
+    """Each answer restarts the timer."""
     peer = handlers.peer()
     for _ in range(3):
         await peer.send(REQUEST)
@@ -154,10 +154,10 @@ async def test_a_request_may_be_handled_for_as_long_as_it_takes(
     peer = handlers.peer()
     await peer.send(REQUEST)
     await asyncio.sleep(200)
-    assert peer.connection.waits_since is None
+    assert peer.connection.waiting_since is None
     await asyncio.sleep(100.1)
     assert (peer.closed_after, peer.answers) == (None, 1)
-    assert peer.connection.waits_since is not None
+    assert peer.connection.waiting_since is not None
 
 
 async def test_a_client_that_reads_nothing_is_cut_off_after_30_seconds(
@@ -190,7 +190,7 @@ async def test_a_body_that_nobody_reads_is_waited_for_ten_seconds(
 
 
 async def test_a_request_may_have_256_kilobytes(handlers: Handlers) -> None:
-    """Whoever sends more is cut off; many small requests are none."""
+    """A longer request closes the connection; many small requests do not."""
     peer, frugal = handlers.peer(), handlers.peer()
     await peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999\r\n\r\n")
     for _ in range(256):

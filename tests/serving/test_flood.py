@@ -1,4 +1,4 @@
-"""The HTTPS server as a process with few files, and peers that take them."""
+"""The HTTPS server in a process with few file descriptors, and many peers."""
 
 import json
 import resource
@@ -87,7 +87,7 @@ def _many_files() -> Iterator[None]:
 
 @both_loops
 @pytest.mark.usefixtures("_many_files")
-def test_750_connections_that_ask_nothing_leave_files_and_health(loop: str) -> None:
+def test_750_idle_connections_leave_file_descriptors_and_health(loop: str) -> None:
     """Half-open, idle, in the middle of a header; at a limit of 256 files."""
     with flooded(loop, 256) as server, ExitStack() as stack:
         tls = trusting()

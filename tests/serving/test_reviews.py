@@ -1,4 +1,4 @@
-"""How often the API server is asked about those who scrape, on virtual time."""
+"""The rate limit of reviews, on virtual time."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ async def test_no_more_than_200_reviews_wait(cluster: Cluster) -> None:
 
 
 async def test_reviews_that_are_given_up_delay_nobody(cluster: Cluster) -> None:
-    """Whoever asks and leaves, ten thousand times, takes no turn."""
+    """Ten thousand cancelled reviews take no token."""
     limiter = ReviewLimiter(cluster.clock)
     await asyncio.gather(*(when(limiter) for _ in range(400)))
     for _ in range(100):
@@ -58,7 +58,7 @@ async def test_reviews_that_are_given_up_delay_nobody(cluster: Cluster) -> None:
 
 
 async def test_reviews_of_a_manager_are_limited(cluster: Cluster) -> None:
-    """Those of tokens and those of access have a limit each, as upstream."""
+    """Token reviews and subject access reviews each have a limit, as upstream."""
     manager = ControllerManager(
         make_config(),
         Connections(cluster.transport),

@@ -1,4 +1,4 @@
-"""What the daemon serves on its port, and to whom."""
+"""The endpoints of the daemon, and which users may read them."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ from tests.serving.servers import (
     trusting,
 )
 
-# What is answered
+# Endpoints
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
@@ -118,7 +118,7 @@ async def test_a_metric_can_be_left_out() -> None:
     assert (status, "scrapes" in text, "serving_" in text) == (200, False, True)
 
 
-async def test_configz_and_flagz_show_what_the_daemon_was_told() -> None:
+async def test_configz_and_flagz_show_the_configuration() -> None:
     """As JSON under upstream's key, as text, and as a Flagz object."""
     config = config_of(document={"Generic": {"Port": 0}}, flags={"v": "2", "a": ""})
     accept = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
@@ -141,7 +141,7 @@ async def test_configz_and_flagz_show_what_the_daemon_was_told() -> None:
         assert (status, "only the following media types" in text) == (406, True)
 
 
-async def test_statusz_says_since_when_what_runs() -> None:
+async def test_statusz_shows_start_time_and_versions() -> None:
     """For people, and as a Statusz object."""
     async with serving() as url:
         status, text = await get(f"{url}/statusz")
@@ -177,8 +177,8 @@ async def test_statusz_lists_debug_if_there_is_something_below_it(
     assert ("/debug" in text) is shown
 
 
-async def test_what_runs_can_be_looked_into() -> None:
-    """Tasks, a profile, memory; for as long as it is asked, and no longer."""
+async def test_debug_pages_show_tasks_profiles_and_memory() -> None:
+    """For as many seconds as the request says."""
     async with serving() as url:
         status, text = await get(f"{url}/debug/pprof/goroutine")
         assert (status, "tasks" in text.splitlines()[0]) == (200, True)
@@ -199,7 +199,7 @@ async def test_what_runs_can_be_looked_into() -> None:
 
 
 async def test_a_controllers_own_page_is_shown() -> None:
-    """With what the query says; whoever accepts JSON asks for it."""
+    """With its query; a client that accepts JSON gets JSON."""
     async with serving() as url:
         root = f"{url}/debug/controllers"
         page = f"{root}/some-controller/page"
@@ -217,14 +217,14 @@ async def test_a_controllers_own_page_is_shown() -> None:
     ]
 
 
-async def test_without_profiling_there_is_nothing_to_look_into() -> None:
+async def test_without_profiling_there_are_no_debug_pages() -> None:
     """``--profiling=false``."""
     async with serving(config_of(generic=GenericConfig(profiling=False))) as url:
         answer = await get(f"{url}/debug/pprof/")
         assert answer == (404, "404 page not found\n")
 
 
-# Who may ask
+# Authentication and authorisation
 
 
 METRICS_READER: list[dict[str, Any]] = [
@@ -249,7 +249,7 @@ METRICS_READER: list[dict[str, Any]] = [
 
 
 class _Reviewed(Cluster):
-    """An API server with two users, one of whom may look."""
+    """An API server with two users; one of them may read /metrics."""
 
     def __init__(self) -> None:
         super().__init__(rbac=True)
@@ -282,10 +282,10 @@ class _Reviewed(Cluster):
         ("wrong", "/metrics", 401),
     ],
 )
-async def test_only_who_is_known_and_allowed_may_look(
+async def test_a_request_must_be_authenticated_and_authorised(
     token: str | None, path: str, expected: int
 ) -> None:
-    """Health is for everybody; a wrong token is nobody's."""
+    """/healthz is open to all; a wrong token is refused."""
     reviewed = _Reviewed()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     config = config_of(authorization=AuthorizationConfig())
@@ -295,7 +295,7 @@ async def test_only_who_is_known_and_allowed_may_look(
 
 
 async def test_refusals_are_the_apis_own() -> None:
-    """A Status, whole for programs and indented for people."""
+    """A Status object, indented for curl and browsers."""
     reviewed = _Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     async with serving(config, client=reviewed.client) as url:
@@ -321,7 +321,7 @@ async def test_refusals_are_the_apis_own() -> None:
 
 
 async def test_answers_of_the_api_server_are_remembered() -> None:
-    """Ten seconds by default; with a ttl of 0 it is asked each time."""
+    """For ten seconds by default; with a ttl of 0 each request needs a review."""
     reviewed = _Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     bearer = {"Authorization": "Bearer good"}
@@ -340,7 +340,7 @@ async def test_answers_of_the_api_server_are_remembered() -> None:
         assert reviewed.asked == ["tokenreviews", "subjectaccessreviews"] * 2
 
 
-async def test_an_api_server_that_cannot_be_asked_is_no_permission() -> None:
+async def test_without_a_review_there_is_no_permission() -> None:
     """The probe still answers."""
     cluster = Cluster()
 
@@ -358,7 +358,7 @@ async def test_an_api_server_that_cannot_be_asked_is_no_permission() -> None:
 
 
 class _Exhausted(RequestLimiter):
-    """A limit that lets nothing through."""
+    """A rate limit that allows nothing."""
 
     async def acquire(self) -> float:
         msg = "200 reviews wait"
@@ -366,10 +366,10 @@ class _Exhausted(RequestLimiter):
 
 
 @pytest.mark.parametrize("token", [None, "good"])
-async def test_who_cannot_be_reviewed_in_time_is_told_to_come_again(
+async def test_a_request_gets_429_if_too_many_reviews_wait(
     token: str | None,
 ) -> None:
-    """Whether it is who asks that is not known, or what they may do."""
+    """For token reviews and for subject access reviews."""
     reviewed = _Reviewed()
     clock = reviewed.clock
     client = Client(reviewed.transport, clock, _Exhausted(1, 1, clock))
@@ -397,7 +397,7 @@ async def test_who_cannot_be_reviewed_in_time_is_told_to_come_again(
 async def test_why_a_check_fails_is_shown_to_those_who_may_read_metrics(
     path: str,
 ) -> None:
-    """Others get upstream's words; nobody is asked while all is well."""
+    """Other users get upstream's text; a healthy probe needs no review."""
     reviewed = _Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     told = f"[+]a ok\n[-]b failed: has stopped\n{path[1:]} check failed\n"
@@ -432,7 +432,7 @@ async def test_a_failing_probe_does_not_wait_long_for_the_api_server() -> None:
         )
 
 
-# How many may ask
+# Limits of connections
 
 
 async def counted(url: str) -> dict[str, float]:
@@ -456,7 +456,7 @@ async def asked_of(session: aiohttp.ClientSession, url: str) -> int:
         return answer.status
 
 
-async def test_the_connection_that_waits_longest_makes_room_for_a_new_one() -> None:
+async def test_the_connection_that_waits_longest_is_closed_for_a_new_one() -> None:
     """Whether it is half open or idle; the others stay."""
     async with (
         serving(limits=ConnectionLimits(connections=2)) as url,
@@ -509,7 +509,7 @@ async def test_a_connection_is_refused_when_all_are_in_use(
 
 
 class _Hanging:
-    """A way to an API server that gives no answer."""
+    """A transport to an API server that does not answer."""
 
     host = "test"
 
@@ -525,7 +525,7 @@ class _Hanging:
 
 
 async def test_requests_that_wait_for_a_review_do_not_shut_out_a_probe() -> None:
-    """Anybody can send them, to /livez itself; kubelets must get an answer."""
+    """Any client can send them, also to /livez itself; kubelets must get an answer."""
     clock = SystemClock()
     client = Client(_Hanging(), clock, ReviewLimiter(clock))
     config = config_of(
@@ -553,7 +553,7 @@ def _bearer(number: int) -> dict[str, str]:
 async def test_a_flood_of_tokens_does_not_end_the_look_up_of_settings(
     cluster: Cluster,
 ) -> None:
-    """It shares no limit with reviews; what waited behind them ended the daemon."""
+    """The look-up shares no limit with reviews; a failing look-up ends the daemon."""
     reviews = Client(cluster.transport, cluster.clock, ReviewLimiter(cluster.clock))
     authenticator = Authenticator(
         AuthenticationConfig(),
@@ -562,7 +562,7 @@ async def test_a_flood_of_tokens_does_not_end_the_look_up_of_settings(
         clock=cluster.clock,
         logger=silent_logger(),
     )
-    following = asyncio.create_task(authenticator.follow_cluster())
+    following = asyncio.create_task(authenticator.poll_cluster_settings())
     asking = [
         asyncio.create_task(authenticator.authenticate(_bearer(number), []))
         for number in range(1000)
@@ -623,7 +623,7 @@ async def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> 
 
 
 async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> None:
-    """With a certificate of its own authority and an allowed name, only."""
+    """Only with a certificate of the proxies' authority and an allowed name."""
     proxies, users = Authority(tmp_path, "proxies"), Authority(tmp_path, "users")
     config = config_of(
         authentication=AuthenticationConfig(
@@ -650,7 +650,7 @@ async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> Non
 
 
 async def test_a_front_proxys_certificate_is_no_user(tmp_path: Path) -> None:
-    """Whatever it says of itself: its authority vouches for proxies only."""
+    """The authority of front proxies does not authenticate users."""
     proxies, users = Authority(tmp_path, "proxies"), Authority(tmp_path, "users")
     config = config_of(
         authentication=AuthenticationConfig(
@@ -665,8 +665,8 @@ async def test_a_front_proxys_certificate_is_no_user(tmp_path: Path) -> None:
         assert (await get(f"{url}/healthz", trusting(pair=posing)))[0] == 401
 
 
-async def test_a_token_that_cannot_be_one_is_refused() -> None:
-    """Without a question to the API server, or a trace in the log."""
+async def test_an_invalid_token_is_refused_without_a_review() -> None:
+    """The API server gets no review, and the log no line."""
     reviewed = _Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     server = server_of(config, client=reviewed.client)
@@ -683,7 +683,7 @@ async def test_a_token_that_cannot_be_one_is_refused() -> None:
 
 
 class _Settings(Cluster):
-    """A cluster whose settings of authentication a test writes."""
+    """A cluster whose authentication settings a test sets."""
 
     def __init__(self, client_ca: str) -> None:
         super().__init__()
@@ -711,12 +711,12 @@ def follower(cluster: Cluster, *, tolerates: bool = False) -> Authenticator:
 
 
 @pytest.mark.looptime
-async def test_the_clusters_authorities_are_followed(tmp_path: Path) -> None:
-    """Every minute; what is no certificate changes nothing."""
+async def test_the_clusters_authorities_are_read_every_minute(tmp_path: Path) -> None:
+    """An invalid certificate changes nothing."""
     first, second = Authority(tmp_path, "a").pem, Authority(tmp_path, "b").pem
     cluster = _Settings(first.decode())
     authenticator = follower(cluster)
-    following = asyncio.create_task(authenticator.follow_cluster())
+    following = asyncio.create_task(authenticator.poll_cluster_settings())
     await asyncio.sleep(1)
     assert authenticator.authorities.bundle().strip() == first.strip()
     cluster.client_ca = "garbage \xe9"
@@ -733,21 +733,23 @@ async def test_the_clusters_authorities_are_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_authorities_that_may_not_be_read_are_a_mistake() -> None:
-    """With the mend; unless failure is to be tolerated."""
+async def test_a_forbidden_look_up_of_authorities_is_an_error() -> None:
+    """The error names the remedy; a flag tolerates the failure."""
     cluster = _Settings("")
     cluster.forbidden = True
     with pytest.raises(ServingError, match="mend it with: kubectl create rolebinding"):
-        await follower(cluster).follow_cluster()
-    following = asyncio.create_task(follower(cluster, tolerates=True).follow_cluster())
+        await follower(cluster).poll_cluster_settings()
+    following = asyncio.create_task(
+        follower(cluster, tolerates=True).poll_cluster_settings()
+    )
     await asyncio.sleep(300)
     assert not following.done()
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 
 
-async def test_certificates_are_followed_when_they_change(tmp_path: Path) -> None:
-    """The next connection gets the new one; half of a rotation is waited out."""
+async def test_a_changed_serving_certificate_is_used(tmp_path: Path) -> None:
+    """From the next connection on; a new certificate waits for its key."""
     first, second = Authority(tmp_path, "first"), Authority(tmp_path, "second")
     certificate, key = first.issue("serving", "localhost")
     files = CertificateFiles(str(certificate), str(key))
@@ -772,8 +774,8 @@ async def test_certificates_are_followed_when_they_change(tmp_path: Path) -> Non
         assert [await trusted(first), await trusted(second)] == [False, True]
 
 
-async def test_a_client_authority_is_followed_when_it_changes(tmp_path: Path) -> None:
-    """Whoever the old one vouched for is no longer known."""
+async def test_a_changed_client_authority_is_used(tmp_path: Path) -> None:
+    """Certificates of the old authority are refused."""
     old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
     file = tmp_path / "clients.crt"
     file.write_bytes(old.pem)
@@ -835,7 +837,7 @@ async def test_a_self_signed_certificate_is_kept_in_its_directory(
     assert key.stat().st_mode & 0o777 == 0o600
 
 
-async def test_old_versions_and_ciphers_are_not_spoken() -> None:
+async def test_old_tls_versions_and_ciphers_are_refused() -> None:
     """TLS 1.2 is the lowest, 1.3 alone if that is asked for."""
     modern = ServingConfig(port=0, bind_address="127.0.0.1", min_tls_13=True)
     async with serving(config_of(serving=modern)) as url:
@@ -859,8 +861,8 @@ async def test_all_interfaces_are_those_of_both_families(address: str) -> None:
     await server.close()
 
 
-async def test_a_profile_ends_with_whoever_asked_for_it() -> None:
-    """The next one need not wait for it."""
+async def test_a_profile_ends_when_its_client_disconnects() -> None:
+    """The next profile need not wait for it."""
     async with serving() as url:
         asking = asyncio.create_task(get(f"{url}/debug/pprof/profile?seconds=60"))
         await asyncio.sleep(0.3)
@@ -870,8 +872,8 @@ async def test_a_profile_ends_with_whoever_asked_for_it() -> None:
         assert (await get(f"{url}/debug/pprof/profile?seconds=0"))[0] == 200
 
 
-async def test_half_a_pair_is_not_written_over(tmp_path: Path) -> None:
-    """It is somebody's."""
+async def test_a_certificate_without_its_key_is_not_overwritten(tmp_path: Path) -> None:
+    """It may belong to the user."""
     (tmp_path / "kube-controller-manager.crt").write_text("mine")
     with pytest.raises(ServingError, match=r"has kube-controller-manager\.crt only"):
         server_of(config_of(serving=ServingConfig(cert_dir=str(tmp_path))))

@@ -1,4 +1,4 @@
-"""What a client gets that wants to resume a TLS session."""
+"""The server answers clients that want to resume a TLS session."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 def status_of(
     port: int, context: ssl.SSLContext, session: ssl.SSLSession | None
 ) -> tuple[int, bool, ssl.SSLSession | None]:
-    """Ask for ``/metrics``; return the status and what came of the session."""
+    """Read ``/metrics``; return the status and whether the session was resumed."""
     with (
         socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
         context.wrap_socket(plain, session=session) as wrapped,

@@ -15,8 +15,8 @@ from tests.serving.servers import get, serving, trusting
 KILOBYTES = b"x" * 65536
 
 
-async def test_others_get_their_turn_between_two_pieces() -> None:
-    """However fast the client takes them."""
+async def test_other_tasks_get_a_turn_between_two_pieces() -> None:
+    """Even if the client reads them fast."""
     turns = 0
     seen: list[int] = []
 
@@ -63,7 +63,7 @@ class Endless:
 
 
 async def test_a_client_that_reads_nothing_holds_little_and_is_cut_off() -> None:
-    """What the sockets take, and a buffer; for as long as the limit says."""
+    """The server keeps only what the sockets and a buffer hold, until the timeout."""
     endless = Endless()
     limits = ConnectionLimits(stalled=0.5)
     async with serving(limits=limits, debug={"a": {"page": endless.page}}) as url:
@@ -83,7 +83,7 @@ async def test_a_client_that_reads_nothing_holds_little_and_is_cut_off() -> None
 
 
 async def test_a_client_that_goes_away_ends_the_page() -> None:
-    """Nothing more of it is made."""
+    """No further piece is produced."""
     endless = Endless()
     async with serving(debug={"a": {"page": endless.page}}) as url:
         async with (
@@ -95,8 +95,8 @@ async def test_a_client_that_goes_away_ends_the_page() -> None:
             await endless.ended.wait()
 
 
-async def test_a_page_that_fails_is_not_taken_for_complete() -> None:
-    """The connection is cut in its middle."""
+async def test_the_connection_is_cut_if_a_page_fails() -> None:
+    """So the client does not believe that the page is complete."""
 
     def page(_: Mapping[str, list[str]]) -> tuple[str, Pieces]:
         def pieces() -> Pieces:
@@ -111,7 +111,7 @@ async def test_a_page_that_fails_is_not_taken_for_complete() -> None:
 
 
 async def test_a_head_of_a_page_has_no_body() -> None:
-    """And nothing of the page is made."""
+    """And no piece of the page is produced."""
     endless = Endless()
     async with (
         serving(debug={"a": {"page": endless.page}}) as url,

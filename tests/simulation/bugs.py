@@ -172,7 +172,7 @@ _BELOW: Final[Mapping[str, Bug]] = {
     "pause after each cut of a watch": Bug(
         0,
         Reflector,
-        "_was_open_for_a_while",
+        "_watch_was_long",
         _pause_after_each_cut,
         "proxy-cuts-idle-streams",
     ),

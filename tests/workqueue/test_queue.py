@@ -14,7 +14,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Metrics:
-    """Remembers what a queue says."""
+    """Records the calls of the metrics hooks."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
@@ -81,7 +81,7 @@ async def test_a_key_added_while_it_is_processed_comes_again_afterwards(
 async def test_shutting_down_processes_what_waits_and_takes_nothing_new(
     queue: WorkQueue,
 ) -> None:
-    """Every consumer is told, those that wait already too."""
+    """Every consumer gets ShutDown, including those that already wait."""
     queue.add("a")
     assert await queue.get() == "a"
     waiting = asyncio.create_task(queue.get())
@@ -101,7 +101,7 @@ async def test_shutting_down_processes_what_waits_and_takes_nothing_new(
 async def test_a_consumer_that_is_cancelled_passes_its_wake_up_on(
     queue: WorkQueue,
 ) -> None:
-    """No key is left lying while others wait for one."""
+    """No key stays in the queue while another consumer waits."""
     first = asyncio.create_task(queue.get())
     second = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
@@ -128,7 +128,7 @@ async def test_the_earliest_of_several_deadlines_wins(queue: WorkQueue) -> None:
 async def test_an_immediate_add_does_not_cancel_a_delayed_one(
     queue: WorkQueue,
 ) -> None:
-    """The look at a known time still comes."""
+    """The key still comes at its deadline."""
     queue.add_after("a", 5)
     queue.add("a")
     assert await queue.get() == "a"
@@ -152,7 +152,7 @@ async def test_failures_double_the_delay_until_forgotten(queue: WorkQueue) -> No
     assert queue.failures("a") == 0
 
 
-async def test_the_metrics_hear_of_everything(
+async def test_the_metrics_hooks_are_called_for_everything(
     queue: WorkQueue, metrics: Metrics
 ) -> None:
     """Depth, waiting time, working time, retries, work in progress."""
@@ -225,7 +225,7 @@ async def test_backoff_stays_below_two_minutes() -> None:
 
 
 async def fail(queue: WorkQueue, until: float) -> dict[str, list[float]]:
-    """Have every key fail that comes up; return when each did."""
+    """Fail every key that is taken; return the times of its failures."""
     loop = asyncio.get_running_loop()
     tried: dict[str, list[float]] = {}
     while loop.time() < until:
@@ -243,7 +243,7 @@ async def fail(queue: WorkQueue, until: float) -> dict[str, list[float]]:
 async def test_retries_of_all_keys_together_are_ten_a_second_after_a_burst(
     queue: WorkQueue,
 ) -> None:
-    """However many keys fail: 5,000 made 42 a second, more than a client may send."""
+    """However many keys fail: without the limit 5,000 keys made 42 a second."""
     for number in range(5000):
         queue.add(str(number))
     tried = await fail(queue, until=600)
@@ -294,8 +294,8 @@ async def test_no_key_waits_for_ever_while_others_fail_for_the_first_time(
     assert tried["old"] >= 3
 
 
-async def test_keys_that_fail_let_others_go_first(queue: WorkQueue) -> None:
-    """A backlog of retries is no backlog for a key that has just changed."""
+async def test_other_keys_go_before_retries(queue: WorkQueue) -> None:
+    """Many waiting retries do not delay a key that has just changed."""
     for number in range(100):
         queue.add_rate_limited(f"failing {number}")
     await asyncio.sleep(1)
@@ -338,7 +338,7 @@ async def test_retries_that_are_ready_keep_all_consumers_busy(
 
 
 async def test_a_retry_whose_token_has_come_is_not_forgotten() -> None:
-    """Whatever sets the timer anew in a turn that took long."""
+    """Even if a long turn sets the timer again."""
 
     class Ahead(LoopClock):
         seconds = 0.0
@@ -382,7 +382,7 @@ async def test_a_key_that_succeeds_is_not_tried_again(queue: WorkQueue) -> None:
     assert len(queue) == 0
 
 
-async def test_nothing_is_left_of_retries_when_the_queue_is_shut_down(
+async def test_retries_are_dropped_when_the_queue_is_shut_down(
     queue: WorkQueue,
 ) -> None:
     """Whatever they wait for."""
@@ -408,7 +408,7 @@ async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
 async def test_a_queue_ignores_keys_until_somebody_takes_them(
     clock: LoopClock, metrics: Metrics
 ) -> None:
-    """A standby's would grow with every object that ever was."""
+    """The queue of a standby would grow with every object that is created."""
     queue = WorkQueue(clock, metrics=metrics, is_open=False)
     queue.add("gone")
     queue.open()

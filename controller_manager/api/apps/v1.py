@@ -7,11 +7,11 @@ from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import LabelSelector
 
 POD_TEMPLATE_HASH = "pod-template-hash"
-"""The label that tells the pods of one template from those of the others."""
+"""The label that distinguishes the pods of one template from those of others."""
 
 
 class RollingUpdateDeployment(APIStruct, frozen=True):
-    """How far a rolling update may stray from the wanted size."""
+    """How far a rolling update may deviate from the desired replicas."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None

@@ -1,11 +1,11 @@
-"""authentication.k8s.io/v1: tokens, and whose they are."""
+"""authentication.k8s.io/v1: token requests and token reviews."""
 
 from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
 
 
 class BoundObjectReference(APIStruct, frozen=True):
-    """The object with which a token ends."""
+    """The object that a token is bound to: the token expires when it is deleted."""
 
     kind: str = ""
     api_version: str = ""
@@ -14,7 +14,7 @@ class BoundObjectReference(APIStruct, frozen=True):
 
 
 class TokenRequestSpec(APIStruct, frozen=True):
-    """What token is asked for."""
+    """The audiences and the lifetime of the requested token."""
 
     audiences: tuple[str, ...] | None = None
     expiration_seconds: int | None = None
@@ -22,21 +22,21 @@ class TokenRequestSpec(APIStruct, frozen=True):
 
 
 class TokenRequestStatus(APIStruct, frozen=True):
-    """The token."""
+    """The token and its expiry."""
 
     token: str = ""
     expiration_timestamp: str | None = None
 
 
 class TokenRequest(CompleteObject, frozen=True):
-    """Asks for a token of a service account."""
+    """Requests a token of a service account."""
 
     spec: TokenRequestSpec = TokenRequestSpec()
     status: TokenRequestStatus = TokenRequestStatus()
 
 
 class UserInfo(APIStruct, frozen=True):
-    """Who somebody is."""
+    """The name, uid and groups of a user."""
 
     username: str = ""
     uid: str = ""
@@ -45,14 +45,14 @@ class UserInfo(APIStruct, frozen=True):
 
 
 class TokenReviewSpec(APIStruct, frozen=True):
-    """The token to review, and for whom it must be."""
+    """The token to review, and the audiences that it must be valid for."""
 
     token: str = ""
     audiences: tuple[str, ...] | None = None
 
 
 class TokenReviewStatus(APIStruct, frozen=True):
-    """Whose token it is, if anybody's."""
+    """Whether the token is valid, and its user."""
 
     authenticated: bool = False
     user: UserInfo = UserInfo()
@@ -61,7 +61,7 @@ class TokenReviewStatus(APIStruct, frozen=True):
 
 
 class TokenReview(CompleteObject, frozen=True):
-    """Asks whose token something is."""
+    """Asks whether a token is valid, and for its user."""
 
     spec: TokenReviewSpec = TokenReviewSpec()
     status: TokenReviewStatus = TokenReviewStatus()

@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: who may do what."""
+"""authorization.k8s.io/v1: reviews of permissions."""
 
 from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
@@ -14,21 +14,21 @@ class FieldSelectorRequirement(APIStruct, frozen=True):
 
 
 class FieldSelectorAttributes(APIStruct, frozen=True):
-    """The fields by which objects are selected, as text or as expressions."""
+    """A field selector, as text or as expressions."""
 
     raw_selector: str = ""
     requirements: tuple[FieldSelectorRequirement, ...] | None = None
 
 
 class LabelSelectorAttributes(APIStruct, frozen=True):
-    """The labels by which objects are selected, as text or as expressions."""
+    """A label selector, as text or as expressions."""
 
     raw_selector: str = ""
     requirements: tuple[LabelSelectorRequirement, ...] | None = None
 
 
 class ResourceAttributes(APIStruct, frozen=True):
-    """An object, or objects, and what is to be done with them."""
+    """A request for one or several objects: its verb and the objects."""
 
     namespace: str = ""
     verb: str = ""
@@ -42,14 +42,14 @@ class ResourceAttributes(APIStruct, frozen=True):
 
 
 class NonResourceAttributes(APIStruct, frozen=True):
-    """A path that is no resource, and what is to be done with it."""
+    """A request for a path that is not a resource: its verb and the path."""
 
     path: str = ""
     verb: str = ""
 
 
 class SubjectAccessReviewSpec(APIStruct, frozen=True):
-    """Who wants to do what."""
+    """The user, and the request that the user wants to make."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
@@ -60,7 +60,7 @@ class SubjectAccessReviewSpec(APIStruct, frozen=True):
 
 
 class SubjectAccessReviewStatus(APIStruct, frozen=True):
-    """Whether that is allowed."""
+    """Whether the user may make the request."""
 
     allowed: bool = False
     denied: bool = False
@@ -69,7 +69,7 @@ class SubjectAccessReviewStatus(APIStruct, frozen=True):
 
 
 class SubjectAccessReview(CompleteObject, frozen=True):
-    """Asks whether somebody may do something."""
+    """Asks whether a user may make a request."""
 
     spec: SubjectAccessReviewSpec = SubjectAccessReviewSpec()
     status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()

@@ -4,13 +4,13 @@ from controller_manager.api.meta import APIStruct, CompleteObject
 
 
 class ScaleSpec(APIStruct, frozen=True):
-    """The size that is wanted."""
+    """The desired replicas."""
 
     replicas: int = 0
 
 
 class ScaleStatus(APIStruct, frozen=True):
-    """The size that is observed, and the pods it counts."""
+    """The observed replicas, and the selector of their pods."""
 
     replicas: int = 0
     selector: str = ""

@@ -1,11 +1,11 @@
-"""batch/v1: jobs, as far as they are read."""
+"""batch/v1: a projection of jobs."""
 
 from controller_manager.api.meta import APIStruct, Projection
 from controller_manager.api.resource import Resource
 
 
 class JobSpec(APIStruct, frozen=True):
-    """What is read of a job's spec."""
+    """The fields of a job's spec that controllers read."""
 
     ttl_seconds_after_finished: int | None = None
 
@@ -19,13 +19,13 @@ class JobCondition(APIStruct, frozen=True):
 
 
 class JobStatus(APIStruct, frozen=True):
-    """What is read of a job's status."""
+    """The fields of a job's status that controllers read."""
 
     conditions: tuple[JobCondition, ...] | None = None
 
 
 class Job(Projection, frozen=True):
-    """A job, reduced to what tells when it may be deleted."""
+    """A projection of a job: the fields that decide when it may be deleted."""
 
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()

@@ -5,7 +5,7 @@ from controller_manager.api.resource import Resource
 
 
 class LeaseSpec(APIStruct, frozen=True):
-    """Who holds the lease and for how long (seconds) after each renewal."""
+    """The holder of the lease, and its duration in seconds after each renewal."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -17,7 +17,7 @@ class LeaseSpec(APIStruct, frozen=True):
 
 
 class Lease(CompleteObject, frozen=True):
-    """A lease; of several candidates the one that holds it leads."""
+    """A lease; the candidate that holds it is the leader."""
 
     spec: LeaseSpec = LeaseSpec()
 

@@ -1,4 +1,4 @@
-"""v1, the core group: what is written is complete, what is read only is not."""
+"""v1, the core group: complete types to write, projections to read."""
 
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
@@ -19,7 +19,7 @@ POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class PodAnnotations(APIStruct, frozen=True):
-    """The one annotation of a pod that any controller here reads.
+    """The only annotation of a pod that controllers read.
 
     A projection: annotations are often the largest part of a pod's metadata,
     and a cache of 100,000 pods holds them 100,000 times.
@@ -29,21 +29,24 @@ class PodAnnotations(APIStruct, frozen=True):
 
 
 class PodMeta(PartialMetadata, frozen=True):
-    """The metadata of a pod that controllers read; pods are never PUT."""
+    """The metadata of a pod that controllers read; pods are never written by PUT."""
 
     generation: int = 0
     annotations: PodAnnotations | None = None
 
 
 class InitContainer(APIStruct, frozen=True):
-    """What is read of an init container; one that is restarted is a sidecar."""
+    """The fields of an init container that controllers read.
+
+    With the restart policy Always it is a sidecar.
+    """
 
     name: str = ""
     restart_policy: str | None = None
 
 
 class PodSpec(APIStruct, frozen=True):
-    """What is read of a pod's spec."""
+    """The fields of a pod's spec that controllers read."""
 
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] | None = None
@@ -58,30 +61,30 @@ class PodCondition(APIStruct, frozen=True):
 
 
 class ContainerStatus(APIStruct, frozen=True):
-    """What is read of a container's status."""
+    """The fields of an init container's status that controllers read."""
 
     name: str = ""
     restart_count: int = 0
 
 
-class Restarts(APIStruct, frozen=True):
-    """What is read of a main container's status: not even whose it is."""
+class ContainerRestarts(APIStruct, frozen=True):
+    """The restart count of a container; controllers do not read its name."""
 
     restart_count: int = 0
 
 
 class PodStatus(APIStruct, frozen=True):
-    """What is read of a pod's status."""
+    """The fields of a pod's status that controllers read."""
 
     phase: str = ""
     reason: str = ""
     conditions: tuple[PodCondition, ...] | None = None
-    container_statuses: tuple[Restarts, ...] | None = None
+    container_statuses: tuple[ContainerRestarts, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
 class Pod(Projection, frozen=True):
-    """A pod, reduced to what controllers read: 4 kB held become 0.5."""
+    """A projection of a pod: it takes 0.5 kB of memory instead of 4."""
 
     metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
@@ -101,20 +104,20 @@ class ObjectReference(APIStruct, frozen=True):
 
 
 class LocalObjectReference(APIStruct, frozen=True):
-    """An object of the same namespace, of a kind that is clear from the field."""
+    """An object in the same namespace; the field that refers to it implies its kind."""
 
     name: str = ""
 
 
 class EventSource(APIStruct, frozen=True):
-    """Who reports an event."""
+    """The component that reports an event."""
 
     component: str = ""
     host: str = ""
 
 
 class EventSeries(APIStruct, frozen=True):
-    """How often an event has happened again, and when it did last."""
+    """How often an event was repeated, and when it was last observed."""
 
     count: int = 0
     last_observed_time: str | None = None
@@ -170,25 +173,25 @@ class Namespace(CompleteObject, frozen=True):
 
 
 class NodeAnnotations(APIStruct, frozen=True):
-    """The one annotation of a node that any controller here reads."""
+    """The only annotation of a node that controllers read."""
 
     ttl: str | None = field(default=None, name=NODE_TTL)
 
 
 class NodeMeta(PartialMetadata, frozen=True):
-    """The metadata of a node that controllers read; nodes are never PUT."""
+    """The metadata of a node that controllers read; nodes are never written by PUT."""
 
     annotations: NodeAnnotations | None = None
 
 
 class Taint(APIStruct, frozen=True):
-    """What is read of a taint."""
+    """The field of a taint that controllers read."""
 
     key: str = ""
 
 
 class NodeSpec(APIStruct, frozen=True):
-    """What is read of a node's spec."""
+    """The fields of a node's spec that controllers read."""
 
     taints: tuple[Taint, ...] | None = None
 
@@ -201,13 +204,13 @@ class NodeCondition(APIStruct, frozen=True):
 
 
 class NodeStatus(APIStruct, frozen=True):
-    """What is read of a node's status."""
+    """The fields of a node's status that controllers read."""
 
     conditions: tuple[NodeCondition, ...] | None = None
 
 
 class Node(Projection, frozen=True):
-    """A node, reduced to what controllers read."""
+    """A projection of a node."""
 
     metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
@@ -215,7 +218,7 @@ class Node(Projection, frozen=True):
 
 
 class ServiceAccount(CompleteObject, frozen=True):
-    """A service account, which pods run as."""
+    """A service account: the identity of pods."""
 
     secrets: tuple[ObjectReference, ...] | None = None
     image_pull_secrets: tuple[LocalObjectReference, ...] | None = None
@@ -231,21 +234,21 @@ class ConfigMap(CompleteObject, frozen=True):
 
 
 class PodTemplateSpec(APIStruct, frozen=True):
-    """A pod template; its spec is carried as bytes, unread and complete."""
+    """A pod template; its spec is kept as bytes, complete and not decoded."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Raw = Raw(b"{}")
 
     def __post_init__(self) -> None:
-        """Cut the bytes out of the message that they were decoded from.
+        """Copy the bytes out of the message that they were decoded from.
 
-        A view would keep the whole buffer alive, up to a page of 500 objects.
+        A view would keep the whole message in memory, up to a page of 500 objects.
         """
         force_setattr(self, "spec", self.spec.copy())
 
 
 class ReplicationControllerSpec(APIStruct, frozen=True):
-    """All of a replication controller's spec; it selects by equality alone."""
+    """All of a replication controller's spec; its selector has only labels."""
 
     replicas: int | None = None
     min_ready_seconds: int = 0

@@ -172,7 +172,7 @@ class Monitors:
         """Watch a version no longer; what it has shown may be known by another."""
         del self._monitors[name]
         monitor.informer.remove_handler(monitor.registration)
-        self._informers.give_up(monitor.resource)
+        self._informers.stop_monitor(monitor.resource)
         if successor is None:
             self._graph.forget(monitor.resource)
             self._graph.forget_kind(monitor.resource)
