@@ -48,7 +48,7 @@ def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
         "kube-api-qps": "-1",  # no limit
         "leader-elect": "false",
         "secure-port": str(secure_port),
-        "use-service-account-credentials": "true",
+        "use-service-summary-credentials": "true",
         "v": str(verbosity),
     }
     given = {name: (text,) for name, text in flags.items()}
@@ -62,7 +62,7 @@ async def _controllers(
     """Run the controllers against `cluster`, over HTTPS, until left.
 
     As under kubeadm, the manager authenticates with its certificate, and each
-    controller as its own service account.
+    controller as its own service summary.
     """
     credentials = cluster.manager_credentials()
     transport = HTTPTransport(credentials, USER_AGENT)
@@ -161,7 +161,7 @@ async def _run_until_interrupted(
     console: Console,
 ) -> None:
     # Entered before the file is written, so that the file is always removed.
-    interrupted = _interruption()
+    interrupted = _interrupt_event()
     if kubeconfig is not None:
         cluster.write_kubeconfig(kubeconfig)
         stack.callback(kubeconfig.unlink, missing_ok=True)
@@ -176,17 +176,17 @@ async def _run_until_interrupted(
 async def _fill(
     cluster: DevCluster, objects: Sequence[Manifest], console: Console
 ) -> None:
-    def tell(manifest: Manifest) -> None:
+    def report(manifest: Manifest) -> None:
         console.print(f"{manifest.kind.singular}/{manifest.name} created")
 
     transport = HTTPTransport(cluster.credentials(), USER_AGENT)
     try:
-        await apply_manifests(transport, objects, tell)
+        await apply_manifests(transport, objects, report)
     finally:
         await transport.close()
 
 
-def _interruption() -> asyncio.Event:
+def _interrupt_event() -> asyncio.Event:
     """Return an event that is set when the program is interrupted."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -207,13 +207,13 @@ async def run_demo(logger: Logger) -> None:
         async with _controllers(cluster, embedded_config(0), logger) as _:
             transport = HTTPTransport(cluster.credentials(), USER_AGENT)
             try:
-                account = await Demo(transport, SystemClock(), console).run()
+                summary = await Demo(transport, SystemClock(), console).run()
             finally:
                 await transport.close()
     console.print("\n[bold]What happened[/bold]")
-    for title, seconds in account.steps:
+    for title, seconds in summary.steps:
         console.print(f"  {seconds:5.1f}s  {title}", highlight=False)
-    total = sum(seconds for _, seconds in account.steps)
+    total = sum(seconds for _, seconds in summary.steps)
     console.print(f"  {total:5.1f}s  altogether", highlight=False)
     console.print(
         "\nGo on with a cluster of your own:\n"

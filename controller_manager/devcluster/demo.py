@@ -55,7 +55,7 @@ def sample_manifests() -> list[Manifest]:
 
 
 @dataclass(slots=True)
-class Account:
+class Summary:
     """The steps and their seconds, for the summary at the end."""
 
     steps: list[tuple[str, float]] = field(default_factory=list)
@@ -70,11 +70,11 @@ class Demo:
         self._client = Client(transport, clock)
         self._clock = clock
         self._console = console
-        self._account = Account()
+        self._account = Summary()
         self._shown: dict[str, str] = {}
         self._began = clock.monotonic()
 
-    async def run(self) -> Account:
+    async def run(self) -> Summary:
         """Play all steps; raises DemoError if one does not finish."""
         manifests = sample_manifests()
         await self._step(
@@ -183,19 +183,19 @@ class Demo:
         if self._shown.get(key) != line:
             self._shown[key] = line
             elapsed = self._clock.monotonic() - self._began
-            self._say(f"{elapsed:6.1f}s  {line}")
+            self._print(f"{elapsed:6.1f}s  {line}")
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True)
 
     # The steps of a user of kubectl
 
     async def _apply(self, manifests: list[Manifest]) -> None:
-        await apply_manifests(self._transport, manifests, self._tell)
+        await apply_manifests(self._transport, manifests, self._report)
 
-    def _tell(self, manifest: Manifest) -> None:
+    def _report(self, manifest: Manifest) -> None:
         if not self._console.is_terminal:
-            self._say(f"         {manifest.kind.singular}/{manifest.name} created")
+            self._print(f"         {manifest.kind.singular}/{manifest.name} created")
 
     async def _set_image(self, name: str, image: str) -> None:
         containers = [{"name": name, "image": image}]

@@ -59,11 +59,11 @@ class HTTPServer:
             },
             body=await request.read() if request.can_read_body else None,
         )
-        certified = _certified(request)
-        if certified is None:
+        certificate_user = _certificate_user(request)
+        if certificate_user is None:
             answer = await self._server.handle(plain)
         else:
-            answer = await self._server.handle_as(certified, plain)
+            answer = await self._server.handle_as(certificate_user, plain)
         if isinstance(answer, Response):
             return web.Response(
                 status=answer.status, headers=dict(answer.headers), body=answer.body
@@ -89,7 +89,7 @@ class HTTPServer:
         return response
 
 
-def _certified(request: web.Request) -> User | None:
+def _certificate_user(request: web.Request) -> User | None:
     """Return the user of the client certificate, which TLS has verified."""
     connection = request.get_extra_info("ssl_object")
     encoded = connection.getpeercert(binary_form=True) if connection else None

@@ -29,7 +29,7 @@ class Answers:
 
 
 @asynccontextmanager
-async def asked(url: str) -> AsyncGenerator[Answers, None]:
+async def steady_requests(url: str) -> AsyncGenerator[Answers, None]:
     """Send a hundred requests a second while entered; yield the waits.
 
     A request does not wait for the answer to the last one: a pause of 400 ms counts
@@ -37,7 +37,7 @@ async def asked(url: str) -> AsyncGenerator[Answers, None]:
     closed. Nothing counts before the first answer.
     """
     answers = Answers()
-    asking = asyncio.create_task(_ask_on(url, answers))
+    asking = asyncio.create_task(_send_on(url, answers))
     try:
         yield answers
     finally:
@@ -46,7 +46,7 @@ async def asked(url: str) -> AsyncGenerator[Answers, None]:
             await asking
 
 
-async def _ask_on(url: str, answers: Answers) -> None:
+async def _send_on(url: str, answers: Answers) -> None:
     connector = aiohttp.TCPConnector(ssl=False, limit=_CONNECTIONS)
     async with aiohttp.ClientSession(connector=connector) as session:
         while not await _is_answered(session, url):  # noqa: ASYNC110 - a process
@@ -54,7 +54,7 @@ async def _ask_on(url: str, answers: Answers) -> None:
         async with asyncio.TaskGroup() as group:
             due = time.monotonic()
             while True:
-                group.create_task(_ask(session, url, due, answers))
+                group.create_task(_send(session, url, due, answers))
                 due += _EVERY
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
 
@@ -67,7 +67,7 @@ async def _is_answered(session: aiohttp.ClientSession, url: str) -> bool:
         return False  # the manager does not serve yet
 
 
-async def _ask(
+async def _send(
     session: aiohttp.ClientSession, url: str, due: float, answers: Answers
 ) -> None:
     await _is_answered(session, url)

@@ -58,7 +58,7 @@ async def cluster_for(
             await driver.fill(idle_pods)
             playing = None
             if not await driver.has_nodes():
-                playing = asyncio.create_task(driver.play_nodes())
+                playing = asyncio.create_task(driver.simulate_nodes())
             try:
                 yield BenchCluster(driver, kubeconfig)
             finally:

@@ -88,7 +88,7 @@ class Driver:
 
     # Owners and dependents
 
-    async def own(self, count: int) -> str:
+    async def create_owner(self, count: int) -> str:
         """Create an object that owns this many others; return its name."""
         name = "owner"
         owner = await self.call("POST", CONFIG_MAPS, {"metadata": {"name": name}})
@@ -178,7 +178,7 @@ class Driver:
         """Tell whether there are nodes to run pods."""
         return bool((await self.call("GET", "/api/v1/nodes?limit=1"))["items"])
 
-    async def play_nodes(self) -> None:
+    async def simulate_nodes(self) -> None:
         """Make every new pod ready, and remove every deleted pod, until cancelled."""
         version = (await self.call("GET", f"{PODS}?limit=1"))["metadata"]
         async with (

@@ -22,7 +22,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.server.authentication import User
-from tests.rough.settled_cluster import fill as fill_with_settled
+from tests.robustness.settled_cluster import fill as fill_with_settled
 
 JSON = dict[str, Any]
 
@@ -42,11 +42,11 @@ class BenchServer:
         handle_as = cluster.server.handle_as
 
         async def counted(
-            certified: User | None, request: Request
+            certificate_user: User | None, request: Request
         ) -> Response | StreamingResponse:
             if DRIVER not in request.headers.get("user-agent", ""):
                 self._counts[_verb(request)] += 1
-            return await handle_as(certified, request)
+            return await handle_as(certificate_user, request)
 
         cluster.server.handle_as = counted  # type: ignore[method-assign]
 
@@ -68,10 +68,10 @@ class BenchServer:
         )
         while line := await reader.readline():
             order = json.loads(line)
-            sys.stdout.write(json.dumps(await self._obey(order)) + "\n")
+            sys.stdout.write(json.dumps(await self._carry_out(order)) + "\n")
             sys.stdout.flush()
 
-    async def _obey(self, order: JSON) -> JSON:
+    async def _carry_out(self, order: JSON) -> JSON:
         match order["do"]:
             case "counts":
                 counts, self._counts = self._counts, Counter()

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tests.benchmarks import workloads
 from tests.benchmarks.__main__ import main
-from tests.benchmarks.answers import Answers, asked
+from tests.benchmarks.answers import Answers, steady_requests
 from tests.benchmarks.contenders import OURS
 from tests.benchmarks.metrics import sums
 from tests.benchmarks.report import draw
@@ -153,7 +153,7 @@ async def test_a_question_does_not_wait_for_the_answer_to_the_last_one() -> None
     async with (
         asyncio.timeout(10),
         TestServer(app) as server,
-        asked(str(server.make_url("/livez"))),
+        steady_requests(str(server.make_url("/livez"))),
     ):
         await asked_four.wait()
     assert questions >= 4

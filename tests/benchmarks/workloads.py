@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from tests.benchmarks.answers import asked
+from tests.benchmarks.answers import steady_requests
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
 from tests.benchmarks.driver import CONFIG_MAPS, PODS, DriverError, checked
@@ -281,7 +281,7 @@ async def collect(contender: Contender, options: Options) -> Figures:
     bare = await _resident(alone, options)
     sized = options.sized(_KNOWN - _DEPENDENTS)
     async with cluster_for(options.kubeconfig, sized.idle_pods or 0) as cluster:
-        owner = await cluster.driver.own(_DEPENDENTS)
+        owner = await cluster.driver.create_owner(_DEPENDENTS)
         log = options.logs / f"{contender.name}.log"
         with alone.running(cluster.kubeconfig, log) as running:
             await _until_calm(running)
@@ -326,7 +326,7 @@ async def settled(contender: Contender, options: Options) -> Figures:
     async with cluster_for(None, 0, options.replica_sets) as cluster:
         with contender.running(cluster.kubeconfig, log) as running:
             url = f"https://127.0.0.1:{running.port}/livez"
-            async with asked(url) as answers:
+            async with steady_requests(url) as answers:
                 done, cpu = await _until_done(running)
             counts = await cluster.counts() or {}
             metrics = await read_metrics(running.port, token_in(cluster.kubeconfig))

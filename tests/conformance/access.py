@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from controller_manager.client.transport import Request, Transport
-from tests.conformance.paths import is_of_the_cluster, path_of
+from tests.conformance.paths import is_cluster_scoped, path_of
 
 JSON = dict[str, Any]
 
@@ -63,7 +63,7 @@ class Access:
                 if each["metadata"]["name"] == self._namespace
             ]
         items: list[JSON] = (await self.call("GET", self.path(kind)))["items"]
-        if is_of_the_cluster(kind):
+        if is_cluster_scoped(kind):
             return [
                 each
                 for each in items

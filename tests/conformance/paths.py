@@ -13,7 +13,7 @@ _NAMESPACED: Final = {
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
 }
-_OF_THE_CLUSTER: Final = {"Node": "/api/v1/nodes"}
+_CLUSTER_SCOPED: Final = {"Node": "/api/v1/nodes"}
 
 
 def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") -> str:
@@ -24,10 +24,10 @@ def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") ->
     """
     if kind == "Namespace":
         return f"/api/v1/namespaces/{namespace}"
-    base = _OF_THE_CLUSTER.get(kind) or _NAMESPACED[kind].format(namespace)
+    base = _CLUSTER_SCOPED.get(kind) or _NAMESPACED[kind].format(namespace)
     return "/".join(part for part in (base, name, subresource) if part)
 
 
-def is_of_the_cluster(kind: str) -> bool:
+def is_cluster_scoped(kind: str) -> bool:
     """Tell whether a kind is cluster-scoped."""
-    return kind in _OF_THE_CLUSTER
+    return kind in _CLUSTER_SCOPED

@@ -21,7 +21,7 @@ POLL = 0.05
 CHECK_TIMEOUT = 60.0
 
 
-_NOT_YET = {"phase_is", "index", "on", "isready"}
+_UNSUPPORTED = {"phase_is", "index", "on", "isready"}
 """Selectors of pods in a step that the player does not support."""
 
 
@@ -38,7 +38,7 @@ class Form(Protocol):
     def ready(self) -> tuple[str, ...]:
         """Conditions that a pod gets when it becomes ready."""
 
-    def see(self, objects: list[JSON]) -> None:
+    def add_aliases(self, objects: list[JSON]) -> None:
         """Give the generated names and uids in objects their aliases."""
 
     def state(self, lists: dict[str, list[JSON]]) -> JSON:
@@ -96,7 +96,7 @@ class Player:
                 else:
                     await self._carry_out(action, argument)
                     # Before the pods may be deleted.
-                    self._form.see(await self._access.items("ReplicaSet"))
+                    self._form.add_aliases(await self._access.items("ReplicaSet"))
         finally:
             await self._switch_auto(on=False)
             await self._heartbeats.keep([])
@@ -150,7 +150,7 @@ class Player:
 
     async def _chosen(self, step: JSON) -> list[JSON]:
         """Return the pods that a step selects, oldest first."""
-        if unknown := step.keys() & _NOT_YET:
+        if unknown := step.keys() & _UNSUPPORTED:
             msg = f"the player cannot choose pods by {', '.join(sorted(unknown))}"
             raise ValueError(msg)
         pods = await self._access.items("Pod")

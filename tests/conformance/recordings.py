@@ -29,7 +29,7 @@ DIRECTORY: Final = Path(__file__).parents[1] / "data" / "recordings"
 _GROUPED: Final = ("apps", "lifecycle")
 """Families in the first form; all others are in the second."""
 
-_UNDERSTOOD: Final = {"name", "about", "kinds", "steps", "checkpoints", "writes"}
+_KNOWN_FIELDS: Final = {"name", "about", "kinds", "steps", "checkpoints", "writes"}
 """The fields that a recording may have; a recording with others is refused."""
 
 
@@ -52,7 +52,7 @@ class Recording:
     @cached_property
     def _content(self) -> JSON:
         content: JSON = json.loads(self.path.read_text())
-        if unknown := sorted(content.keys() - _UNDERSTOOD):
+        if unknown := sorted(content.keys() - _KNOWN_FIELDS):
             msg = f"recordings/{self.family}/{self.path.name}: what is {unknown[0]}?"
             raise ValueError(msg)
         return content

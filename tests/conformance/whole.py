@@ -68,7 +68,7 @@ class WholeForm:
         self._hashes: dict[str, str] = {}
         self._uids: dict[str, str] = {}
 
-    def see(self, objects: Iterable[JSON]) -> None:
+    def add_aliases(self, objects: Iterable[JSON]) -> None:
         """Give the generated names, hashes and uids in objects their aliases."""
         for each in sorted(objects, key=_age):
             metadata = each["metadata"]
@@ -85,7 +85,7 @@ class WholeForm:
         """Return a checkpoint's state from lists of objects by kind."""
         for kind, objects in lists.items():
             if kind != "Event":
-                self.see({**each, "kind": kind} for each in objects)
+                self.add_aliases({**each, "kind": kind} for each in objects)
         state: JSON = {
             kind: self._counted(map(_pod if kind == "Pod" else _whole, objects))
             for kind, objects in lists.items()

@@ -11,7 +11,7 @@ import pytest
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
 from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attempt
+from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import TOKEN, Cluster
@@ -76,15 +76,15 @@ async def test_the_managers_role_is_upstreams() -> None:
     recorded = _recorded("system:kube-controller-manager (the manager's own user)")
     for group, resource, verb in recorded:
         plural, _, subresource = resource.partition("/")
-        attempt = Attempt(
+        attributes = Attributes(
             verb,
             group=group if group != "*" else "anything.example",
             resource=plural if plural != "*" else "anythings",
             subresource=subresource,
         )
-        assert allows(user, attempt), attempt
+        assert allows(user, attributes), attributes
     for name, allowed in (("kube-controller-manager", True), ("other", False)):
-        lease = Attempt(
+        lease = Attributes(
             "update",
             group="coordination.k8s.io",
             resource="leases",
@@ -92,9 +92,9 @@ async def test_the_managers_role_is_upstreams() -> None:
             name=name,
         )
         assert allows(user, lease) is allowed
-    assert not allows(user, Attempt("create", resource="pods", namespace="default"))
-    assert not allows(user, Attempt("get", path="/metrics"))
-    assert allows(User("x"), Attempt("get", path="/healthz"))
+    assert not allows(user, Attributes("create", resource="pods", namespace="default"))
+    assert not allows(user, Attributes("get", path="/metrics"))
+    assert allows(User("x"), Attributes("get", path="/healthz"))
 
 
 async def _ask(cluster: Cluster, method: str, path: str, **headers: str) -> Response:

@@ -16,7 +16,7 @@ from tests.simulation.objects import controller_of, target_of
 from tests.simulation.properties import Write
 from tests.simulation.rules import WriteRules
 from tests.simulation.world import World
-from tests.simulation.writers import knowing_writers
+from tests.simulation.writers import track_writers
 
 JSON = dict[str, Any]
 
@@ -60,7 +60,7 @@ class Checks:
     def watching(self) -> Iterator[None]:
         """Watch, while entered, the decisions of controllers, and who writes."""
         with ExitStack() as stack:
-            stack.enter_context(knowing_writers())
+            stack.enter_context(track_writers())
             stack.enter_context(self._watching_turns())
             for each in self.world.properties:
                 stack.enter_context(each.watching(self.violate))
@@ -71,14 +71,14 @@ class Checks:
         """Check how many keys a controller syncs before it yields."""
         process = Workers._process
 
-        async def noted(workers: Workers, key: str) -> None:
-            self._note_sync()
+        async def counted(workers: Workers, key: str) -> None:
+            self._count_sync()
             await process(workers, key)
 
-        with mock.patch.object(Workers, "_process", noted):
+        with mock.patch.object(Workers, "_process", counted):
             yield
 
-    def _note_sync(self) -> None:
+    def _count_sync(self) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         number, turn, syncs = self._syncs_of_turn
@@ -98,7 +98,7 @@ class Observer:
     _read: dict[str, float] = field(default_factory=dict)
     """When an owner was last read without a deletion timestamp, by its uid."""
 
-    def look(self, request: Request) -> JSON | None:
+    def before_write(self, request: Request) -> JSON | None:
         """Return the object of a write, as it is before the write."""
         for each in self.checks.world.properties:
             each.before_write()
@@ -110,14 +110,14 @@ class Observer:
             return None
         return self.checks.world.find(target.plural, target.namespace, target.name)
 
-    def has_read(self, request: Request, answer: Response) -> None:
+    def record_read(self, request: Request, answer: Response) -> None:
         """Record that an object, which may be an owner, is not being deleted."""
         if target_of(request.path).name and answer.status == 200:
             metadata = json.loads(answer.body)["metadata"]
             if "deletionTimestamp" not in metadata:
                 self._read[metadata["uid"]] = asyncio.get_running_loop().time()
 
-    def applied(
+    def after_write(
         self, request: Request, answer: Response, before: JSON | None, writer: str
     ) -> None:
         """Check a write, whether the server accepted it or not."""

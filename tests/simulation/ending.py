@@ -56,7 +56,7 @@ def wrong_caches(world: World) -> Iterator[str]:
                 yield f"manager {manager.number}: {what}: {differing}"
 
 
-def leftovers(world: World) -> Iterator[str]:
+def remembered_deleted(world: World) -> Iterator[str]:
     """Yield what a manager still stores about deleted objects."""
     stored = world.state.everything()
     there = {path_of(obj) for obj in stored}

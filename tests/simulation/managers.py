@@ -17,7 +17,7 @@ from controller_manager.observability.logs import silent_logger
 from tests.clusters import EPOCH, TOKEN
 from tests.simulation.faults import START_FAULTS
 from tests.simulation.loop import PROCESS, VirtualLoop
-from tests.simulation.network import Line
+from tests.simulation.network import Connection
 from tests.simulation.transport import FaultyTransport, Observer
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Manager:
     world: "World"
     number: int
     observe: "Callable[[Manager], Observer]"
-    line: Line = field(init=False)
+    connection: Connection = field(init=False)
     manager: ControllerManager | None = None
     transport: FaultyTransport | None = None
     task: "asyncio.Task[None] | None" = None
@@ -58,7 +58,7 @@ class Manager:
     """Seconds by which the clock of the next run is wrong."""
 
     def __post_init__(self) -> None:
-        self.line = Line(InMemoryTransport(self.world.server, TOKEN))
+        self.connection = Connection(InMemoryTransport(self.world.server, TOKEN))
 
     async def run(self) -> None:
         """Run forever; start again a few seconds after each end."""
@@ -71,13 +71,13 @@ class Manager:
         self.starts += 1
         name = f"manager {self.number}"
         faults = self.world.faults
-        now = self.line.now()
+        now = self.connection.now()
         skew = faults.draw(START_FAULTS, name, now)
         seconds = self.skew
         if skew is not None:
             seconds = _MOST_SKEW * (2 * skew.share - 1)
         self.transport = FaultyTransport(
-            self.line, faults, name, self.crash, self.observe(self)
+            self.connection, faults, name, self.crash, self.observe(self)
         )
         self.manager = ControllerManager(
             self.world.config,
@@ -95,7 +95,7 @@ class Manager:
         try:
             await asyncio.wait((self.task,))
         finally:
-            self.go_on()
+            self.resume()
             self.transport.alive = False
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
@@ -120,7 +120,7 @@ class Manager:
 
     def crash(self) -> None:
         """End the process at once: nothing that it still does has any effect."""
-        self.go_on()
+        self.resume()
         if self.transport is not None:
             self.transport.alive = False
         if self.task is not None:
@@ -131,9 +131,9 @@ class Manager:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.stop_process(self.number + 1)
-        loop.call_later(seconds, self.go_on, context=contextvars.Context())
+        loop.call_later(seconds, self.resume, context=contextvars.Context())
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let the process continue, if it is stopped."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)

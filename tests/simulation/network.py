@@ -82,7 +82,7 @@ class SlowCreates:
 
 
 @dataclass
-class Line:
+class Connection:
     """One manager's connection; all its faults can be set at any time."""
 
     inner: Transport
@@ -283,12 +283,12 @@ class _Delayed:
 
 
 async def until_idle(
-    chunks: AsyncGenerator[bytes, None], line: Line
+    chunks: AsyncGenerator[bytes, None], connection: Connection
 ) -> AsyncGenerator[bytes, None]:
     """Yield chunks; raise TransportError when a proxy closes an idle stream."""
     while True:
         try:
-            async with asyncio.timeout(line.idle_limit()):
+            async with asyncio.timeout(connection.idle_limit()):
                 chunk = await anext(chunks)
         except StopAsyncIteration:
             return
@@ -306,22 +306,22 @@ async def sleep_until(time: float) -> None:
 class LiveStream:
     """A watch as the manager reads it; the simulator feeds it and can cut it.
 
-    `spoilt` turns the chunks of the server into those that the manager gets.
+    `corrupt` turns the chunks of the server into those that the manager gets.
     """
 
     def __init__(
         self,
         inner: Stream,
-        line: Line,
-        spoilt: AsyncGenerator[bytes, None],
+        connection: Connection,
+        corrupt: AsyncGenerator[bytes, None],
         patience: float,
     ) -> None:
         self._patience = patience
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
-        self._line = line
-        self._spoilt = spoilt
+        self._connection = connection
+        self._corrupt = corrupt
         self._arrived: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._pump: asyncio.Task[None] | None = None
 
@@ -343,7 +343,7 @@ class LiveStream:
         )
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        self._line.streams[self] = None
+        self._connection.streams[self] = None
         self._pump = asyncio.create_task(self._feed(), context=_WORLD.copy())
         try:
             while (arrived := await self._arrived.get()) is not None:
@@ -351,14 +351,14 @@ class LiveStream:
                     raise arrived
                 yield arrived
         finally:
-            self._line.streams.pop(self, None)
+            self._connection.streams.pop(self, None)
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
-            await self._spoilt.aclose()
+            await self._corrupt.aclose()
 
     async def _feed(self) -> None:
         try:
-            async for chunk in self._spoilt:
+            async for chunk in self._corrupt:
                 self._arrived.put_nowait(chunk)
         except (TransportError, RequestTimeout) as error:
             self._arrived.put_nowait(error)

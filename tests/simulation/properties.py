@@ -71,7 +71,7 @@ def anything(*_: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class May:
+class AllowedWrite:
     """Writes that a controller may send.
 
     `resource` is named as in RBAC rules, ``pods`` or ``pods/status``; ``*`` is any,
@@ -102,7 +102,7 @@ class Properties:
     controller: ClassVar[str]
     """The controller's name in ``--controllers``."""
 
-    may_write: ClassVar[tuple[May, ...]] = ()
+    may_write: ClassVar[tuple[AllowedWrite, ...]] = ()
     """Every write that the controller may send, except events."""
 
     bounded: ClassVar[tuple[str, ...]] = ()

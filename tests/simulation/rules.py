@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tests.simulation.changes import differences
-from tests.simulation.properties import May, Properties, Write
+from tests.simulation.properties import AllowedWrite, Properties, Write
 
 
 class WriteRules:
@@ -11,7 +11,7 @@ class WriteRules:
 
     def __init__(self, properties: Iterable[type[Properties]]) -> None:
         """Take the properties of all controllers."""
-        self._of: dict[str, tuple[May, ...]] = {
+        self._of: dict[str, tuple[AllowedWrite, ...]] = {
             each.controller: each.may_write for each in properties
         }
 

@@ -11,16 +11,16 @@ from typing import Any, Final, TypeVar
 
 from tests.simulation.changes import differences
 from tests.simulation.checks import Checks
+from tests.simulation.disturbances import STEP, inject_faults
 from tests.simulation.ending import (
     end_state,
-    leftovers,
+    remembered_deleted,
     tasks_by_work,
     wrong_caches,
     wrong_ends,
 )
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.strangers import STEP, disturb
 from tests.simulation.world import Stuck, World
 
 JSON = dict[str, Any]
@@ -93,7 +93,7 @@ async def simulated(world: World) -> AsyncGenerator[Checks, None]:
     """
     checks = Checks(world)
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, what: _note_failure(world, what))
+    loop.set_exception_handler(lambda _, what: _record_failure(world, what))
     with checks.watching():
         world.start(checks.of)
         try:
@@ -128,22 +128,22 @@ async def _played(
     )
 
 
-def _note_failure(world: World, what: Mapping[str, Any]) -> None:
+def _record_failure(world: World, what: Mapping[str, Any]) -> None:
     """Record an unhandled error as a defect."""
     world.defects.append(what.get("exception") or RuntimeError(what["message"]))
 
 
 async def _use_and_disturb(world: World, checks: Checks) -> End:
     """Run users and disturbances; then wait for the final state."""
-    disturbing = asyncio.create_task(disturb(world))
+    disturbing = asyncio.create_task(inject_faults(world))
     try:
         await world.use(OPERATIONS)
         world.faults.active = False
         disturbing.cancel()
         await asyncio.gather(disturbing, return_exceptions=True)
         await asyncio.sleep(STEP)  # the faults that were drawn have yet to happen
-        await world.conclude()
-        await world.reopen_shop()
+        await world.clean_up()
+        await world.recreate_shop()
     except Stuck as error:
         disturbing.cancel()
         checks.violate(str(error))
@@ -151,7 +151,7 @@ async def _use_and_disturb(world: World, checks: Checks) -> End:
     await asyncio.sleep(_REOPENING)
     checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
     checks.violations += [f"the end: {each}" for each in wrong_ends(world)]
-    checks.violations += [f"the end: {each}" for each in leftovers(world)]
+    checks.violations += [f"the end: {each}" for each in remembered_deleted(world)]
     return End(end_state(world), tasks_by_work())
 
 

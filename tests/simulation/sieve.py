@@ -29,7 +29,7 @@ from tests.simulation.finding import find_properties
 from tests.simulation.managers import WorkClock
 from tests.simulation.network import (
     WATCHED,
-    Line,
+    Connection,
     LiveStream,
     OldReplica,
     forget_history,
@@ -41,7 +41,7 @@ from tests.simulation.properties import Properties, Write
 from tests.simulation.rules import WriteRules
 from tests.simulation.runner import run
 from tests.simulation.state import State
-from tests.simulation.writers import WRITER, knowing_writers
+from tests.simulation.writers import WRITER, track_writers
 
 JSON = dict[str, Any]
 
@@ -71,7 +71,7 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class SieveResult:
     """The result of a run, without events: a crash may lose some of those."""
 
     checkpoints: list[JSON]
@@ -84,13 +84,13 @@ class _Process:
     """One run of a manager; the writes of all runs are numbered together."""
 
     sieve: "_Sieve"
-    line: Line
+    connection: Connection
     alive: bool = True
     task: "asyncio.Task[None] | None" = None
 
     @property
     def host(self) -> str:
-        return self.line.host
+        return self.connection.host
 
     async def request(self, request: Request) -> Response:
         if not self.alive:
@@ -100,27 +100,29 @@ class _Process:
 
     async def _request(self, request: Request, writer: str) -> Response:
         await asyncio.sleep(0.001)
-        self.line.check(request)
+        self.connection.check(request)
         target = target_of(request.path)
         if request.method == "GET" or target.plural in UNCHECKED:
-            return await self.line.request(request)
+            return await self.connection.request(request)
         number = self.sieve.sent(f"{request.method} {request.path}")
         await self.sieve.before(self, number)
         before = self.sieve.find(target)
-        answer = await self.line.request(request)
+        answer = await self.connection.request(request)
         after = self.sieve.find(target) if answer.status < 300 else None
         write = Write(writer, target, request, answer, before, after)
         await self.sieve.after(self, number, write)
         return answer
 
     async def stream(self, request: Request) -> Stream:
-        self.line.check(request)
-        inner = await outside(self.line.stream(request))
-        return LiveStream(inner, self.line, self._fed(inner, request), request.timeout)
+        self.connection.check(request)
+        inner = await outside(self.connection.stream(request))
+        return LiveStream(
+            inner, self.connection, self._fed(inner, request), request.timeout
+        )
 
     async def _fed(self, inner: Stream, request: Request) -> Any:
         async for chunk in inner.chunks():
-            await sleep_until(self.line.lag_of(request))
+            await sleep_until(self.connection.lag_of(request))
             yield chunk
 
     def crash(self) -> None:
@@ -178,9 +180,9 @@ class _Sieve:
     def _let_lag(self, process: _Process, version: int) -> None:
         for each in self.processes:
             if each is not process:
-                until = each.line.now() + 20 + _STALE
-                each.line.lagging = dict.fromkeys(WATCHED, until)
-        process.line.old = OldReplica(version, process.line.now() + _STALE)
+                until = each.connection.now() + 20 + _STALE
+                each.connection.lagging = dict.fromkeys(WATCHED, until)
+        process.connection.old = OldReplica(version, process.connection.now() + _STALE)
 
     async def after(self, process: _Process, number: int, write: Write) -> None:
         self.violations += self._rules.problems(write)
@@ -198,21 +200,21 @@ class _Sieve:
 
     def _blind(self, process: _Process) -> None:
         """Break all watches, and drop the history until they are open again."""
-        process.line.cut()
+        process.connection.cut()
         loop = asyncio.get_running_loop()
         until = loop.time() + _UNSEEN
-        process.line.lagging = dict.fromkeys(WATCHED, until)
+        process.connection.lagging = dict.fromkeys(WATCHED, until)
         world = contextvars.Context()
         loop.call_at(until - 0.01, forget_history, self.cluster.server, context=world)
-        loop.call_at(until - 0.005, process.line.cut, context=world)
+        loop.call_at(until - 0.005, process.connection.cut, context=world)
 
-    async def keep_running(self, line: Line, *, elected: bool) -> None:
+    async def keep_running(self, connection: Connection, *, elected: bool) -> None:
         """Run a manager on a connection; start it again whenever it has ended."""
         config = self.recording.config(
             leader_election=LeaderElectionConfig(leader_elect=elected)
         )
         while True:
-            process = _Process(self, line)
+            process = _Process(self, connection)
             self.processes.append(process)
             manager = ControllerManager(
                 config,
@@ -234,15 +236,15 @@ class _Sieve:
 
 def play_scenario(
     name: str, broken: Break | None = None, more_properties: tuple[str, ...] = ()
-) -> Played:
+) -> SieveResult:
     """Return the result of a recorded scenario, with one write broken or none."""
-    with knowing_writers():
+    with track_writers():
         return run(_play(RECORDINGS[name], broken, more_properties))
 
 
 async def _play(
     recording: Recording, broken: Break | None, more_properties: tuple[str, ...]
-) -> Played:
+) -> SieveResult:
     cluster = Cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
@@ -252,8 +254,10 @@ async def _play(
     elected = broken is not None and broken.pattern == "stale takeover"
     managers = []
     for _ in range(2 if elected else 1):
-        line = Line(cluster.transport)
-        managers.append(asyncio.create_task(sieve.keep_running(line, elected=elected)))
+        connection = Connection(cluster.transport)
+        managers.append(
+            asyncio.create_task(sieve.keep_running(connection, elected=elected))
+        )
         await asyncio.sleep(5)
     player = recording.player(
         InMemoryTransport(cluster.server, TOKEN),
@@ -272,7 +276,7 @@ async def _play(
         each["state"].pop("Event", None)
         for deployment in each["state"].get("Deployment", []):
             _drop_progress(deployment)
-    return Played(checkpoints, sieve.writes, sieve.violations)
+    return SieveResult(checkpoints, sieve.writes, sieve.violations)
 
 
 def _drop_progress(deployment: JSON) -> None:
@@ -291,7 +295,7 @@ def _drop_progress(deployment: JSON) -> None:
     ]
 
 
-def breaks_of(reference: Played) -> Iterator[Break]:
+def breaks_of(reference: SieveResult) -> Iterator[Break]:
     """Yield every fault that is possible in a run."""
     for number in range(len(reference.writes)):
         for pattern in PATTERNS:
@@ -301,7 +305,7 @@ def breaks_of(reference: Played) -> Iterator[Break]:
 def problems_with(
     name: str,
     broken: Break,
-    reference: Played,
+    reference: SieveResult,
     more_properties: tuple[str, ...] = (),
 ) -> list[str]:
     """Return how a broken run differs from the undisturbed one."""

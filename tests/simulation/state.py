@@ -15,7 +15,7 @@ class State:
     """The objects of one API server, and which of them users orphaned."""
 
     server: APIServer
-    spared: set[tuple[str, str]] = field(default_factory=set)
+    orphaned: set[tuple[str, str]] = field(default_factory=set)
     """Pairs: the uid of an object that a user orphaned, and of its deleted owner."""
 
     def kind(self, plural: str) -> Kind:

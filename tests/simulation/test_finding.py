@@ -20,7 +20,7 @@ from tests.simulation.workload import Workload
 
 
 class Users(Workload):
-    def furnish(self, namespace):
+    def create_objects(self, namespace):
         kind = self.world.kind("configmaps")
         body = {"metadata": {"name": "outside"}}
         self.world.server.objects.create(kind, namespace, body)

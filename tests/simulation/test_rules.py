@@ -6,7 +6,7 @@ from typing import Any
 from controller_manager.client.transport import Request, Response
 from tests.simulation.changes import differences, only
 from tests.simulation.objects import Target, target_of
-from tests.simulation.properties import May, Properties, Write
+from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.rules import WriteRules
 
 JSON = dict[str, Any]
@@ -17,8 +17,8 @@ PODS = "/api/v1/namespaces/default/pods"
 class Scaler(Properties):
     controller = "scaler"
     may_write = (
-        May(("patch",), "pods", only(("spec",))),
-        May(("deletecollection",), "*"),
+        AllowedWrite(("patch",), "pods", only(("spec",))),
+        AllowedWrite(("deletecollection",), "*"),
     )
 
 

@@ -13,7 +13,7 @@ class Workload:
         """Take the world; its seed decides what the users do."""
         self.world = world
 
-    def furnish(self, namespace: str) -> None:
+    def create_objects(self, namespace: str) -> None:
         """Create the objects of the users in a new namespace."""
 
     async def use(self, operations: int) -> None:
@@ -22,5 +22,5 @@ class Workload:
         Raises Stuck if an expected change does not happen.
         """
 
-    async def conclude(self) -> None:
+    async def clean_up(self) -> None:
         """Undo what would keep the state from becoming final."""

@@ -34,10 +34,10 @@ from tests.simulation.workload import Workload
 JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
-DOOMED: Final = "shop"
+DELETABLE_NAMESPACE: Final = "shop"
 """A namespace that may be deleted with all its objects."""
 
-_NOTING: Final = 5.0
+_VERSION_INTERVAL: Final = 5.0
 _POLL: Final = 1.0
 _PATIENCE: Final = 3600
 """Seconds that a user waits for a deletion."""
@@ -183,14 +183,14 @@ class World:
         """Start nodes and managers."""
         nodes = Nodes(self.server, self.clock, start_delay=2.0, grace_scale=0.1)
         nodes.register()
-        self._go(nodes.run())
-        self._go(self._note_versions())
+        self._start_task(nodes.run())
+        self._start_task(self._record_versions())
         for number in range(self.managers_wanted):
             manager = Manager(self, number, observe)
             self.managers.append(manager)
-            self._go(manager.run())
+            self._start_task(manager.run())
 
-    def _go(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
@@ -205,8 +205,8 @@ class World:
 
     async def use(self, operations: int) -> None:
         """Let all users do this many operations; raises Stuck if one cannot go on."""
-        self._furnish(NAMESPACE)
-        self.open_shop()
+        self._create_objects(NAMESPACE)
+        self.create_shop()
         first, *others = self.workloads
         using = [asyncio.create_task(each.use(operations)) for each in others]
         try:
@@ -219,22 +219,22 @@ class World:
                 task.cancel()
             await asyncio.gather(*using, return_exceptions=True)
 
-    def _furnish(self, namespace: str) -> None:
+    def _create_objects(self, namespace: str) -> None:
         for each in self.workloads:
-            each.furnish(namespace)
+            each.create_objects(namespace)
 
-    def open_shop(self) -> None:
+    def create_shop(self) -> None:
         """Create the namespace that may be deleted, and its objects."""
-        self.create_namespace(DOOMED)
-        self._furnish(DOOMED)
+        self.create_namespace(DELETABLE_NAMESPACE)
+        self._create_objects(DELETABLE_NAMESPACE)
 
-    async def reopen_shop(self) -> None:
+    async def recreate_shop(self) -> None:
         """If the namespace was deleted, wait until it is gone and create it again."""
-        found = self.find("namespaces", "", DOOMED)
+        found = self.find("namespaces", "", DELETABLE_NAMESPACE)
         if found is not None and "deletionTimestamp" not in found["metadata"]:
             return
-        await self.until_gone("namespaces", "", DOOMED)
-        self.open_shop()
+        await self.until_gone("namespaces", "", DELETABLE_NAMESPACE)
+        self.create_shop()
 
     async def until_gone(self, plural: str, namespace: str, name: str) -> None:
         """Wait until a deleted object is gone; raises Stuck if it stays."""
@@ -245,13 +245,13 @@ class World:
         msg = f"{plural} {namespace}/{name} is never gone"
         raise Stuck(msg)
 
-    async def conclude(self) -> None:
+    async def clean_up(self) -> None:
         """Let users undo what keeps the state from becoming final."""
         for each in self.workloads:
-            await each.conclude()
+            await each.clean_up()
 
-    async def _note_versions(self) -> None:
+    async def _record_versions(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_NOTING)
+            await asyncio.sleep(_VERSION_INTERVAL)
             self.versions.append((loop.time(), self.server.storage.version))

@@ -16,7 +16,7 @@ WRITER: Final[ContextVar[str]] = ContextVar("writer", default="")
 
 
 @dataclass
-class _Signed:
+class _MarkedTransport:
     """Passes requests on, and marks them with the name of a controller."""
 
     inner: Transport
@@ -41,13 +41,13 @@ class _Signed:
 
 
 @contextmanager
-def knowing_writers() -> Iterator[None]:
+def track_writers() -> Iterator[None]:
     """Let each client mark its requests with its controller's name, while entered."""
     make = ClientBuilder.controller
 
     def signed(builder: ClientBuilder, name: str, *rest: Any, **more: Any) -> Client:
         client = make(builder, name, *rest, **more)
-        client._transport = _Signed(client._transport, name)
+        client._transport = _MarkedTransport(client._transport, name)
         return client
 
     with mock.patch.object(ClientBuilder, "controller", signed):

@@ -74,14 +74,14 @@ class Nodes:
         ]
         try:
             for stored in collection:
-                self._look_at(stored.obj)
+                self._sync_pod(stored.obj)
             while True:
                 await watcher.wait()
                 for change in watcher.take():
                     if change.type == "DELETED":
                         self._stop_timer(change.key)
                     else:
-                        self._look_at(change.after.obj)
+                        self._sync_pod(change.after.obj)
         finally:
             for task in others:
                 task.cancel()
@@ -101,7 +101,7 @@ class Nodes:
                 watcher.take()
                 for stored in list(pods):
                     if not stored.obj["spec"].get("nodeName"):
-                        self._look_at(stored.obj)
+                        self._sync_pod(stored.obj)
         finally:
             watcher.close()
 
@@ -116,7 +116,7 @@ class Nodes:
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
 
-    def _in(
+    def _call_later(
         self, seconds: float, pod: JSON, action: Callable[[str, str, str], None]
     ) -> None:
         metadata = pod["metadata"]
@@ -124,10 +124,10 @@ class Nodes:
         self._stop_timer(key)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(
-            seconds, self._attempt, action, *key, metadata["uid"]
+            seconds, self._run_action, action, *key, metadata["uid"]
         )
 
-    def _attempt(
+    def _run_action(
         self,
         action: Callable[[str, str, str], None],
         namespace: str,
@@ -140,7 +140,7 @@ class Nodes:
         except Refusal:
             return  # changed or deleted meanwhile: the next event of the pod follows
 
-    def _look_at(self, pod: JSON) -> None:
+    def _sync_pod(self, pod: JSON) -> None:
         metadata, spec = pod["metadata"], pod["spec"]
         key = (metadata["namespace"], metadata["name"])
         if "deletionTimestamp" in metadata:
@@ -149,12 +149,14 @@ class Nodes:
                 grace = metadata.get("deletionGracePeriodSeconds", 0)
                 began = due - timedelta(seconds=grace)
                 passed = (self._clock.now() - began).total_seconds()
-                self._in(max(0.0, grace * self._grace_scale - passed), pod, self._end)
+                self._call_later(
+                    max(0.0, grace * self._grace_scale - passed), pod, self._end
+                )
         elif not spec.get("nodeName"):
             if self._count:
                 self._schedule(pod)
         elif needs_start(pod) and key not in self._timers:
-            self._in(self._start_delay, pod, self._start)
+            self._call_later(self._start_delay, pod, self._start)
 
     def _schedule(self, pod: JSON) -> None:
         fitting = [

@@ -22,7 +22,7 @@ from controller_manager.devcluster.server.authentication import (
     forbid_anonymous,
     impersonated,
 )
-from controller_manager.devcluster.server.authorization import Attempt, Authorizer
+from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
@@ -36,7 +36,7 @@ from controller_manager.devcluster.server.responses import (
     no_such_path,
     refused,
 )
-from controller_manager.devcluster.server.routing import attempt_on, find_target
+from controller_manager.devcluster.server.routing import attributes_of, find_target
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     method_not_allowed,
@@ -96,11 +96,11 @@ class GenericAPIServer:
         return await self.handle_as(None, request)
 
     async def handle_as(
-        self, certified: User | None, request: Request
+        self, certificate_user: User | None, request: Request
     ) -> Response | StreamingResponse:
-        """Answer one request; `certified` is the user of its client certificate."""
+        """Answer one request; `certificate_user` is that of TLS, if any."""
         try:
-            answer = await self._answer(request, certified)
+            answer = await self._answer(request, certificate_user)
         except Refusal as refusal:
             answer = refused(refusal)
         except Exception as error:
@@ -120,9 +120,9 @@ class GenericAPIServer:
         return self._dated[1]
 
     async def _answer(
-        self, request: Request, certified: User | None
+        self, request: Request, certificate_user: User | None
     ) -> Response | StreamingResponse:
-        user = self._user(request, certified)
+        user = self._user(request, certificate_user)
         if request.path in _PROBES:
             return Response(200, TEXT_HEADERS, b"ok")
         if request.path in _VERSION_PATHS:
@@ -131,9 +131,9 @@ class GenericAPIServer:
             raise forbid_anonymous(request.path)
         return await self._route(request, user)
 
-    def _user(self, request: Request, certified: User | None) -> User:
+    def _user(self, request: Request, certificate_user: User | None) -> User:
         """Return the user of a request: a client certificate goes before a token."""
-        user = certified or self.tokens.authenticate(
+        user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
         )
         other = impersonated(request.headers)
@@ -145,8 +145,10 @@ class GenericAPIServer:
             wanted.append(("uids", other.uid))
         for resource, name in wanted:
             group = "authentication.k8s.io" if resource == "uids" else ""
-            attempt = Attempt("impersonate", group=group, resource=resource, name=name)
-            self.authorizer.check(user, attempt)
+            attributes = Attributes(
+                "impersonate", group=group, resource=resource, name=name
+            )
+            self.authorizer.check(user, attributes)
         return other
 
     async def _route(
@@ -154,8 +156,8 @@ class GenericAPIServer:
     ) -> Response | StreamingResponse:
         parts = [part for part in request.path.split("/") if part]
         if len(parts) < 3 or parts[0] == "openapi":
-            attempt = Attempt(request.method.lower(), path=request.path)
-            self.authorizer.check(user, attempt)
+            attributes = Attributes(request.method.lower(), path=request.path)
+            self.authorizer.check(user, attributes)
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
@@ -188,7 +190,7 @@ class GenericAPIServer:
             return json_or_404(discovery.api_resources(self.catalogue, *group_version))
         query = dict(request.query)
         target = find_target(self.catalogue, group_version, rest, query, user)
-        self.authorizer.check(user, attempt_on(target, request.method))
+        self.authorizer.check(user, attributes_of(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
         match request.method:

@@ -180,7 +180,7 @@ class Objects:
         key = (metadata.get("namespace", ""), metadata["name"])
         result = self.put(kind, key, new, dry_run=dry_run)
         if not dry_run:
-            if strategy.is_released(new):
+            if strategy.can_be_removed(new):
                 self.storage.collection(kind.resource).remove(key)
             strategy.after_change(key[0], self.storage)
         return result
@@ -201,7 +201,7 @@ class Objects:
         check_deletion(kind, stored.obj, options)
         strategy = kind.strategy
         marked = strategy.mark_deleted(stored.obj, options, self.clock.now())
-        gone = strategy.is_released(marked)
+        gone = strategy.can_be_removed(marked)
         if dry_run:
             return marked, gone
         key = (namespace, name)

@@ -7,7 +7,7 @@ import msgspec
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.continuing import (
+from controller_manager.devcluster.server.continue_token import (
     decode_continue,
     encode_continue,
 )

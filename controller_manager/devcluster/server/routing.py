@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attempt
+from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.dry_run import asks_for_dry_run
 from controller_manager.devcluster.server.kind import Kind
@@ -78,7 +78,7 @@ def _is_in_namespace(
     return scope is None or scope.subresource(parts[2]) is None
 
 
-def attempt_on(target: Target, method: str) -> Attempt:
+def attributes_of(target: Target, method: str) -> Attributes:
     """Return the attributes of a request, as RBAC rules name them."""
     if method in ("GET", "HEAD"):
         verb = "get" if target.name else "list"
@@ -91,7 +91,7 @@ def attempt_on(target: Target, method: str) -> Attempt:
     namespace, kind = target.namespace, target.kind
     if kind.plural == _NAMESPACES and not kind.group:
         namespace = target.name
-    return Attempt(
+    return Attributes(
         verb,
         group=kind.group,
         resource=kind.plural,

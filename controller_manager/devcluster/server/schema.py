@@ -58,7 +58,7 @@ _INT_OR_STRING: Final = frozenset(
 )
 
 
-_NO_ZERO: Final = frozenset(
+_OMITTED_WHEN_ZERO: Final = frozenset(
     (
         "hostIPC",
         "hostNetwork",
@@ -197,7 +197,7 @@ class Checker:
             if checked in ([], {}) and field.type.shape in ("list", "map"):
                 continue
             if field.type.shape == "scalar" and (
-                checked == "" or (not checked and name in _NO_ZERO)
+                checked == "" or (not checked and name in _OMITTED_WHEN_ZERO)
             ):
                 continue
             result[name] = checked

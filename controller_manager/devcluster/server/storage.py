@@ -191,7 +191,7 @@ class Storage:
         self.history = history
         self.version = 1
         self._collections: dict[str, Collection] = {}
-        self._handed_out: Counter[str] = Counter()
+        self._last_numbers: Counter[str] = Counter()
 
     def collection(self, resource: str) -> Collection:
         """Return the objects of a resource, by its ``plural.group``."""
@@ -201,8 +201,8 @@ class Storage:
 
     def next_number(self, name: str) -> int:
         """Return 1, 2, 3 ... for each name: no number is returned twice."""
-        self._handed_out[name] += 1
-        return self._handed_out[name]
+        self._last_numbers[name] += 1
+        return self._last_numbers[name]
 
     def next_version(self) -> int:
         """Return a version higher than all before."""

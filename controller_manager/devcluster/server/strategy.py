@@ -141,7 +141,7 @@ class Strategy:
             obj, options, now, period, orphans=self.orphans_dependents
         )
 
-    def is_released(self, obj: JSON) -> bool:
+    def can_be_removed(self, obj: JSON) -> bool:
         """Tell whether an object that is being deleted can be removed now."""
         metadata = obj["metadata"]
         if "deletionTimestamp" not in metadata or metadata.get("finalizers"):

@@ -32,7 +32,7 @@ class CustomResourceStrategy(Strategy):
 
     def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
         """Remove definitions that are being deleted and have no objects any more."""
-        follow_definitions(objects, catalogue)
+        sync_definitions(objects, catalogue)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -42,7 +42,7 @@ class CustomResourceStrategy(Strategy):
 _STRATEGY: Final = CustomResourceStrategy()
 
 
-def follow_definitions(objects: Objects, catalogue: Catalogue) -> None:
+def sync_definitions(objects: Objects, catalogue: Catalogue) -> None:
     """Make the catalogue match the stored definitions.
 
     New definitions are established; those that are being deleted lose their objects.

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
     CLEANUP,
-    follow_definitions,
+    sync_definitions,
 )
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind, status_of
@@ -54,7 +54,7 @@ class CustomResourceDefinitionStrategy(Strategy):
 
     def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
         """Serve the kinds that are defined now."""
-        follow_definitions(objects, catalogue)
+        sync_definitions(objects, catalogue)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check names, versions and scope."""

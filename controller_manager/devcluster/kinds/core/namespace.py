@@ -85,9 +85,9 @@ class NamespaceStrategy(Strategy):
         status = {**obj.get("status", {}), "phase": "Terminating"}
         return {**obj, "metadata": metadata, "status": status}
 
-    def is_released(self, obj: JSON) -> bool:
+    def can_be_removed(self, obj: JSON) -> bool:
         """Tell whether the metadata and the spec have no finalizers left."""
-        return super().is_released(obj) and not obj.get("spec", {}).get("finalizers")
+        return super().can_be_removed(obj) and not obj.get("spec", {}).get("finalizers")
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

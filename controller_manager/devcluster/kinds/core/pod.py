@@ -40,7 +40,7 @@ _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreach
 _LONGEST: Final = 100 * 365 * 86400
 """A hundred years: longer than anybody waits, and still a valid date."""
 
-_MAY_CHANGE: Final = (
+_FORBIDDEN_UPDATE: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),"
@@ -122,8 +122,8 @@ class PodStrategy(Strategy):
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that only the few mutable fields of the spec change."""
-        before = _without_changeable(old["spec"])
-        after = _without_changeable(new["spec"])
+        before = _without_mutable_fields(old["spec"])
+        after = _without_mutable_fields(new["spec"])
         if before == after:
             return ()
         changed = [
@@ -136,7 +136,7 @@ class PodStrategy(Strategy):
             f"{shown(after.get(name))},"
             for name in changed
         )
-        return (forbidden_field("spec", f"{_MAY_CHANGE}{lines}\n"),)
+        return (forbidden_field("spec", f"{_FORBIDDEN_UPDATE}{lines}\n"),)
 
     def grace_period(self, obj: JSON, wanted: int | None) -> int:
         """Return the grace period in seconds: 0 unless the pod runs on a node."""
@@ -202,7 +202,7 @@ def _default_tolerations(spec: JSON) -> None:
             )
 
 
-def _without_changeable(spec: JSON) -> JSON:
+def _without_mutable_fields(spec: JSON) -> JSON:
     rest = {
         key: value
         for key, value in spec.items()

@@ -26,7 +26,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
 @dataclass(slots=True)
-class Seen:
+class RecordedRequest:
     """A request that came over HTTPS, and therefore from the daemon.
 
     `path` is still escaped. `status` is 0 until there is an answer, and stays 0 if
@@ -46,19 +46,19 @@ class Seen:
         return "watch=true" in self.query
 
 
-class RoughFace(HTTPServer):
+class FaultyHTTPServer(HTTPServer):
     """Records every request, and calls each fault before it answers."""
 
     def __init__(self, server: APIServer, tls: ssl.SSLContext) -> None:
         super().__init__(server, 0, tls)
-        self.seen: list[Seen] = []
+        self.requests: list[RecordedRequest] = []
         self.faults: list[Fault] = []
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         loop = asyncio.get_running_loop()
         path, _, query = request.raw_path.partition("?")
-        seen = Seen(loop.time(), request.method, path, query)
-        self.seen.append(seen)
+        seen = RecordedRequest(loop.time(), request.method, path, query)
+        self.requests.append(seen)
         try:
             answer = await self._faulty(request)
             seen.status = answer.status
@@ -80,19 +80,19 @@ class RoughFace(HTTPServer):
             connection.force_close()
 
 
-class RoughCluster:
-    """A cluster that is running; made by `rough_cluster`."""
+class FaultyCluster:
+    """A cluster that is running; made by `faulty_cluster`."""
 
-    def __init__(self, cluster: DevCluster, face: RoughFace) -> None:
-        self._http = face
+    def __init__(self, cluster: DevCluster, http_server: FaultyHTTPServer) -> None:
+        self._http = http_server
         self.server = cluster.server
         self.url = cluster.url
         self.kubeconfig = cluster.kubeconfig()
 
     @property
-    def seen(self) -> list[Seen]:
+    def requests(self) -> list[RecordedRequest]:
         """All requests of the daemon, in the order in which they came."""
-        return self._http.seen
+        return self._http.requests
 
     @property
     def faults(self) -> list[Fault]:
@@ -147,7 +147,7 @@ class RoughCluster:
         """Return when the lease was taken or renewed, on the loop's clock."""
         return [
             each.at
-            for each in self.seen
+            for each in self.requests
             if each.method in ("POST", "PUT", "PATCH")
             and each.path.startswith(_LEASES)
             and each.status in (200, 201)
@@ -160,19 +160,19 @@ class RoughCluster:
 
 
 @asynccontextmanager
-async def rough_cluster(
+async def faulty_cluster(
     *namespaces: str, start_delay: float = 0.05
-) -> AsyncGenerator[RoughCluster, None]:
+) -> AsyncGenerator[FaultyCluster, None]:
     """Run a cluster with three nodes and some namespaces while entered."""
     options = ClusterOptions(pod_start_delay=start_delay, grace_scale=0)
     cluster = DevCluster(options, SystemClock())
-    face = RoughFace(cluster.server, cluster._tls())
-    cluster._http = face
+    http_server = FaultyHTTPServer(cluster.server, cluster._tls())
+    cluster._http = http_server
     async with cluster:
-        rough = RoughCluster(cluster, face)
+        faulty = FaultyCluster(cluster, http_server)
         for name in namespaces:
-            await rough.create("/api/v1/namespaces", {"metadata": {"name": name}})
-        yield rough
+            await faulty.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        yield faulty
 
 
 def refusal(status: int, reason: str, message: str) -> web.Response:

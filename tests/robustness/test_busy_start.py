@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 import yaml
 
-from tests.rough.daemon import Daemon, run_daemon
-from tests.rough.situation import on_uvloop, until, until_time
+from tests.robustness.daemon import Daemon, run_daemon
+from tests.robustness.situation import on_uvloop, until, until_time
 
 JSON = dict[str, Any]
 
@@ -34,7 +34,7 @@ FLAGS = ("--kube-api-qps=1000", "--kube-api-burst=1000")
 def settled_cluster(directory: Path) -> Iterator[Path]:
     """Run the cluster in a process of its own; yield the path of its kubeconfig."""
     kubeconfig = directory / "cluster"
-    command = [sys.executable, "-m", "tests.rough.settled_cluster"]
+    command = [sys.executable, "-m", "tests.robustness.settled_cluster"]
     arguments = [f"--kubeconfig={kubeconfig}", f"--replica-sets={REPLICA_SETS}"]
     process = subprocess.Popen(
         [*command, *arguments],

@@ -1,4 +1,4 @@
-"""``python -m tests.rough.settled_cluster``: a cluster full of settled replica sets.
+"""``python -m tests.robustness.settled_cluster``: a cluster of settled replica sets.
 
 This is a process of its own, so that its work does not disturb the measurement.
 It ends when its standard input ends.
@@ -16,7 +16,7 @@ import uvloop
 
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
-from tests.rough.objects import workload
+from tests.robustness.objects import workload
 
 JSON = dict[str, Any]
 

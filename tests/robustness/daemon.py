@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 import yaml
 
-from tests.rough.cluster import RoughCluster
-from tests.rough.situation import until
+from tests.robustness.cluster import FaultyCluster
+from tests.robustness.situation import until
 
 _ROOT = Path(__file__).parents[2]
 _START = 30.0
@@ -99,7 +99,7 @@ async def run_daemon(
 
 
 def manager_of(
-    cluster: RoughCluster,
+    cluster: FaultyCluster,
     directory: Path,
     *flags: str,
     files: tuple[int, int] | None = None,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.rough.cluster import RoughCluster, rough_cluster
-from tests.rough.daemon import manager_of
-from tests.rough.objects import CONFIG_MAPS, owned
-from tests.rough.situation import on_uvloop, seconds_until
+from tests.robustness.cluster import FaultyCluster, faulty_cluster
+from tests.robustness.daemon import manager_of
+from tests.robustness.objects import CONFIG_MAPS, owned
+from tests.robustness.situation import on_uvloop, seconds_until
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ KINDS = ("Namespace", "ConfigMap")
 PATIENCE = 10.0
 
 
-async def plant(cluster: RoughCluster) -> None:
+async def create_dependents(cluster: FaultyCluster) -> None:
     """Create a dependent of every owner with a hostile name."""
     for kind in KINDS:
         for number, name in enumerate(HOSTILE):
@@ -33,7 +33,7 @@ async def plant(cluster: RoughCluster) -> None:
             await cluster.create(CONFIG_MAPS, planted)
 
 
-def strange(path: str) -> bool:
+def is_hostile(path: str) -> bool:
     """Tell whether a requested path contains a part of a hostile name.
 
     A name is one segment of a path. So no segment is ``.`` or ``..``, none has an
@@ -44,12 +44,12 @@ def strange(path: str) -> bool:
     return "%" in path or not parts.isdisjoint(path.split("/")[4:])
 
 
-def asked_for(cluster: RoughCluster) -> list[str]:
+def hostile_paths(cluster: FaultyCluster) -> list[str]:
     """Return the strange paths that the daemon requested."""
-    return sorted({each.path for each in cluster.seen if strange(each.path)})
+    return sorted({each.path for each in cluster.requests if is_hostile(each.path)})
 
 
-async def seconds_of_garbage(cluster: RoughCluster, name: str, owner: str) -> float:
+async def seconds_of_garbage(cluster: FaultyCluster, name: str, owner: str) -> float:
     """Return how long an object with a missing owner waits for its deletion."""
     await cluster.create(CONFIG_MAPS, owned(name, owner, "vanished"))
     return await seconds_until(
@@ -64,10 +64,10 @@ def test_a_name_in_an_owner_reference_leads_to_no_other_path(
 
     async def situation() -> None:
         async with (
-            rough_cluster() as cluster,
+            faulty_cluster() as cluster,
             manager_of(cluster, tmp_path) as manager,
         ):
-            await plant(cluster)
+            await create_dependents(cluster)
             await manager.until_it_leads()
             waits = [
                 await seconds_of_garbage(cluster, f"garbage-{turn}", "ConfigMap")
@@ -75,7 +75,7 @@ def test_a_name_in_an_owner_reference_leads_to_no_other_path(
             ]
             # The collector also reads a namespace that does not exist.
             waits.append(await seconds_of_garbage(cluster, "last", "Namespace"))
-            figures["strange paths"] = paths = asked_for(cluster)
+            figures["strange paths"] = paths = hostile_paths(cluster)
             figures["slowest collection"] = max(waits)
             assert paths == []
             assert max(waits) < PATIENCE

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.rough.cluster import Fault, RoughCluster, refusal, rough_cluster
-from tests.rough.daemon import Daemon, manager_of
-from tests.rough.objects import deployments, end_a_job, workload
-from tests.rough.situation import on_uvloop, seconds_until
+from tests.robustness.cluster import Fault, FaultyCluster, faulty_cluster, refusal
+from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.objects import deployments, end_a_job, workload
+from tests.robustness.situation import on_uvloop, seconds_until
 
 pytestmark = pytest.mark.slow
 
@@ -33,11 +33,11 @@ def refused(plural: str, group: str = "") -> Fault:
     return fault
 
 
-def job_is_deleted(cluster: RoughCluster) -> bool:
+def job_is_deleted(cluster: FaultyCluster) -> bool:
     return not cluster.has("jobs.batch", "default", "done")
 
 
-def authority_is_published(cluster: RoughCluster) -> bool:
+def authority_is_published(cluster: FaultyCluster) -> bool:
     return cluster.has("configmaps", "default", "kube-root-ca.crt")
 
 
@@ -60,12 +60,12 @@ def test_one_resource_that_cannot_be_listed_stops_no_other_controller(
     figures: dict[str, object],
     plural: str,
     group: str,
-    done: Callable[[RoughCluster], bool],
+    done: Callable[[FaultyCluster], bool],
 ) -> None:
     """Only the controller that needs it waits, and starts when it may list."""
 
     async def situation() -> None:
-        async with rough_cluster() as cluster:
+        async with faulty_cluster() as cluster:
             cluster.faults.append(refused(plural, group))
             await end_a_job(cluster, "done")
             async with manager_of(cluster, tmp_path) as manager:

@@ -5,10 +5,11 @@ They are no faults of upstream's. Each was seen with the daemon as a process
 """
 
 import asyncio
+from functools import partial
 from typing import Any, Final
 
+from tests.simulation.environment import Environment, Scenario
 from tests.simulation.network import SlowCreates
-from tests.simulation.stage import Scenario, Stage
 from tests.simulation.world import NAMESPACE
 
 JSON = dict[str, Any]
@@ -17,96 +18,101 @@ _LONG: Final = 25.0
 """Seconds of a create: longer than the lease lasts without a renewal."""
 
 
-async def webhook_outlasts_the_lease(stage: Stage) -> None:
+async def webhook_outlasts_the_lease(environment: Environment) -> None:
     """No issue: a webhook takes 25 s for each pod, while the lease is renewed.
 
     A write that gets only the time that the lease had left when the write began is
     never carried out.
     """
     await asyncio.sleep(10)
-    for manager in stage.world.managers:
-        manager.line.slow_creates["pods"] = SlowCreates(_LONG, stage.now + 3600)
-    stage.create(replicas=3)
-    await stage.until(lambda: len(stage.live_pods()) == 3, within=3 * _LONG)
+    for manager in environment.world.managers:
+        manager.connection.slow_creates["pods"] = SlowCreates(
+            _LONG, environment.now + 3600
+        )
+    environment.create(replicas=3)
+    await environment.until(lambda: len(environment.live_pods()) == 3, within=3 * _LONG)
 
 
-async def list_is_refused(stage: Stage) -> None:
+async def list_is_refused(environment: Environment) -> None:
     """No issue: config maps may not be listed for an hour; one controller needs them.
 
     The others start, and that one starts when it may list them.
     """
-    until = stage.now + 3600
-    stage.manager.line.refused["configmaps"] = until
-    stage.manager.crash()
+    until = environment.now + 3600
+    environment.manager.connection.refused["configmaps"] = until
+    environment.manager.crash()
     await asyncio.sleep(30)
-    stage.create(replicas=3)
-    await stage.until(stage.is_complete, within=30)
-    stage.world.create_namespace("late")
-    await asyncio.sleep(until - stage.now - 1)
-    assert stage.world.find("configmaps", "late", "kube-root-ca.crt") is None
+    environment.create(replicas=3)
+    await environment.until(environment.is_complete, within=30)
+    environment.world.create_namespace("late")
+    await asyncio.sleep(until - environment.now - 1)
+    assert environment.world.find("configmaps", "late", "kube-root-ca.crt") is None
     await asyncio.sleep(70)
-    assert stage.world.find("configmaps", "late", "kube-root-ca.crt") is not None
+    assert environment.world.find("configmaps", "late", "kube-root-ca.crt") is not None
 
 
-async def hundreds_are_settled_at_the_start(stage: Stage) -> None:
+async def hundreds_are_settled_at_the_start(environment: Environment) -> None:
     """No issue: a manager starts where hundreds of deployments need nothing.
 
     No sync awaits anything; the workers must yield to others between syncs.
     """
     for number in range(300):
-        stage.create(f"web-{number}", replicas=0)
+        environment.create(f"web-{number}", replicas=0)
     await asyncio.sleep(60)
-    stage.manager.crash()
+    environment.manager.crash()
     await asyncio.sleep(60)
 
 
-async def slow_creates_of_one_controller(stage: Stage) -> None:
+async def slow_creates_of_one_controller(environment: Environment) -> None:
     """No issue: creates of pods take ten seconds each, and forty are under way.
 
     A write of another controller must wait for none of them.
     """
     await asyncio.sleep(10)
-    stage.manager.line.slow_creates["pods"] = SlowCreates(10.0, stage.now + 600)
+    environment.manager.connection.slow_creates["pods"] = SlowCreates(
+        10.0, environment.now + 600
+    )
     for number in range(5):
-        stage.create(f"slow-{number}", replicas=30)
+        environment.create(f"slow-{number}", replicas=30)
     await asyncio.sleep(45)  # by now batches of sixteen are under way for each
     for number in range(5):
-        stage.create(f"other-{number}", replicas=0)
-        await stage.until(lambda: _has_replica_set(stage, f"other-{number}"), within=1)  # noqa: B023
+        environment.create(f"other-{number}", replicas=0)
+        created = partial(_has_replica_set, environment, f"other-{number}")
+        await environment.until(created, within=1)
         await asyncio.sleep(2)
 
 
-def _has_replica_set(stage: Stage, deployment: str) -> bool:
+def _has_replica_set(environment: Environment, deployment: str) -> bool:
     return any(
         each["metadata"]["name"].startswith(f"{deployment}-")
-        for each in stage.world.stored("replicasets", NAMESPACE)
+        for each in environment.world.stored("replicasets", NAMESPACE)
     )
 
 
-async def proxy_cuts_idle_streams(stage: Stage) -> None:
+async def proxy_cuts_idle_streams(environment: Environment) -> None:
     """No issue: for an hour, a proxy closes streams that are idle for twelve seconds.
 
     The controllers still act on changes at once, whenever they come.
     """
-    stage.manager.line.cuts_idle_until = stage.now + 3600
-    stage.manager.line.cut()
+    environment.manager.connection.cuts_idle_until = environment.now + 3600
+    environment.manager.connection.cut()
     await asyncio.sleep(30)
     for number in range(60):
         await asyncio.sleep(20 + 0.7 * number)
         name = f"web-{number}"
-        stage.create(name, replicas=0)
-        await stage.until(lambda: _has_replica_set(stage, name), within=0.6)  # noqa: B023
+        environment.create(name, replicas=0)
+        await environment.until(lambda: _has_replica_set(environment, name), within=0.6)  # noqa: B023
 
 
-async def watches_stay_half_open(stage: Stage) -> None:
+async def watches_stay_half_open(environment: Environment) -> None:
     """No issue: the peer of all watches is gone without closing them.
 
     After three minutes without a bookmark they are opened anew.
     """
     await asyncio.sleep(10)
-    stage.manager.line.fall_silent()
-    stage.create(replicas=3)
-    await stage.until(stage.is_complete, within=200)
+    environment.manager.connection.fall_silent()
+    environment.create(replicas=3)
+    await environment.until(environment.is_complete, within=200)
 
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (

@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from tests.rough.cluster import RoughCluster
+from tests.robustness.cluster import FaultyCluster
 
 JSON = dict[str, Any]
 
@@ -62,7 +62,7 @@ def owned(name: str, kind: str, owner: str) -> JSON:
     return {"metadata": {"name": name, "ownerReferences": [reference]}}
 
 
-async def end_a_job(cluster: RoughCluster, name: str) -> None:
+async def end_a_job(cluster: FaultyCluster, name: str) -> None:
     """Create a finished job that ttl-after-finished-controller is to delete."""
     await cluster.create("/apis/batch/v1/namespaces/default/jobs", _finished_job(name))
     kind = cluster.server.catalogue.find("batch", "v1", "jobs")

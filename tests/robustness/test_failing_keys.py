@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from tests.rough.cluster import RoughCluster, refusal, rough_cluster
-from tests.rough.daemon import manager_of
-from tests.rough.objects import replica_sets, workload
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.cluster import FaultyCluster, faulty_cluster, refusal
+from tests.robustness.daemon import manager_of
+from tests.robustness.objects import replica_sets, workload
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ class Webhook:
         return refusal(500, "InternalError", message)
 
 
-async def fill(cluster: RoughCluster) -> None:
+async def fill(cluster: FaultyCluster) -> None:
     """Create the replica sets, with the status that the failure gives them.
 
     So the first try of each key is one request, and not two.
@@ -90,7 +90,7 @@ async def fill(cluster: RoughCluster) -> None:
         )
 
 
-async def seconds_of_healthy(cluster: RoughCluster, name: str) -> float:
+async def seconds_of_healthy(cluster: FaultyCluster, name: str) -> float:
     """Create a healthy replica set; return how long it waits for its two pods."""
     wanted = len(cluster.stored("pods", "healthy")) + 2
     await cluster.create(replica_sets("healthy"), workload(name, 2))
@@ -99,7 +99,7 @@ async def seconds_of_healthy(cluster: RoughCluster, name: str) -> float:
     )
 
 
-async def serve_healthy(cluster: RoughCluster, until: float) -> list[float]:
+async def serve_healthy(cluster: FaultyCluster, until: float) -> list[float]:
     """Create healthy replica sets, one after the other; return how long each waited."""
     loop = asyncio.get_running_loop()
     waits: list[float] = []
@@ -109,19 +109,19 @@ async def serve_healthy(cluster: RoughCluster, until: float) -> list[float]:
     return waits
 
 
-def reads(cluster: RoughCluster) -> int:
+def reads(cluster: FaultyCluster) -> int:
     """Return how many reads of pods and replica sets of the namespace were sent."""
     return sum(
         each.method == "GET" and "/namespaces/failing/" in each.path
-        for each in cluster.seen
+        for each in cluster.requests
     )
 
 
-def tries(cluster: RoughCluster, since: float) -> int:
+def tries(cluster: FaultyCluster, since: float) -> int:
     """Return how many creates of failing pods were sent since a time."""
     return sum(
         each.method == "POST" and each.path == POSTS and each.at > since
-        for each in cluster.seen
+        for each in cluster.requests
     )
 
 
@@ -132,7 +132,7 @@ def test_keys_that_fail_are_retried_seldom_and_do_not_hold_up_healthy_ones(
 
     async def situation() -> None:
         webhook = Webhook()
-        async with rough_cluster("failing", "healthy") as cluster:
+        async with faulty_cluster("failing", "healthy") as cluster:
             cluster.faults.append(webhook.fail)
             async with manager_of(cluster, tmp_path, *FLAGS) as manager:
                 await manager.until_it_leads()

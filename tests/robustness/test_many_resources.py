@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.rough.cluster import JSON, RoughCluster, rough_cluster
-from tests.rough.daemon import manager_of
-from tests.rough.objects import owned
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.cluster import JSON, FaultyCluster, faulty_cluster
+from tests.robustness.daemon import manager_of
+from tests.robustness.objects import owned
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
 RESOURCES = 220
-GROUP = "rough.example.com"
+GROUP = "robustness.example.com"
 SOFT = 200
 HARD = 4096
 COLLECTED = 45.0
@@ -49,7 +49,7 @@ def definition(number: int) -> JSON:
     }
 
 
-async def define(cluster: RoughCluster) -> None:
+async def define(cluster: FaultyCluster) -> None:
     """Define all resources, and create an object whose owner does not exist."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for number in range(RESOURCES):
@@ -70,7 +70,7 @@ def test_the_soft_limit_of_open_files_is_raised(
     """Every custom resource is watched, and the lease is kept."""
 
     async def situation() -> None:
-        async with rough_cluster() as cluster:
+        async with faulty_cluster() as cluster:
             await define(cluster)
             async with manager_of(
                 cluster, tmp_path, *FLAGS, files=(SOFT, HARD)
@@ -82,7 +82,7 @@ def test_the_soft_limit_of_open_files_is_raised(
                 )
                 watched = {
                     each.path
-                    for each in cluster.seen
+                    for each in cluster.requests
                     if each.path.startswith(f"/apis/{GROUP}/v1/things")
                 }
                 figures["resources asked for"] = len(watched)
@@ -103,7 +103,7 @@ def test_a_hard_limit_that_is_too_low_costs_completeness_and_not_the_lease(
     """The log names the limit that is too low."""
 
     async def situation() -> None:
-        async with rough_cluster() as cluster:
+        async with faulty_cluster() as cluster:
             await define(cluster)
             async with manager_of(
                 cluster, tmp_path, *FLAGS, files=(SOFT, SOFT)

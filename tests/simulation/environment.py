@@ -18,7 +18,7 @@ JSON = dict[str, Any]
 
 
 @dataclass
-class Stage:
+class Environment:
     """A cluster with one manager, and short ways to read and change objects."""
 
     world: World
@@ -95,18 +95,18 @@ class Stage:
         return self.now - started
 
 
-Scenario = Callable[[Stage], Awaitable[None]]
+Scenario = Callable[[Environment], Awaitable[None]]
 
 
-async def play_on_stage(
+async def play_in_environment(
     scenario: Scenario, churn: int, managers: int, more_properties: tuple[str, ...]
 ) -> list[str]:
     """Return the violations in a scenario."""
     world = World(0, Faults(0, frozenset()), managers, more_properties)
     async with simulated(world) as checks:
-        stage = Stage(world, checks, churn)
+        environment = Environment(world, checks, churn)
         try:
-            await scenario(stage)
+            await scenario(environment)
         except AssertionError as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             checks.violate(f"{where.name}: not so: {error or where.line}")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.rough.cluster import RoughCluster, rough_cluster
-from tests.rough.daemon import Daemon, manager_of
-from tests.rough.objects import deployments, workload
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.cluster import FaultyCluster, faulty_cluster
+from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.objects import deployments, workload
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
@@ -95,7 +95,7 @@ async def probe(manager: Daemon, until: float) -> list[tuple[float, int]]:
     return answers
 
 
-async def rolled_out_after(cluster: RoughCluster, name: str) -> float:
+async def rolled_out_after(cluster: FaultyCluster, name: str) -> float:
     """Create a deployment; return the seconds until its pods exist."""
     before = len(cluster.stored("pods", "default"))
     await cluster.create(deployments("default"), workload(name, 3))
@@ -121,7 +121,7 @@ def test_connections_that_say_nothing_cost_neither_the_lease_nor_the_endpoints(
 
     async def situation() -> None:
         async with (
-            rough_cluster() as cluster,
+            faulty_cluster() as cluster,
             manager_of(cluster, tmp_path, files=(FILES, FILES)) as manager,
         ):
             await manager.until_it_leads()
