@@ -36,7 +36,7 @@ TOKEN = "test"
 
 
 def informer_metrics() -> InformerMetrics:
-    """Return hooks that nobody scrapes."""
+    """Return metrics of informers, in a registry that nothing scrapes."""
     return InformerCollectors(CollectorRegistry(), "test").informer("", "v1", "pods")
 
 
@@ -44,9 +44,9 @@ WORKLOADS = ("deployment-controller", "replicaset-controller")
 
 
 def make_config(**generic: object) -> Config:
-    """Return a config without limits, for one manager that serves nothing.
+    """Return a config without rate limits, for one manager that serves nothing.
 
-    It runs the controllers of deployments and replica sets, unless told others.
+    It runs the controllers of deployments and replica sets by default.
     """
     return Config(
         client=ClientConfig(limit=RateLimit(qps=0)),
@@ -73,7 +73,7 @@ class Write:
 
 @dataclass
 class RecordingTransport:
-    """Passes everything on and remembers the writes, events aside."""
+    """Passes all requests on, and records the writes except events."""
 
     inner: Transport
     writes: list[Write] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Cluster:
         self.server.objects.create(kind, "", {"metadata": {"name": name}})
 
     def add(self, kind: str, name: str, api: str = "v1", **parts: Any) -> None:
-        """Store an object of `parts`, its status included; in "default" if it can."""
+        """Store an object of `parts`, also its status; in "default" if namespaced."""
         found = self.server.catalogue.of(api, kind)
         assert found is not None
         namespace = "default" if found.namespaced else ""
@@ -153,7 +153,7 @@ class Cluster:
     ) -> AsyncGenerator[RecordingTransport, None]:
         """Run a manager as kubeadm's user, each controller as its own account.
 
-        Yields what the controllers write; the cluster should enforce RBAC.
+        Yields the writes of the controllers; the cluster should enforce RBAC.
         """
         self.server.tokens.add("manager", User(MANAGER))
         recording = RecordingTransport(InMemoryTransport(self.server))
@@ -174,7 +174,7 @@ class Cluster:
         transport: Transport | None = None,
         logger: Logger | None = None,
     ) -> AsyncGenerator[RecordingTransport, None]:
-        """Run a manager while entered; yields what it writes."""
+        """Run a manager while entered; yields its writes."""
         recording = RecordingTransport(transport or self.transport)
         async with run_manager(
             Connections(recording, root_ca="PEM"),

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Options and fixtures of all tests."""
 
 import asyncio
 import gc
@@ -12,7 +12,7 @@ from tests.clusters import Cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the conformance suite be pointed at any cluster."""
+    """Add the option that plays the conformance suite on any cluster."""
     parser.addoption(
         "--kubeconfig",
         help="play the conformance scenarios on this cluster, with the manager of "
@@ -21,9 +21,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Play on the cluster of --kubeconfig one after the other, in this process.
+    """Play scenarios on the cluster of --kubeconfig in one process, not in several.
 
-    Each scenario runs a manager of its own, and only one may act there.
+    Each scenario runs a manager of its own, and only one manager may act there.
     """
     return 0 if config.getoption("--kubeconfig") else None
 
@@ -31,9 +31,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Play scenarios either on the cluster of --kubeconfig or in memory.
+    """Select the scenarios on the cluster of --kubeconfig, or those in memory.
 
-    What is slow comes first, so that no core waits for it at the end.
+    Slow tests come first, so that no core waits for them at the end.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     on_cluster = bool(config.getoption("--kubeconfig"))
@@ -49,17 +49,17 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(autouse=True)
 def _thaw() -> Iterator[None]:
-    """Undo the manager's gc.freeze, so that tests do not pile up garbage."""
+    """Undo the manager's gc.freeze, so that garbage of tests is collected."""
     yield
     gc.unfreeze()
 
 
 @pytest_asyncio.fixture(autouse=True)
 async def _whole_microseconds() -> None:
-    """Have timers that are less than a microsecond apart fire together.
+    """Let timers that are less than a microsecond apart fire together.
 
-    Virtual time moves in microseconds; a loop whose next timer is nearer than
-    that would turn for ever without getting there.
+    Virtual time moves in microseconds; with a nearer timer the loop would turn
+    forever without reaching it.
     """
     loop: Any = asyncio.get_running_loop()
     loop._clock_resolution = max(loop._clock_resolution, 2e-6)
@@ -69,7 +69,7 @@ async def _whole_microseconds() -> None:
 async def _no_leaked_tasks(
     request: pytest.FixtureRequest,
 ) -> AsyncGenerator[None, None]:
-    """Fail a test that leaves a task behind."""
+    """Fail a test that does not end its tasks."""
     before = asyncio.all_tasks()
     yield
     for _ in range(3):

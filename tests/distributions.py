@@ -1,4 +1,4 @@
-"""Distributions that look installed, to controller-manager that looks for them."""
+"""Distributions with controllers, laid out as if pip had installed them."""
 
 import os
 import subprocess
@@ -10,10 +10,10 @@ EXAMPLE = ROOT / "examples" / "own_controller"
 
 
 def install(directory: Path, name: str, source: str) -> None:
-    """Lay out a distribution in a directory, as pip does.
+    """Write a distribution into a directory, as pip does.
 
-    `source` becomes the module of the distribution's name, and the entry point
-    ``mine`` names its ``CONTROLLER``.
+    `source` becomes a module with the distribution's name; the entry point ``mine``
+    names its ``CONTROLLER``.
     """
     about = directory / f"{name}-1.0.dist-info"
     about.mkdir(parents=True)
@@ -25,7 +25,7 @@ def install(directory: Path, name: str, source: str) -> None:
 
 
 def environment(*directories: Path) -> dict[str, str]:
-    """Return an environment in which modules are found in these directories, too."""
+    """Return an environment whose PYTHONPATH also has these directories."""
     path = os.pathsep.join(map(str, (ROOT, *directories)))
     return {**os.environ, "PYTHONPATH": path, "COLUMNS": "80"}
 

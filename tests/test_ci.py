@@ -1,4 +1,4 @@
-"""CI runs the unit tests on the other versions of Python that a machine has."""
+"""CI runs the unit tests on the other versions of Python on a machine."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 SCRIPT = Path(__file__).parents[1] / ".ci" / "other-pythons"
 TOOLS = ("bash", "cat", "cp", "dirname", "env", "grep", "mkdir", "mktemp", "rm", "seq")
 
-# Stands for an interpreter: answers "-c", makes an environment, says what it runs.
+# A fake interpreter: answers "-c", creates an environment, prints its arguments.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
   -c*) exit 0 ;;
@@ -30,7 +30,7 @@ exit {code}
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """Return a machine that has the Python of these tests, and pyenv."""
+    """Return a machine with the Python of these tests, and with pyenv."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for tool in TOOLS:
@@ -42,7 +42,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 def run_on(machine: Path) -> tuple[int, list[str]]:
-    """Return the exit code and what was printed."""
+    """Return the exit code and the printed lines."""
     result = subprocess.run(
         ["bash", SCRIPT],
         env={
@@ -61,7 +61,7 @@ def run_on(machine: Path) -> tuple[int, list[str]]:
 
 
 def install(machine: Path, says: str, code: int) -> Path:
-    """Add Python 3.19 whose pip says something; return its path."""
+    """Add Python 3.19 whose pip prints a text; return its path."""
     programs = machine / "pyenv" / "versions" / "3.19.1" / "bin"
     programs.mkdir(parents=True)
     for name, text in (
@@ -74,7 +74,7 @@ def install(machine: Path, says: str, code: int) -> Path:
 
 
 def test_a_machine_with_one_python_is_fine(machine: Path) -> None:
-    """That is said."""
+    """The output says so."""
     assert run_on(machine) == (0, ["no other version of Python is to be had here"])
 
 
@@ -91,7 +91,7 @@ def test_the_unit_tests_run_on_a_python_of_pyenv(machine: Path) -> None:
 
 
 def test_a_python_for_which_a_dependency_is_not_made_is_left_out(machine: Path) -> None:
-    """With one line that names the dependency."""
+    """One line names the dependency."""
     complaint = "ERROR: No matching distribution found for uvloop>=0.20"
     python = install(machine, complaint, 1)
     assert run_on(machine) == (
@@ -108,7 +108,7 @@ def test_a_python_for_which_a_dependency_is_not_made_is_left_out(machine: Path) 
     ],
 )
 def test_whatever_else_goes_wrong_with_pip_fails(machine: Path, says: str) -> None:
-    """A registry that cannot be reached says nothing of a version."""
+    """An unreachable registry, for example, is no reason to leave a version out."""
     python = install(machine, says, 1)
     assert run_on(machine) == (
         1,

@@ -1,4 +1,4 @@
-"""The clocks of the machine."""
+"""The system clock."""
 
 import time
 
@@ -11,7 +11,7 @@ from controller_manager.clock import SystemClock
     not hasattr(time, "CLOCK_BOOTTIME"), reason="no such clock on this machine"
 )
 def test_time_goes_on_while_the_machine_is_suspended() -> None:
-    """Others may take the lease of a manager that sleeps, so it must know that."""
+    """Other managers may take the lease meanwhile, so the manager must notice."""
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     now = SystemClock().monotonic()
     assert before <= now <= time.clock_gettime(time.CLOCK_BOOTTIME)

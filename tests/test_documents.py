@@ -1,4 +1,4 @@
-"""What the documents say is so: flags, commands, links, code, packages."""
+"""The documents are correct: flags, commands, links, code, packages."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def named(path: Path) -> str:
 
 @pytest.fixture
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have commands write where nothing is lost, as on a machine without a pod."""
+    """Let commands write into a temporary directory, as on a machine without a pod."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -14,7 +14,7 @@ from tests.http.test_over_http import free_port, get, start, token_of, wait_for
 
 @pytest.mark.slow
 def test_the_tests_of_the_example_pass() -> None:
-    """As its author runs them."""
+    """As the author of a controller runs them."""
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=EXAMPLE,
@@ -30,7 +30,7 @@ def test_the_tests_of_the_example_pass() -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory into which pip has installed the example."""
     directory = tmp_path_factory.mktemp("installed")
-    # A copy: setuptools writes beside what it builds.
+    # A copy: setuptools writes into the directory that it builds.
     source = directory / "source"
     shutil.copytree(EXAMPLE, source)
     target = directory / "target"
@@ -47,7 +47,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_flag_of_an_installed_example_is_in_the_help(installed: Path) -> None:
-    """In a section of its own, where it was not before."""
+    """In a section of its own, which other builds do not have."""
     without = run_program("--help")
     shown = run_program("--help", directories=(installed,))
     indent = " " * 16
@@ -96,7 +96,7 @@ def test_an_installed_example_runs_on_the_development_cluster(
 def test_the_simulation_finds_nothing_wrong_with_the_installed_example(
     installed: Path,
 ) -> None:
-    """One seed, with the properties that the example brings."""
+    """One seed, with the properties of the example."""
     properties = ("--properties", "shared_config_properties")
     result = subprocess.run(
         [sys.executable, "-m", "tests.simulation", "--seed=1", *properties],

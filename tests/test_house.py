@@ -1,4 +1,4 @@
-"""What is said of the project in its own metadata is so."""
+"""The project's metadata, directories and CI are consistent."""
 
 import re
 import tomllib
@@ -14,7 +14,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
 def test_every_directory_with_code_is_a_package() -> None:
-    """Packages are found by their __init__.py: without it the wheel lacks them."""
+    """Packages are found by their __init__.py: without it they are not in the wheel."""
     package = ROOT / "controller_manager"
     without = {
         str(path.parent.relative_to(ROOT))
@@ -25,7 +25,7 @@ def test_every_directory_with_code_is_a_package() -> None:
 
 
 def test_the_distribution_has_a_name_of_its_own() -> None:
-    """On PyPI, "controller-manager" is another project; the command is ours."""
+    """On PyPI, "controller-manager" is another project; the command keeps its name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     name = project["name"]
     assert name == "kube-controller-manager-python"
@@ -38,7 +38,7 @@ def test_the_distribution_has_a_name_of_its_own() -> None:
 
 
 def test_the_images_python_is_among_the_classifiers() -> None:
-    """And so is the lowest version that is allowed."""
+    """The lowest version that is allowed is a classifier, too."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     prefix = "Programming Language :: Python :: "
     versions = {
@@ -53,7 +53,7 @@ def test_the_images_python_is_among_the_classifiers() -> None:
 
 
 def test_the_tests_mirror_the_packages() -> None:
-    """Each package has its tests in one of the same name, each controller, too."""
+    """Each package and each controller has its tests in a package of its name."""
     code, tests = ROOT / "controller_manager", ROOT / "tests"
     packages = {
         path.parent.relative_to(code)
@@ -71,7 +71,7 @@ def test_the_tests_mirror_the_packages() -> None:
 
 
 def test_every_controller_has_its_properties_beside_its_tests() -> None:
-    """And no tests are left of one that is gone."""
+    """No tests are left of a controller that was removed."""
     code, tests = (
         ROOT / each / "controllers" for each in ("controller_manager", "tests")
     )
@@ -83,7 +83,7 @@ def test_every_controller_has_its_properties_beside_its_tests() -> None:
 
 
 def test_ci_checks_all_that_must_hold() -> None:
-    """With the tests as the README runs them, and on other versions of Python."""
+    """It runs the tests as the README does, and on other versions of Python."""
     run = (ROOT / ".ci" / "run").read_text()
     steps = (
         ".ci/other-pythons",
@@ -99,7 +99,7 @@ def test_ci_checks_all_that_must_hold() -> None:
 
 
 def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:
-    """And what is slow can be left out."""
+    """Slow tests can be left out."""
     options = pytestconfig.getini("addopts")
     assert {"--numprocesses=auto", "--dist=worksteal"} <= set(options)
     markers = {each.partition(":")[0] for each in pytestconfig.getini("markers")}
@@ -112,7 +112,7 @@ def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:
 def test_on_a_real_cluster_one_scenario_plays_at_a_time(
     kubeconfig: str | None, workers: int | None
 ) -> None:
-    """Each brings a manager, and two of them would act on the same objects."""
+    """Each starts a manager, and two managers would act on the same objects."""
     config = Mock(spec=pytest.Config)
     config.getoption.return_value = kubeconfig
     assert pytest_xdist_auto_num_workers(config) == workers

@@ -27,7 +27,7 @@ MINE = Descriptor("mine-controller", ".reconciler:Mine", package="mine")
 
 
 def test_every_package_of_a_controller_is_found_with_its_descriptor() -> None:
-    """Those of this tree: ``controllers/AREA/NAME/``, nothing else."""
+    """The controllers of this tree: ``controllers/AREA/NAME/``, nothing else."""
     (root,) = map(Path, controllers.__path__)
     packages = {
         ".".join((controllers.__name__, *path.parent.relative_to(root).parts))
@@ -47,7 +47,7 @@ def test_every_package_of_a_controller_is_found_with_its_descriptor() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_descriptor_loads_is_there(name: str) -> None:
-    """A class or a function, in a module of the controller's own package."""
+    """It is a class or a function, in a module of the controller's own package."""
     descriptor = registry()[name]
     loaded = descriptor.resolve()
     assert callable(loaded)
@@ -56,7 +56,7 @@ def test_what_a_descriptor_loads_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) & upstream.ALIASES.keys()))
 def test_names_aliases_and_defaults_are_upstreams(name: str) -> None:
-    """One alias or none, and off by default as there."""
+    """One alias or none; off by default if upstream's is."""
     descriptor = registry()[name]
     alias = upstream.ALIASES[name]
     assert descriptor.aliases == ((alias,) if alias else ())
@@ -65,7 +65,7 @@ def test_names_aliases_and_defaults_are_upstreams(name: str) -> None:
 
 
 def test_the_controllers_of_this_tree_are_all_upstreams() -> None:
-    """A misspelt name would be one that upstream has not."""
+    """A misspelt name would be a name that upstream does not have."""
     in_tree = {
         each.name
         for each in registry().descriptors
@@ -93,7 +93,7 @@ def test_two_controllers_of_one_name_are_refused(theirs: Descriptor) -> None:
 
 
 def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
-    """Declared alike it is one gate."""
+    """Two equal declarations are one gate."""
     gate = Gate("SomeFeature")
     one, other = replace(MINE, gates=(gate,)), replace(MINE, name="z", gates=(gate,))
     assert Registry((one, other)).gates.count(gate) == 1
@@ -111,7 +111,7 @@ def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
 async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
     cluster: Cluster, name: str
 ) -> None:
-    """Compared with a manager that has no controller yet."""
+    """Compared with a manager that has no controllers yet."""
     families = CollectorRegistry()
     manager = ControllerManager(
         make_config(controllers=(name,)),
@@ -151,12 +151,12 @@ def _names(families: CollectorRegistry) -> set[str]:
 def test_a_selection_enables_by_name_alias_and_star(
     selection: list[str], names: list[str]
 ) -> None:
-    """The first word about a controller counts."""
+    """The first entry about a controller counts."""
     assert [each.name for each in registry().select(selection)] == sorted(names)
 
 
 def test_what_is_off_by_default_runs_only_if_it_is_named() -> None:
-    """By name or alias; the star does not name it."""
+    """By name or alias; ``*`` does not enable it."""
     off = replace(MINE, aliases=("mine",), disabled_by_default=True)
     on = replace(MINE, name="z")
     build = Registry((off, on))
@@ -166,13 +166,13 @@ def test_what_is_off_by_default_runs_only_if_it_is_named() -> None:
 
 
 def test_an_unknown_controller_cannot_be_selected() -> None:
-    """Even if nobody checked before."""
+    """Even if the selection was not validated before."""
     with pytest.raises(UnknownControllerError, match='"nope"'):
         registry().select(["nope"])
 
 
 def test_an_unknown_name_is_a_problem_and_an_absent_one_a_warning() -> None:
-    """The nearest name is suggested; switching off what is absent is no news."""
+    """The nearest name is suggested; disabling an absent controller is no problem."""
     build = Registry((MINE,))
     problems, warnings = build.check_selection(
         ["-job", "-mine-controller", "cronjob", "mine-contoller", "ttl", "*"]

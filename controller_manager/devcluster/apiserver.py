@@ -18,7 +18,7 @@ from controller_manager.registry import registry
 
 
 class APIServer(GenericAPIServer):
-    """Answers requests for the kinds that `kinds` has."""
+    """Serves the kinds of the package `kinds`."""
 
     def __init__(
         self,
@@ -30,11 +30,10 @@ class APIServer(GenericAPIServer):
         rbac: bool = False,
         logger: Logger | None = None,
     ) -> None:
-        """Take time, randomness, and the users by their bearer tokens.
+        """Take the clock, randomness, and the users by their bearer tokens.
 
-        `history` is how many changes of a resource watches may go back. With
-        `rbac` there are the bootstrap roles, and nobody may do more than the
-        roles allow.
+        `history` is the number of changes that each resource keeps for watches. `rbac`
+        creates the bootstrap roles, and refuses what no role allows.
         """
         storage = Storage(HISTORY if history is None else history)
         super().__init__(

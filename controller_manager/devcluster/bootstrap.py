@@ -1,8 +1,8 @@
-"""The roles that a cluster is born with, as far as controllers need them.
+"""The bootstrap roles of a cluster, as far as controllers need them.
 
-Facts of the bootstrap policy of kube-apiserver 1.36
+They follow the bootstrap policy of kube-apiserver 1.36
 (plugin/pkg/auth/authorizer/rbac/bootstrappolicy). The role of a controller follows
-from the permissions that its descriptor has.
+from the permissions in its descriptor.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ from controller_manager.runtime.roles import (
 JSON = dict[str, Any]
 
 MANAGER: Final = "system:kube-controller-manager"
-"""The user that kubeadm's controller-manager.conf names, and its role."""
+"""The user that kubeadm's controller-manager.conf names, and the name of its role."""
 
 _LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _LEASE: Final = "kube-controller-manager"
@@ -60,7 +60,7 @@ _DISCOVERY_PATHS: Final = (
 
 
 def bootstrap_objects(build: Registry) -> list[JSON]:
-    """Return the cluster roles and bindings, for the controllers of a build too."""
+    """Return cluster roles and bindings, also for the controllers of a build."""
     everybody = [
         user_or_group("Group", f"system:{each}authenticated") for each in ("", "un")
     ]
@@ -103,6 +103,6 @@ def _on_the_lease() -> JSON:
 
 
 def _granted(name: str, rules: Iterable[JSON], *subjects: JSON) -> tuple[JSON, JSON]:
-    """Return a cluster role and the binding that gives it to subjects."""
+    """Return a cluster role, and the binding that gives it to the subjects."""
     role = cluster_role(name, rules, _LABELS)
     return role, cluster_role_binding(name, subjects, _LABELS)

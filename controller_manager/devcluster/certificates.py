@@ -1,4 +1,4 @@
-"""Client certificates of a development cluster's own authority."""
+"""Client certificates that the development cluster's own authority signs."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +12,7 @@ from controller_manager.serving.certificates import Pair
 
 
 def client_certificate(authority: Pair, name: str, *groups: str) -> Pair:
-    """Return a certificate that makes its holder a user, for a year."""
+    """Return a certificate that authenticates a user for one year."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     issuer_key = serialization.load_pem_private_key(authority.key, None)
     assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)  # noqa: S101 - our own

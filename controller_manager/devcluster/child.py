@@ -1,4 +1,4 @@
-"""The program that a development cluster is run for: it starts and ends with it."""
+"""The program that a development cluster runs: the cluster ends with it."""
 
 import asyncio
 import os
@@ -23,11 +23,11 @@ _KILLED: Final = 128
 
 
 class CommandError(Exception):
-    """A program cannot be run; the message names it and says why."""
+    """A program cannot be run; the message names the program and the reason."""
 
 
 def check_command(command: Sequence[str]) -> None:
-    """Check that there is such a program; raises CommandError."""
+    """Check that a program can be found and run; raises CommandError."""
     program = command[0]
     if shutil.which(program) is not None:
         return
@@ -44,9 +44,9 @@ def check_command(command: Sequence[str]) -> None:
 async def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a program until it ends; return its exit code as a shell shows it.
 
-    It has our standard input and output. Signals that we get, it gets; those
-    from the keyboard it gets from the terminal, if it is in the foreground
-    with us. Raises CommandError.
+    It has our standard input and output. We pass signals on to it. Signals from the
+    keyboard reach it from the terminal, if it is in the foreground with us.
+    Raises CommandError.
     """
     with _caught_signals() as signals:
         try:
@@ -65,7 +65,7 @@ async def run_command(command: Sequence[str], environment: Mapping[str, str]) ->
 
 @contextmanager
 def _caught_signals() -> Iterator["asyncio.Queue[signal.Signals]"]:
-    """Collect the signals that come while entered."""
+    """Collect the signals that arrive while entered."""
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in _PASSED_ON:
@@ -83,7 +83,7 @@ async def _pass_on(
     while True:
         number = await signals.get()
         if number in _FROM_THE_KEYBOARD and _is_in_foreground():
-            continue  # the terminal has sent it to the program, too
+            continue  # the terminal has sent it to the program as well
         with suppress(ProcessLookupError):  # it has just ended
             process.send_signal(number)
 

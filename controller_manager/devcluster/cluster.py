@@ -38,7 +38,7 @@ _MARK: Final = "# Written by controller-manager devcluster, and removed at its e
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a cluster is to be like; times are in seconds."""
+    """The settings of a cluster; times are in seconds."""
 
     port: int = 0
     nodes: int = 3
@@ -52,10 +52,10 @@ class KubeconfigError(Exception):
 
 
 def check_kubeconfig(path: Path) -> None:
-    """Check that a development cluster's kubeconfig may be written to `path`.
+    """Check that a development cluster may write its kubeconfig to `path`.
 
-    One of an earlier cluster is replaced; any other file is somebody's, and
-    is left alone. Raises KubeconfigError.
+    The file of an earlier cluster is replaced; any other file belongs to a user and
+    stays. Raises KubeconfigError.
     """
     flag = f"--write-kubeconfig {path}"
     if not path.parent.is_dir():
@@ -77,9 +77,9 @@ def check_kubeconfig(path: Path) -> None:
 
 
 def remove_kubeconfig(path: Path) -> None:
-    """Remove what an earlier cluster, which was killed, has left at `path`.
+    """Remove the kubeconfig that an earlier, killed cluster has left at `path`.
 
-    Whoever waits for the file then waits for the new one. Raises KubeconfigError
+    Programs that wait for the file then wait for the new one. Raises KubeconfigError
     as :func:`check_kubeconfig` does, and OSError.
     """
     check_kubeconfig(path)
@@ -87,12 +87,12 @@ def remove_kubeconfig(path: Path) -> None:
 
 
 class DevCluster:
-    """Runs while it is entered (``async with``)."""
+    """A cluster that runs while it is entered (``async with``)."""
 
     def __init__(
         self, options: ClusterOptions, clock: Clock, logger: Logger | None = None
     ) -> None:
-        """Take what it is to be like; nothing listens yet."""
+        """Take the settings; nothing listens yet."""
         self._options = options
         self._clock = clock
         self._token = secrets.token_urlsafe(32)
@@ -108,7 +108,7 @@ class DevCluster:
         self._http = HTTPServer(self.server, options.port, self._tls())
 
     def _tls(self) -> ssl.SSLContext:
-        """Return settings that take client certificates of our own authority."""
+        """Return TLS settings that accept client certificates of our own authority."""
         context = self._certificate.ssl_context()
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self._certificate.certificate.decode())
@@ -143,11 +143,11 @@ class DevCluster:
 
     @property
     def url(self) -> str:
-        """Where the API server is."""
+        """The URL of the API server."""
         return self._http.url
 
     def credentials(self) -> Credentials:
-        """Return what an HTTP transport needs to be the administrator."""
+        """Return the administrator's credentials for an HTTP transport."""
         return Credentials(
             self.url,
             clock=self._clock,
@@ -156,7 +156,7 @@ class DevCluster:
         )
 
     def manager_credentials(self) -> Credentials:
-        """Return what an HTTP transport needs to be the controller manager."""
+        """Return the controller manager's credentials for an HTTP transport."""
         pair = client_certificate(self._certificate, MANAGER)
         return Credentials(
             self.url,
@@ -169,9 +169,9 @@ class DevCluster:
         )
 
     def kubeconfig(self) -> dict[str, Any]:
-        """Return a kubeconfig of the administrator, and of the manager.
+        """Return a kubeconfig with the users administrator and controller manager.
 
-        The administrator's context is the current one.
+        The current context is the administrator's.
         """
         authority = base64.b64encode(self._certificate.certificate).decode()
         return {
@@ -198,7 +198,7 @@ class DevCluster:
         }
 
     def _manager(self) -> dict[str, str]:
-        """Return the user that controller managers are, as kubeadm makes it."""
+        """Return the user of controller managers, as kubeadm creates it."""
         pair = client_certificate(self._certificate, MANAGER)
         return {
             "client-certificate-data": base64.b64encode(pair.certificate).decode(),
@@ -206,10 +206,10 @@ class DevCluster:
         }
 
     def write_kubeconfig(self, path: Path) -> None:
-        """Write the kubeconfig, readable by its owner only.
+        """Write the kubeconfig; only its owner can read it.
 
-        It appears at once and whole, so that whoever waits for the file can
-        use it. Raises KubeconfigError as :func:`check_kubeconfig` does, and
+        It is written in one step, so that a program that waits for the file never reads
+        a part of it. Raises KubeconfigError as :func:`check_kubeconfig` does, and
         OSError.
         """
         check_kubeconfig(path)

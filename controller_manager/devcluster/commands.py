@@ -1,4 +1,4 @@
-"""What the subcommands ``devcluster`` and ``demo`` do."""
+"""The subcommands ``devcluster`` and ``demo``."""
 
 import asyncio
 import os
@@ -37,10 +37,10 @@ from controller_manager.version import USER_AGENT
 
 
 def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
-    """Return the config of controllers beside an API server of their own.
+    """Return the config of controllers that run beside their own API server.
 
-    It is made of flags, so that /configz and /flagz show all of it. The port
-    is that of the controllers' endpoints, 0 for none.
+    It is parsed from flags, so that /configz and /flagz show all of it. The port is
+    that of the controllers' endpoints, 0 for none.
     """
     flags = {
         "authentication-skip-lookup": "true",
@@ -48,7 +48,7 @@ def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
         "kube-api-qps": "-1",  # no limit
         "leader-elect": "false",
         "secure-port": str(secure_port),
-        "use-service-account-credentials": "true",
+        "use-service-summary-credentials": "true",
         "v": str(verbosity),
     }
     given = {name: (text,) for name, text in flags.items()}
@@ -61,8 +61,8 @@ async def _controllers(
 ) -> AsyncIterator[ControllerManager]:
     """Run the controllers against `cluster`, over HTTPS, until left.
 
-    As kubeadm runs them: the manager by its certificate, each controller as
-    its own service account.
+    As under kubeadm, the manager authenticates with its certificate, and each
+    controller as its own service summary.
     """
     credentials = cluster.manager_credentials()
     transport = HTTPTransport(credentials, USER_AGENT)
@@ -108,12 +108,12 @@ async def run_devcluster(
     with_controllers: bool,
     command: Sequence[str] = (),
 ) -> int:
-    """Run a cluster, with what `manifests` hold in it, and return an exit code.
+    """Run a cluster with the objects of `manifests` in it; return an exit code.
 
-    It runs until interrupted; with a `command`, as long as that runs, which has
-    the cluster's kubeconfig in KUBECONFIG and prints alone. Raises CommandError,
-    ManifestError and KubeconfigError, before anything runs, if there is no such
-    program, or a file cannot be read or written.
+    It runs until it is interrupted. With a `command` it runs until the command ends:
+    the command has the kubeconfig in KUBECONFIG, and only the command prints. Raises
+    CommandError, ManifestError and KubeconfigError, before anything runs, if the
+    program does not exist, or a file cannot be read or written.
     """
     console = Console(stderr=True, quiet=bool(command))
     log_loop_errors(logger)
@@ -127,7 +127,7 @@ async def run_devcluster(
             DevCluster(options, SystemClock(), logger)
         )
         if kubeconfig is not None:
-            # Not before we listen: a cluster that has our port may have written it.
+            # Only once we listen: a cluster that has our port may own the file.
             remove_kubeconfig(kubeconfig)
         if with_controllers:
             await stack.enter_async_context(_controllers(cluster, config, logger))
@@ -160,8 +160,8 @@ async def _run_until_interrupted(
     stack: AsyncExitStack,
     console: Console,
 ) -> None:
-    # From the moment that there is a file to take away again.
-    interrupted = _interruption()
+    # Entered before the file is written, so that the file is always removed.
+    interrupted = _interrupt_event()
     if kubeconfig is not None:
         cluster.write_kubeconfig(kubeconfig)
         stack.callback(kubeconfig.unlink, missing_ok=True)
@@ -176,18 +176,18 @@ async def _run_until_interrupted(
 async def _fill(
     cluster: DevCluster, objects: Sequence[Manifest], console: Console
 ) -> None:
-    def tell(manifest: Manifest) -> None:
+    def report(manifest: Manifest) -> None:
         console.print(f"{manifest.kind.singular}/{manifest.name} created")
 
     transport = HTTPTransport(cluster.credentials(), USER_AGENT)
     try:
-        await apply_manifests(transport, objects, tell)
+        await apply_manifests(transport, objects, report)
     finally:
         await transport.close()
 
 
-def _interruption() -> asyncio.Event:
-    """Return what is set once the program is told to end."""
+def _interrupt_event() -> asyncio.Event:
+    """Return an event that is set when the program is interrupted."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -196,7 +196,7 @@ def _interruption() -> asyncio.Event:
 
 
 async def run_demo(logger: Logger) -> None:
-    """Run a cluster, play the demo, tell what happened."""
+    """Run a cluster, play the demo, and print what happened."""
     console = Console()
     log_loop_errors(logger)
     options = ClusterOptions(pod_start_delay=0.6, grace_scale=0.05)
@@ -207,13 +207,13 @@ async def run_demo(logger: Logger) -> None:
         async with _controllers(cluster, embedded_config(0), logger) as _:
             transport = HTTPTransport(cluster.credentials(), USER_AGENT)
             try:
-                account = await Demo(transport, SystemClock(), console).run()
+                summary = await Demo(transport, SystemClock(), console).run()
             finally:
                 await transport.close()
     console.print("\n[bold]What happened[/bold]")
-    for title, seconds in account.steps:
+    for title, seconds in summary.steps:
         console.print(f"  {seconds:5.1f}s  {title}", highlight=False)
-    total = sum(seconds for _, seconds in account.steps)
+    total = sum(seconds for _, seconds in summary.steps)
     console.print(f"  {total:5.1f}s  altogether", highlight=False)
     console.print(
         "\nGo on with a cluster of your own:\n"

@@ -1,4 +1,4 @@
-"""A rollout to watch: manifests in, pods out, updates, and everything gone again."""
+"""The demo: creates sample deployments, changes them, and deletes everything."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,41 +41,41 @@ _POLL: Final = 0.1
 _PATIENCE: Final = 40.0
 """Seconds that a step may take before the demo gives up."""
 _PAUSE: Final = 2.0
-"""Seconds for which a failure stays on the screen before it is mended."""
+"""Seconds for which a failure stays on the screen before it is repaired."""
 
 
 class DemoError(Exception):
-    """A step did not come to its end; the message says which."""
+    """A step did not finish; the message names the step."""
 
 
 def sample_manifests() -> list[Manifest]:
-    """Return the objects of devcluster/samples, which are part of the package."""
+    """Return the objects of devcluster/samples, which belong to the package."""
     samples: Traversable = files("controller_manager.devcluster") / "samples"
     return read_manifests([samples])
 
 
 @dataclass(slots=True)
-class Account:
-    """What happened, for the end."""
+class Summary:
+    """The steps and their seconds, for the summary at the end."""
 
     steps: list[tuple[str, float]] = field(default_factory=list)
 
 
 class Demo:
-    """Plays one rollout after the other and shows how they go."""
+    """Plays rollouts one after the other, and shows their progress."""
 
     def __init__(self, transport: Transport, clock: Clock, console: Console) -> None:
-        """Take a way to the cluster, and where to show things."""
+        """Take the transport to the cluster, and the console."""
         self._transport = transport
         self._client = Client(transport, clock)
         self._clock = clock
         self._console = console
-        self._account = Account()
+        self._account = Summary()
         self._shown: dict[str, str] = {}
         self._began = clock.monotonic()
 
-    async def run(self) -> Account:
-        """Play all steps; raises DemoError if one does not come to its end."""
+    async def run(self) -> Summary:
+        """Play all steps; raises DemoError if one does not finish."""
         manifests = sample_manifests()
         await self._step(
             f"Apply {len(manifests)} objects from devcluster/samples",
@@ -155,9 +155,9 @@ class Demo:
             await asyncio.sleep(_POLL)
 
     async def _show_waiting(self) -> None:
-        """Wait until each new pod says why it does not start; show it for a moment.
+        """Wait until each new pod has a waiting reason; show it for a moment.
 
-        Raises DemoError if one never says so.
+        Raises DemoError if a pod gets no reason in time.
         """
         deadline = self._clock.monotonic() + _PATIENCE
         while True:
@@ -183,19 +183,19 @@ class Demo:
         if self._shown.get(key) != line:
             self._shown[key] = line
             elapsed = self._clock.monotonic() - self._began
-            self._say(f"{elapsed:6.1f}s  {line}")
+            self._print(f"{elapsed:6.1f}s  {line}")
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True)
 
-    # What a user would do with kubectl
+    # The steps of a user of kubectl
 
     async def _apply(self, manifests: list[Manifest]) -> None:
-        await apply_manifests(self._transport, manifests, self._tell)
+        await apply_manifests(self._transport, manifests, self._report)
 
-    def _tell(self, manifest: Manifest) -> None:
+    def _report(self, manifest: Manifest) -> None:
         if not self._console.is_terminal:
-            self._say(f"         {manifest.kind.singular}/{manifest.name} created")
+            self._print(f"         {manifest.kind.singular}/{manifest.name} created")
 
     async def _set_image(self, name: str, image: str) -> None:
         containers = [{"name": name, "image": image}]
@@ -203,7 +203,7 @@ class Demo:
         await self._client.patch(DEPLOYMENTS, NAMESPACE, name, patch)
 
     async def _roll_back(self, name: str) -> None:
-        """Put back the template of the revision before, as rollout undo does."""
+        """Restore the template of the previous revision, as rollout undo does."""
         deployment = await self._client.get(DEPLOYMENTS, NAMESPACE, name)
         current = int(annotations_of(deployment.metadata).get(_REVISION, "0"))
         page = await self._client.list_page(REPLICASETS, NAMESPACE)
@@ -255,7 +255,7 @@ def _has_started(pod: JSON) -> bool:
 
 
 def _waiting_reason(pod: JSON) -> str:
-    """Return why a container does not run, nothing as long as nobody says it."""
+    """Return why a container waits, empty without a reason."""
     for container in pod["status"].get("containerStatuses", ()):
         if waiting := container["state"].get("waiting"):
             return f"{waiting['reason']}: {waiting['message']}"
@@ -263,7 +263,7 @@ def _waiting_reason(pod: JSON) -> str:
 
 
 def _namespace_line(namespace: Namespace) -> str:
-    """Return what a namespace says of itself."""
+    """Return the line that shows a namespace's phase and conditions."""
     remaining = [
         each.message
         for each in namespace.status.conditions or ()
@@ -289,7 +289,7 @@ def _all_complete(deployments: list[Deployment]) -> bool:
 
 
 def _is_stuck(deployments: list[Deployment]) -> bool:
-    """Tell whether web has new pods that do not start, beside all its old ones."""
+    """Tell whether web has new pods that do not start, and still all its old ones."""
     web = next(each for each in deployments if each.metadata.name == "web")
     return (
         web.status.observed_generation >= web.metadata.generation

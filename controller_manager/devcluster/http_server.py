@@ -1,4 +1,4 @@
-"""The API server's core, reachable over HTTPS."""
+"""Serves an API server over HTTPS."""
 
 import ssl
 from contextlib import aclosing
@@ -16,12 +16,12 @@ _MAX_BODY = 16 * 1024 * 1024
 
 
 class HTTPServer:
-    """Listens on the loopback interface and hands requests to the core."""
+    """Listens on the loopback interface and passes requests to the server."""
 
     def __init__(
         self, server: GenericAPIServer, port: int, tls: ssl.SSLContext | None
     ) -> None:
-        """Take the core, the port (0 for any), and TLS settings if any."""
+        """Take the server, the port (0 for any), and the TLS settings, if any."""
         self._server = server
         self._port = port
         self._tls = tls
@@ -33,12 +33,12 @@ class HTTPServer:
 
     @property
     def url(self) -> str:
-        """Where the server is reached."""
+        """The URL of the server."""
         scheme = "https" if self._tls else "http"
         return f"{scheme}://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        """Listen; raises ServingError if that is not possible."""
+        """Listen; raises ServingError if the port cannot be used."""
         self._port = await listen(
             self._runner, "127.0.0.1", self._port, "choose another --port", self._tls
         )
@@ -59,11 +59,11 @@ class HTTPServer:
             },
             body=await request.read() if request.can_read_body else None,
         )
-        certified = _certified(request)
-        if certified is None:
+        certificate_user = _certificate_user(request)
+        if certificate_user is None:
             answer = await self._server.handle(plain)
         else:
-            answer = await self._server.handle_as(certified, plain)
+            answer = await self._server.handle_as(certificate_user, plain)
         if isinstance(answer, Response):
             return web.Response(
                 status=answer.status, headers=dict(answer.headers), body=answer.body
@@ -82,15 +82,15 @@ class HTTPServer:
                 async for chunk in chunks:
                     await response.write(chunk)
         except ConnectionError:
-            return response  # the client has gone
+            return response  # the client has closed the connection
         finally:
             await answer.close()
         await response.write_eof()
         return response
 
 
-def _certified(request: web.Request) -> User | None:
-    """Return the user of the (verified) client certificate."""
+def _certificate_user(request: web.Request) -> User | None:
+    """Return the user of the client certificate, which TLS has verified."""
     connection = request.get_extra_info("ssl_object")
     encoded = connection.getpeercert(binary_form=True) if connection else None
     return user_of(encoded) if encoded else None

@@ -20,12 +20,12 @@ JSON = dict[str, Any]
 
 
 class ManifestError(Exception):
-    """A manifest that cannot be applied; the message names file and mend."""
+    """A manifest cannot be applied; the message names the file and how to repair it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object of a file, and the kind that it is of."""
+    """One object of a file, and its kind."""
 
     where: str
     kind: Kind
@@ -34,7 +34,7 @@ class Manifest:
 
     @property
     def path(self) -> str:
-        """The URL path of the collection that it belongs to."""
+        """The URL path of the object's collection."""
         root = f"/apis/{self.kind.group}" if self.kind.group else "/api"
         scope = f"/namespaces/{self.namespace}" if self.kind.namespaced else ""
         return f"{root}/{self.kind.version}{scope}/{self.kind.plural}"
@@ -48,7 +48,7 @@ class Manifest:
 def read_manifests(paths: Sequence[Traversable | Path]) -> list[Manifest]:
     """Return the objects of all files, and of the YAML files in all directories.
 
-    Namespaces come first, whatever file they are in. Raises ManifestError.
+    Namespaces come first, whichever file they are in. Raises ManifestError.
     """
     catalogue = Catalogue(find_kinds())
     manifests: list[Manifest] = []
@@ -70,9 +70,9 @@ async def apply_manifests(
     manifests: Sequence[Manifest],
     created: Callable[[Manifest], None],
 ) -> None:
-    """Create all objects in order, and tell of each.
+    """Create all objects in order, and report each.
 
-    Raises ManifestError with what the API server has to say against one.
+    Raises ManifestError with the API server's message if it refuses one.
     """
     for manifest in manifests:
         request = Request(

@@ -1,9 +1,15 @@
-"""What the manager costs: time, CPU, memory, requests; beside another's if wanted.
+"""What the manager costs: time, CPU, memory, requests; compared with another manager.
 
-`server` is a development cluster in a process of its own, `machine` reads what
-processes use, `answers` how late an endpoint is, `metrics` reads what a manager
-says of itself, `contenders` starts managers, `driver` is the user who gives them
-work, `workloads` are the benchmarks, `report` shows what came of them,
-`__main__` is the command. Absolute times mean nothing elsewhere: compare two
-contenders in one run, or two sizes.
+- `server`: a development cluster in a process of its own.
+- `machine`: CPU and memory of processes.
+- `answers`: how late an endpoint answers.
+- `metrics`: the metrics of a manager.
+- `contenders`: starts managers.
+- `driver`: the user, who creates work for them.
+- `workloads`: the benchmarks.
+- `report`: shows the results.
+- `__main__`: the command.
+
+Absolute times mean nothing on other machines: compare two contenders in one run,
+or two sizes.
 """

@@ -24,7 +24,7 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Measure on this cluster, on which no manager may run; else on a "
+    help="Measure on this cluster, on which no manager may run. The default is a "
     "development cluster in a process of its own.",
 )
 @click.option(
@@ -56,8 +56,8 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
 )
 @click.option(
     "--versus",
-    help="The command of another manager, to be measured on the same work; "
-    "{kubeconfig} and {port} stand for what it is to use.",
+    help="The command of another manager, to be measured with the same work; "
+    "{kubeconfig} and {port} are replaced by those that it is to use.",
 )
 @click.option(
     "--json",

@@ -1,4 +1,4 @@
-"""How late an endpoint answers, asked steadily."""
+"""How late an endpoint answers, at a steady rate of requests."""
 
 import asyncio
 import time
@@ -16,12 +16,12 @@ _CONNECTIONS: Final = 4
 
 @dataclass(slots=True)
 class Answers:
-    """When each answer was due, and how many seconds it was waited for."""
+    """When each answer was due, and how many seconds it took."""
 
     waits: list[tuple[float, float]] = field(default_factory=list)
 
     def until(self, moment: float) -> list[float]:
-        """Return, in order, the waits that began before a moment.
+        """Return, in order, the waits of requests that were due before a moment.
 
         The moment is one of `time.monotonic`.
         """
@@ -29,15 +29,15 @@ class Answers:
 
 
 @asynccontextmanager
-async def asked(url: str) -> AsyncGenerator[Answers, None]:
-    """Ask a hundred times a second while entered; yield what came of it.
+async def steady_requests(url: str) -> AsyncGenerator[Answers, None]:
+    """Send a hundred requests a second while entered; yield the waits.
 
-    The next question does not wait for the last answer: a pause of 400 ms counts
-    as the forty late answers that it is. A question without an answer counts until
-    its connection is closed. Nothing counts before the first answer.
+    A request does not wait for the answer to the last one: a pause of 400 ms counts
+    as forty late answers. A request without an answer counts until its connection is
+    closed. Nothing counts before the first answer.
     """
     answers = Answers()
-    asking = asyncio.create_task(_ask_on(url, answers))
+    asking = asyncio.create_task(_send_on(url, answers))
     try:
         yield answers
     finally:
@@ -46,7 +46,7 @@ async def asked(url: str) -> AsyncGenerator[Answers, None]:
             await asking
 
 
-async def _ask_on(url: str, answers: Answers) -> None:
+async def _send_on(url: str, answers: Answers) -> None:
     connector = aiohttp.TCPConnector(ssl=False, limit=_CONNECTIONS)
     async with aiohttp.ClientSession(connector=connector) as session:
         while not await _is_answered(session, url):  # noqa: ASYNC110 - a process
@@ -54,7 +54,7 @@ async def _ask_on(url: str, answers: Answers) -> None:
         async with asyncio.TaskGroup() as group:
             due = time.monotonic()
             while True:
-                group.create_task(_ask(session, url, due, answers))
+                group.create_task(_send(session, url, due, answers))
                 due += _EVERY
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
 
@@ -64,10 +64,10 @@ async def _is_answered(session: aiohttp.ClientSession, url: str) -> bool:
         async with session.get(url):
             return True
     except aiohttp.ClientError:
-        return False  # it does not serve yet
+        return False  # the manager does not serve yet
 
 
-async def _ask(
+async def _send(
     session: aiohttp.ClientSession, url: str, due: float, answers: Answers
 ) -> None:
     await _is_answered(session, url)

@@ -17,18 +17,18 @@ JSON = dict[str, Any]
 
 @dataclass
 class BenchCluster:
-    """A cluster and its driver; `server` is there if it is our own."""
+    """A cluster and its driver; `server` is set if it is our own."""
 
     driver: Driver
     kubeconfig: Path
     server: "asyncio.subprocess.Process | None" = None
 
     async def counts(self) -> dict[str, int] | None:
-        """Return the requests since the last time; `None` if nobody counts."""
+        """Return the requests since the last call; `None` if nothing counts them."""
         return await self._order({"do": "counts"}) if self.server else None
 
     async def storm(self, rate: int, seconds: float) -> JSON:
-        """Change pods' status `rate` times a second; return what was done."""
+        """Change the status of pods `rate` times a second; return what was done."""
         if self.server is None:
             msg = "watch-storm needs the cluster of its own; leave out --kubeconfig"
             raise DriverError(msg)
@@ -51,14 +51,14 @@ async def cluster_for(
 ) -> AsyncGenerator[BenchCluster, None]:
     """Yield the cluster of `kubeconfig`, or one of our own, with idle pods in it.
 
-    Ours begins with settled replica sets as well, where they are wanted.
+    Our own also begins with settled replica sets, if the benchmark needs them.
     """
     if kubeconfig is not None:
         async with driver_for(kubeconfig) as driver:
             await driver.fill(idle_pods)
             playing = None
             if not await driver.has_nodes():
-                playing = asyncio.create_task(driver.play_nodes())
+                playing = asyncio.create_task(driver.simulate_nodes())
             try:
                 yield BenchCluster(driver, kubeconfig)
             finally:

@@ -1,4 +1,4 @@
-"""Managers as processes, ours and another's."""
+"""Managers as processes: ours and another one."""
 
 import os
 import shlex
@@ -20,7 +20,7 @@ OURS: Final = (
     "--controllers=deployment-controller,replicaset-controller --leader-elect=false "
     "--kube-api-qps=10000 --kube-api-burst=10000 --secure-port={port}"
 )
-"""The command of this build; the client rate limit is out of the way."""
+"""The command of this build; its client rate limit is too high to matter."""
 
 
 class ContenderError(Exception):
@@ -29,7 +29,7 @@ class ContenderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A name for the table, and a command with places for what it needs."""
+    """A name for the table, and a command with placeholders."""
 
     name: str
     command: str
@@ -40,7 +40,7 @@ class Contender:
         port = _free_port()
         command = self.command.replace("{kubeconfig}", str(kubeconfig))
         words = shlex.split(command.replace("{port}", str(port)))
-        # Bytecode is kept, as an installed manager's is.
+        # Bytecode is cached, as for an installed manager.
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         with log.open("wb") as output:
             try:
@@ -64,7 +64,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A manager that runs."""
+    """A running manager."""
 
     contender: Contender
     process: "subprocess.Popen[bytes]"
@@ -72,17 +72,17 @@ class Running:
     log: Path
     started: float
     longest_answer: float | None = None
-    """Of /healthz while it started, in seconds; None if it serves nothing."""
+    """Longest answer of /healthz during the start, in seconds; None if not served."""
 
     def check(self) -> None:
-        """Raise ContenderError if it has ended."""
+        """Raise ContenderError if the process has ended."""
         if (code := self.process.poll()) is not None:
             last = self.log.read_text(errors="replace").strip().splitlines()[-1:]
             msg = f"{self.contender.name} has ended with {code}: {' '.join(last)}"
             raise ContenderError(msg)
 
     def usage(self) -> Usage:
-        """Return what it has used, a shell around it aside."""
+        """Return the usage of the manager, without a shell around it."""
         self.check()
         pid = self.process.pid
         comm = Path(f"/proc/{pid}/comm").read_text().strip()

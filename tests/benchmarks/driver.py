@@ -1,4 +1,4 @@
-"""The user: gives work through the API, and sees when it is done."""
+"""The user: creates work through the API, and waits until it is done."""
 
 import asyncio
 import json
@@ -28,11 +28,11 @@ _PATIENCE = 900.0
 
 
 class DriverError(Exception):
-    """The cluster refuses what a benchmark needs; the message says what."""
+    """The cluster refuses a request of a benchmark; the message says which."""
 
 
 class Driver:
-    """Requests, watches, and what has been seen."""
+    """Requests and watches of the user."""
 
     def __init__(self, transport: HTTPTransport) -> None:
         self._transport = transport
@@ -41,7 +41,7 @@ class Driver:
     async def call(
         self, method: str, path: str, body: JSON | None = None, *, missing: bool = False
     ) -> JSON:
-        """Send a request; with `missing` a 404 or 409 is an answer as well."""
+        """Send a request; with `missing`, a 404 or 409 is no error."""
         headers = {"accept": "application/json"}
         if body is not None:
             headers["content-type"] = (
@@ -66,7 +66,7 @@ class Driver:
     async def watch(
         self, path: str, version: str
     ) -> AsyncGenerator[tuple[str, JSON], None]:
-        """Yield types and objects of events from a version on."""
+        """Yield the types and objects of events after a version."""
         query = (
             ("watch", "true"),
             ("resourceVersion", version),
@@ -88,8 +88,8 @@ class Driver:
 
     # Owners and dependents
 
-    async def own(self, count: int) -> str:
-        """Make an object that owns so many others; return its name."""
+    async def create_owner(self, count: int) -> str:
+        """Create an object that owns this many others; return its name."""
         name = "owner"
         owner = await self.call("POST", CONFIG_MAPS, {"metadata": {"name": name}})
         reference = {
@@ -152,7 +152,7 @@ class Driver:
     async def until_complete(self, names: set[str], check: Callable[[], None]) -> float:
         """Return the time at which the last of these deployments was complete.
 
-        `check` is called now and then; what it raises ends the wait.
+        `check` is called from time to time; if it raises, the wait ends.
         """
         done: float = await checked(self._follow(set(names)), check)
         return done
@@ -178,8 +178,8 @@ class Driver:
         """Tell whether there are nodes to run pods."""
         return bool((await self.call("GET", "/api/v1/nodes?limit=1"))["items"])
 
-    async def play_nodes(self) -> None:
-        """Make every new pod ready, and let every old one go, until cancelled."""
+    async def simulate_nodes(self) -> None:
+        """Make every new pod ready, and remove every deleted pod, until cancelled."""
         version = (await self.call("GET", f"{PODS}?limit=1"))["metadata"]
         async with (
             asyncio.TaskGroup() as group,
@@ -227,7 +227,7 @@ def is_complete(deployment: JSON) -> bool:
 
 
 async def checked(work: Any, check: Callable[[], None]) -> Any:
-    """Return what comes of `work`, unless `check` raises meanwhile."""
+    """Return the result of `work`, unless `check` raises before."""
     task = asyncio.ensure_future(work)
     deadline = time.monotonic() + _PATIENCE
     try:
@@ -253,4 +253,4 @@ async def driver_for(kubeconfig: Path) -> AsyncGenerator[Driver, None]:
         yield Driver(transport)
     finally:
         await transport.close()
-        await asyncio.sleep(0.05)  # TLS connections take their time to close
+        await asyncio.sleep(0.05)  # TLS connections need a moment to close

@@ -1,4 +1,4 @@
-"""What a process has used, from its CPU clock and /proc."""
+"""The CPU time and memory of a process, from its CPU clock and /proc."""
 
 import time
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Usage:
 
 
 def usage_of(pid: int) -> Usage:
-    """Return what a process and its threads have used."""
+    """Return the usage of a process, with all its threads."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":", 1) for line in lines)
     return Usage(
@@ -33,7 +33,7 @@ def _cpu_of(pid: int) -> float:
     """Return the CPU seconds of a process.
 
     /proc/PID/stat counts in ticks of 10 ms: an idle manager uses less in 10 s. The
-    number of a process' clock is made as glibc's clock_getcpuclockid makes it.
+    id of a process' clock is computed as in glibc's clock_getcpuclockid.
     """
     return time.clock_gettime((~pid << 3) | _SCHEDULED)
 
@@ -43,6 +43,6 @@ def _megabytes(text: str) -> float:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
+    """Return the child processes of a process."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(each) for each in children]

@@ -1,4 +1,4 @@
-"""What a manager says of itself at /metrics."""
+"""The metrics that a manager serves at /metrics."""
 
 from pathlib import Path
 from typing import Final
@@ -13,8 +13,8 @@ _DENIED: Final = (401, 403, 404)
 async def read_metrics(port: int, token: str) -> dict[str, float]:
     """Return the sum of all series of each name.
 
-    Asks with a bearer token. Nothing is returned of a manager that serves no
-    metrics, or not to the token's user.
+    The request has a bearer token. The result is empty if the manager serves no
+    metrics, or does not serve them to the token's user.
     """
     headers = {"authorization": f"Bearer {token}"}
     url = f"https://127.0.0.1:{port}/metrics"

@@ -1,4 +1,4 @@
-"""What came of it: a table with ratios, JSON, a plot."""
+"""The results: a table with ratios, JSON, a plot."""
 
 import json
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ Results = Mapping[str, Mapping[str, Figures]]
 """Figures by benchmark, then by contender."""
 
 Curves = Mapping[str, Mapping[str, Mapping[int, Figures]]]
-"""Figures by what grows, then by contender, then by its size."""
+"""Figures by the growing quantity, then by contender, then by size."""
 
 
 def show(console: Console, results: Results) -> None:
-    """Print a table for each benchmark; ratios are ours to the other's."""
+    """Print a table for each benchmark; ratios are ours divided by the other's."""
     for benchmark, by_contender in results.items():
         console.print(_table(benchmark, by_contender))
 
@@ -51,7 +51,7 @@ def write_json(path: Path, results: Results, curves: Curves) -> None:
 
 
 def show_curves(console: Console, curves: Curves) -> None:
-    """Print a table for each thing that grows."""
+    """Print a table for each growing quantity."""
     for what, by_contender in curves.items():
         for contender, by_size in by_contender.items():
             table = Table(title=f"{contender}: cost by {what}")

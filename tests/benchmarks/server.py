@@ -1,8 +1,8 @@
 """``python -m tests.benchmarks.server``: a development cluster to measure against.
 
-It begins with as many idle pods and settled replica sets as asked for, counts the
-requests of everybody but the benchmarks' own driver, and does what it is told on
-standard input, a line of JSON each, answered by one.
+It begins with the requested number of idle pods and settled replica sets. It counts
+the requests of all clients except the benchmarks' driver. It reads orders from
+standard input, one line of JSON each, and answers each with one line.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.server.authentication import User
-from tests.rough.settled_cluster import fill as fill_with_settled
+from tests.robustness.settled_cluster import fill as fill_with_settled
 
 JSON = dict[str, Any]
 
@@ -33,7 +33,7 @@ _TURN: Final = 0.01
 
 
 class BenchServer:
-    """The cluster, its counts, and its storms."""
+    """The cluster, its count of requests, and its storms of changes."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self._cluster = cluster
@@ -42,16 +42,16 @@ class BenchServer:
         handle_as = cluster.server.handle_as
 
         async def counted(
-            certified: User | None, request: Request
+            certificate_user: User | None, request: Request
         ) -> Response | StreamingResponse:
             if DRIVER not in request.headers.get("user-agent", ""):
                 self._counts[_verb(request)] += 1
-            return await handle_as(certified, request)
+            return await handle_as(certificate_user, request)
 
         cluster.server.handle_as = counted  # type: ignore[method-assign]
 
     def fill(self, pods: int) -> None:
-        """Store idle pods, past all admission: nobody owns them."""
+        """Store idle pods, which have no owner, without admission."""
         kind = self._cluster.server.catalogue.find("", "v1", "namespaces")
         assert kind is not None
         namespace = {"metadata": {"name": NAMESPACE}}
@@ -60,7 +60,7 @@ class BenchServer:
             self._pods.put((NAMESPACE, f"idle-{number:06}"), idle_pod(number))
 
     async def run(self) -> None:
-        """Do what standard input says, until it ends."""
+        """Carry out the orders on standard input, until it ends."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(
@@ -68,10 +68,10 @@ class BenchServer:
         )
         while line := await reader.readline():
             order = json.loads(line)
-            sys.stdout.write(json.dumps(await self._obey(order)) + "\n")
+            sys.stdout.write(json.dumps(await self._carry_out(order)) + "\n")
             sys.stdout.flush()
 
-    async def _obey(self, order: JSON) -> JSON:
+    async def _carry_out(self, order: JSON) -> JSON:
         match order["do"]:
             case "counts":
                 counts, self._counts = self._counts, Counter()
@@ -180,7 +180,7 @@ _STATUS: Final = {
 
 
 def idle_pod(number: int) -> JSON:
-    """Return a pod of the usual size, 3.5 kB, that nobody owns."""
+    """Return a pod without an owner, of the usual size, 3.5 kB."""
     return {
         "kind": "Pod",
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""The benchmarks run, and count what they say they count."""
+"""The benchmarks run, and their figures are what their names say."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tests.benchmarks import workloads
 from tests.benchmarks.__main__ import main
-from tests.benchmarks.answers import Answers, asked
+from tests.benchmarks.answers import Answers, steady_requests
 from tests.benchmarks.contenders import OURS
 from tests.benchmarks.metrics import sums
 from tests.benchmarks.report import draw
@@ -20,7 +20,7 @@ from tests.benchmarks.report import draw
 
 @pytest.mark.slow
 def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
-    """Here the other one is this one again; writes are counted one by one."""
+    """Here the other manager is this one again; every write is counted."""
     path = tmp_path / "figures.json"
     outcome = CliRunner().invoke(
         main,
@@ -48,7 +48,7 @@ def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_contender_that_cannot_run_is_one_clear_line() -> None:
-    """It is named, with the last that it said."""
+    """The line names it, with the last line of its output."""
     command = f"{sys.executable} -c 'import sys; sys.exit(\"no luck\")' {{kubeconfig}}"
     outcome = CliRunner().invoke(main, ["cold-start", "--versus", command])
     assert outcome.exit_code == 1
@@ -56,7 +56,7 @@ def test_a_contender_that_cannot_run_is_one_clear_line() -> None:
 
 
 def test_a_contender_must_say_where_the_kubeconfig_goes() -> None:
-    """Or it would run against whatever cluster it finds."""
+    """Otherwise it would run against the default cluster."""
     outcome = CliRunner().invoke(main, ["idle", "--versus", "manager"])
     assert (outcome.exit_code, outcome.stderr) == (
         1,
@@ -94,7 +94,7 @@ def _settled(directory: Path) -> dict[str, float]:
 
 @pytest.mark.slow
 def test_each_settled_replica_set_is_looked_at(tmp_path: Path) -> None:
-    """Nothing is written, for each has all that it wants."""
+    """Nothing is written, because each has all its pods."""
     figures = _settled(tmp_path)
     assert set(figures) == {*_SETTLED, "settled: syncs"}
     assert figures["settled: syncs"] >= 30
@@ -110,7 +110,7 @@ def test_each_settled_replica_set_is_looked_at(tmp_path: Path) -> None:
 def test_without_the_metric_the_slowest_answer_stands_for_the_longest_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of another manager, or of one that shows its metrics to nobody."""
+    """For another manager, or one that does not serve its metrics to the user."""
 
     async def none(*_: object) -> dict[str, float]:
         return {}
@@ -124,7 +124,7 @@ def test_without_the_metric_the_slowest_answer_stands_for_the_longest_turn(
 
 
 def test_settled_replica_sets_need_a_cluster_of_our_own(tmp_path: Path) -> None:
-    """They are stored past all admission."""
+    """They are stored without admission."""
     path = tmp_path / "kubeconfig"
     path.touch()
     outcome = CliRunner().invoke(main, ["settled", f"--kubeconfig={path}"])
@@ -135,7 +135,7 @@ def test_settled_replica_sets_need_a_cluster_of_our_own(tmp_path: Path) -> None:
 
 
 async def test_a_question_does_not_wait_for_the_answer_to_the_last_one() -> None:
-    """The second is not answered before the fourth has been asked."""
+    """The second request is answered only after the fourth has been sent."""
     questions = 0
     asked_four = asyncio.Event()
 
@@ -153,20 +153,20 @@ async def test_a_question_does_not_wait_for_the_answer_to_the_last_one() -> None
     async with (
         asyncio.timeout(10),
         TestServer(app) as server,
-        asked(str(server.make_url("/livez"))),
+        steady_requests(str(server.make_url("/livez"))),
     ):
         await asked_four.wait()
     assert questions >= 4
 
 
 def test_only_answers_that_were_due_before_the_end_count() -> None:
-    """Those of an idle manager would hide the late ones."""
+    """Later answers, of an idle manager, would hide the late ones."""
     answers = Answers([(1.0, 0.3), (2.0, 0.1), (3.0, 0.2)])
     assert answers.until(3.0) == [0.1, 0.3]
 
 
 def test_all_series_of_a_metric_are_added_up() -> None:
-    """A metric of each queue or each controller becomes one figure."""
+    """A metric with a series for each queue or controller becomes one figure."""
     counter = '# TYPE a counter\na_total{name="x"} 2\na_total{name="y"} 3\n'
     text = counter + "# TYPE b gauge\nb 4\n"
     assert sums(text) == {"a_total": 5.0, "b": 4.0}

@@ -1,4 +1,4 @@
-"""The benchmarks: what a manager is given to do, and what of it is measured."""
+"""The benchmarks: the work of each, and the figures that it measures."""
 
 import asyncio
 import statistics
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from tests.benchmarks.answers import asked
+from tests.benchmarks.answers import steady_requests
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
 from tests.benchmarks.driver import CONFIG_MAPS, PODS, DriverError, checked
@@ -26,16 +26,16 @@ _STORM_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 10.0
 _PROBE: Final = 0.02
 _BEGUN: Final = 0.1
-"""Seconds of CPU by which a manager has begun to work."""
+"""Seconds of CPU after which a manager has started to work."""
 
 _SAMPLE: Final = 0.05
-"""Seconds between two looks at a manager that is busy."""
+"""Seconds between two samples of a busy manager's CPU time."""
 
 _BUSY: Final = 0.2
 """Share of a core above which a manager is busy; it answers probes with less."""
 
 _CALM: Final = 1.0
-"""Seconds without being busy after which all is done."""
+"""Seconds without being busy after which all work is done."""
 
 _SYNCS: Final = "workqueue_work_duration_seconds_count"
 _TURN: Final = "event_loop_longest_turn_seconds"
@@ -47,7 +47,7 @@ _COLLECTOR: Final = "garbage-collector-controller"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How large, and where."""
+    """Sizes, cluster and directory of a run."""
 
     deployments: int = 20
     replicas: int = 50
@@ -57,7 +57,7 @@ class Options:
     logs: Path = Path()
 
     def sized(self, idle_pods: int) -> "Options":
-        """Return the same with a number of idle pods, unless one was asked for."""
+        """Return options with this number of idle pods, unless the user chose one."""
         asked = self.idle_pods
         return replace(self, idle_pods=idle_pods if asked is None else asked)
 
@@ -66,7 +66,7 @@ class Options:
 async def _started(
     contender: Contender, options: Options
 ) -> AsyncGenerator[tuple[BenchCluster, Running], None]:
-    """Yield a cluster and a manager that has completed a deployment on it."""
+    """Yield a cluster, and a manager that has completed a deployment on it."""
     async with cluster_for(options.kubeconfig, options.idle_pods or 0) as cluster:
         await cluster.driver.create("first", 1)
         log = options.logs / f"{contender.name}.log"
@@ -104,13 +104,13 @@ async def rollout(contender: Contender, options: Options) -> Figures:
 
 
 async def heal(contender: Contender, options: Options) -> Figures:
-    """Delete a pod, wait for the one that replaces it, again and again."""
+    """Delete a pod and wait for its replacement, many times."""
     async with _started(contender, options) as (cluster, running):
         return await _healing(cluster, running, options.replicas)
 
 
 async def _healing(cluster: BenchCluster, running: Running, replicas: int) -> Figures:
-    """Measure the healing of one more deployment."""
+    """Measure the healing of a new deployment."""
     await cluster.driver.create("heal", replicas)
     await cluster.driver.until_complete({"heal"}, running.check)
     await asyncio.sleep(1)
@@ -156,7 +156,7 @@ async def _heal(cluster: BenchCluster) -> list[float]:
 
 
 async def cold_start(contender: Contender, options: Options) -> Figures:
-    """Start a manager where a deployment waits to be completed."""
+    """Start a manager on a cluster with a deployment that is not complete."""
     async with _started(contender, options) as (_, running):
         wall, first = time.monotonic() - running.started, running.usage()
         await asyncio.sleep(_SETTLE)
@@ -173,14 +173,14 @@ async def cold_start(contender: Contender, options: Options) -> Figures:
 
 
 async def watch_storm(contender: Contender, options: Options) -> Figures:
-    """Change 10,000 pods a second; the manager must keep up, and stay awake."""
+    """Change 10,000 pods a second; the manager must keep up, and answer meanwhile."""
     async with _started(contender, options.sized(10_000)) as (cluster, running):
         await asyncio.sleep(_SETTLE)
         await cluster.counts()
         before = running.usage()
         async with _probed(running) as longest:
             storm = await cluster.storm(_STORM_RATE, _STORM_SECONDS)
-            # What is still on its way counts as well.
+            # Requests in flight count as well.
             await _until_calm(running)
         cpu = running.usage().cpu - before.cpu
         counts = await cluster.counts() or {}
@@ -200,9 +200,9 @@ async def watch_storm(contender: Contender, options: Options) -> Figures:
 
 @asynccontextmanager
 async def _probed(running: Running) -> AsyncGenerator[Callable[[], float | None], None]:
-    """Ask for /healthz while entered; yield what tells the longest answer's time.
+    """Request /healthz while entered; yield a function for the longest time so far.
 
-    That is None of a contender that serves nothing, or nothing yet.
+    It returns None for a contender that serves nothing, or nothing yet.
     """
     longest: float | None = None
     url = f"https://127.0.0.1:{running.port}/healthz"
@@ -217,7 +217,7 @@ async def _probed(running: Running) -> AsyncGenerator[Callable[[], float | None]
                     async with session.get(url) as answer:
                         await answer.read()
                 except aiohttp.ClientConnectorError:
-                    pass  # it does not serve yet
+                    pass  # the manager does not serve yet
                 else:
                     longest = max(longest or 0.0, time.monotonic() - started)
                 await asyncio.sleep(_PROBE)
@@ -232,7 +232,7 @@ async def _probed(running: Running) -> AsyncGenerator[Callable[[], float | None]
 
 
 async def _until_calm(running: Running) -> None:
-    """Wait until the manager has begun, and uses hardly any CPU."""
+    """Wait until the manager has started to work, and then uses hardly any CPU."""
     while True:
         before = running.usage().cpu
         await asyncio.sleep(0.5)
@@ -241,7 +241,7 @@ async def _until_calm(running: Running) -> None:
 
 
 async def idle(contender: Contender, options: Options) -> Figures:
-    """Have nothing to do."""
+    """Measure a manager without work."""
     async with _started(contender, options) as (_, running):
         await asyncio.sleep(_SETTLE)
         before = running.usage()
@@ -251,7 +251,7 @@ async def idle(contender: Contender, options: Options) -> Figures:
 
 
 async def memory(contender: Contender, options: Options) -> Figures:
-    """Own 1,000 pods, with ever more idle ones beside them."""
+    """Own 1,000 pods, with a growing number of idle pods in the cluster."""
     figures: Figures = {}
     asked = options.idle_pods
     for idle_pods in (0, 10_000) if asked is None else (0, asked):
@@ -271,9 +271,9 @@ async def memory(contender: Contender, options: Options) -> Figures:
 
 
 async def collect(contender: Contender, options: Options) -> Figures:
-    """Know 100,000 objects, and collect 10,000 that lose their owner.
+    """Cache 100,000 objects, and collect 10,000 that lose their owner.
 
-    By the garbage collector alone: it takes the other controllers' place in the
+    Only the garbage collector runs: it replaces the other controllers in the
     command.
     """
     command = contender.command.replace(_WORKLOADS, _COLLECTOR)
@@ -281,7 +281,7 @@ async def collect(contender: Contender, options: Options) -> Figures:
     bare = await _resident(alone, options)
     sized = options.sized(_KNOWN - _DEPENDENTS)
     async with cluster_for(options.kubeconfig, sized.idle_pods or 0) as cluster:
-        owner = await cluster.driver.own(_DEPENDENTS)
+        owner = await cluster.driver.create_owner(_DEPENDENTS)
         log = options.logs / f"{contender.name}.log"
         with alone.running(cluster.kubeconfig, log) as running:
             await _until_calm(running)
@@ -306,7 +306,7 @@ async def collect(contender: Contender, options: Options) -> Figures:
 
 
 async def _resident(contender: Contender, options: Options) -> float:
-    """Return the memory of a collector with next to nothing to know."""
+    """Return the memory of a garbage collector with almost no objects to cache."""
     async with cluster_for(options.kubeconfig, 0) as cluster:
         log = options.logs / f"{contender.name}.log"
         with contender.running(cluster.kubeconfig, log) as running:
@@ -315,9 +315,9 @@ async def _resident(contender: Contender, options: Options) -> float:
 
 
 async def settled(contender: Contender, options: Options) -> Figures:
-    """Start a manager where thousands of replica sets have all that they want.
+    """Start a manager on a cluster with thousands of settled replica sets.
 
-    It looks at each of them, and must answer /livez meanwhile.
+    It syncs each of them, and must answer /livez meanwhile.
     """
     if options.kubeconfig is not None:
         msg = "settled needs the cluster of its own; leave out --kubeconfig"
@@ -326,7 +326,7 @@ async def settled(contender: Contender, options: Options) -> Figures:
     async with cluster_for(None, 0, options.replica_sets) as cluster:
         with contender.running(cluster.kubeconfig, log) as running:
             url = f"https://127.0.0.1:{running.port}/livez"
-            async with asked(url) as answers:
+            async with steady_requests(url) as answers:
                 done, cpu = await _until_done(running)
             counts = await cluster.counts() or {}
             metrics = await read_metrics(running.port, token_in(cluster.kubeconfig))
@@ -341,10 +341,10 @@ async def settled(contender: Contender, options: Options) -> Figures:
 
 
 def _lateness(waits: list[float], metrics: Mapping[str, float]) -> Figures:
-    """Return what sorted waits for answers, and the metrics, say of the event loop.
+    """Return how late the answers were, and the longest turn of the event loop.
 
-    A manager that does not tell how long its longest turn was had one about as long
-    as its slowest answer.
+    A manager without the metric of the longest turn had a turn about as long as its
+    slowest answer.
     """
     return {
         "settled: longest turn, ms": 1000 * metrics.get(_TURN, waits[-1]),
@@ -354,9 +354,9 @@ def _lateness(waits: list[float], metrics: Mapping[str, float]) -> Figures:
 
 
 async def _until_done(running: Running) -> tuple[float, float]:
-    """Wait until the manager has worked; return the end of it and its CPU seconds.
+    """Wait until the manager has worked; return when it ended, and its CPU seconds.
 
-    What comes after the end is not counted: answers of an idle manager would hide
+    Answers after the end are not counted: answers of an idle manager would hide
     the late ones.
     """
     end, cpu = time.monotonic(), running.usage().cpu
@@ -386,13 +386,13 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
 
 
 async def by_idle_pods(contender: Contender, options: Options, size: int) -> Figures:
-    """Measure start and healing where so many pods have no owner."""
+    """Measure start and healing with this many pods without an owner."""
     sized = replace(options, idle_pods=size)
     return {**await cold_start(contender, sized), **await heal(contender, sized)}
 
 
 async def by_deployments(contender: Contender, options: Options, size: int) -> Figures:
-    """Measure healing where so many deployments share the namespace."""
+    """Measure healing with this many deployments in the namespace."""
     async with _started(contender, replace(options, idle_pods=0)) as (cluster, running):
         names = {f"web-{number}" for number in range(size)}
         await asyncio.gather(*(cluster.driver.create(name, 0) for name in names))

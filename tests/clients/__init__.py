@@ -1,1 +1,1 @@
-"""Clients of other projects, on the development cluster."""
+"""Client libraries of other projects, on the development cluster."""

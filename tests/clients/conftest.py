@@ -1,4 +1,4 @@
-"""The cluster that the clients ask."""
+"""The cluster that the clients use."""
 
 import signal
 import subprocess

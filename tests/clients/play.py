@@ -1,8 +1,8 @@
-"""What a user's script does with each client: ``play.py CLIENT KUBECONFIG``.
+"""A user's script for each client library: ``play.py CLIENT KUBECONFIG``.
 
-It asks for the version, lists the nodes, creates and deletes a config map, and
-prints what it saw. It is a program of its own, since not every client closes
-its connections before its event loop has ended.
+It requests the version, lists the nodes, creates and deletes a config map, and
+prints the results. It runs as a process of its own, because not every client
+closes its connections before its event loop ends.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def names_of(objects: Iterable[Any]) -> list[str]:
 
 
 def with_kubernetes(kubeconfig: str) -> JSON:
-    """Play with the official client, whose models refuse a nodeInfo with a gap."""
+    """Run with the official client, whose models require every field of nodeInfo."""
     configuration = kubernetes.client.Configuration()
     kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
         kubeconfig, client_configuration=configuration
@@ -51,7 +51,7 @@ def with_kubernetes(kubeconfig: str) -> JSON:
 
 
 async def with_kubernetes_asyncio(kubeconfig: str) -> JSON:
-    """Play with its twin for asyncio, which demands as much."""
+    """Run with kubernetes_asyncio, whose models require the same."""
     client = await kubernetes_asyncio.config.new_client_from_config(kubeconfig)
     async with client:
         core = kubernetes_asyncio.client.CoreV1Api(client)
@@ -69,7 +69,7 @@ async def with_kubernetes_asyncio(kubeconfig: str) -> JSON:
 
 
 async def with_kr8s(kubeconfig: str) -> JSON:
-    """Play with kr8s, which asks for ``/version/`` before anything else."""
+    """Run with kr8s, which requests ``/version/`` first."""
     api = await kr8s.asyncio.api(kubeconfig=kubeconfig)
     made = await kr8s.asyncio.objects.ConfigMap(CONFIG_MAP, api=api)
     await made.create()
@@ -83,7 +83,7 @@ async def with_kr8s(kubeconfig: str) -> JSON:
 
 
 def with_pykube(kubeconfig: str) -> JSON:
-    """Play with pykube-ng, which asks for ``/version/``, too."""
+    """Run with pykube-ng, which requests ``/version/`` as well."""
     api = pykube.HTTPClient(pykube.KubeConfig.from_file(kubeconfig))
     made = pykube.ConfigMap(api, CONFIG_MAP)
     made.create()

@@ -1,4 +1,4 @@
-"""The Python clients that people use do their daily work on the cluster."""
+"""Python client libraries work on the development cluster."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def test_a_client_asks_for_the_version_lists_nodes_and_deletes(
     client: str, kubeconfig: Path
 ) -> None:
-    """Each in its own way; they are four separate projects."""
+    """Four separate projects, each in its own way."""
     played = subprocess.run(
         [sys.executable, "-m", "tests.clients.play", client, str(kubeconfig)],
         capture_output=True,

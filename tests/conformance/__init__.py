@@ -1,1 +1,1 @@
-"""Recorded scenarios, played against any cluster."""
+"""Recorded scenarios, replayed on any cluster."""

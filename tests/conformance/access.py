@@ -1,11 +1,11 @@
-"""A scenario's way to the API: what it sends, and what it sees of its namespace."""
+"""A scenario's requests to the API, and the objects of its namespace."""
 
 import json
 from http import HTTPStatus
 from typing import Any, Final
 
 from controller_manager.client.transport import Request, Transport
-from tests.conformance.paths import is_of_the_cluster, path_of
+from tests.conformance.paths import is_cluster_scoped, path_of
 
 JSON = dict[str, Any]
 
@@ -17,7 +17,7 @@ PATCH_TYPES: Final = {
 
 
 class Access:
-    """Sends a scenario's requests; cluster-scoped objects are its own by their name."""
+    """Sends a scenario's requests; it owns cluster-scoped objects by their name."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self._transport = transport
@@ -63,7 +63,7 @@ class Access:
                 if each["metadata"]["name"] == self._namespace
             ]
         items: list[JSON] = (await self.call("GET", self.path(kind)))["items"]
-        if is_of_the_cluster(kind):
+        if is_cluster_scoped(kind):
             return [
                 each
                 for each in items

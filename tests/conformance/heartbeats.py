@@ -1,4 +1,4 @@
-"""Keeps the leases of nodes fresh, as their kubelets would."""
+"""Renews the leases of nodes, as their kubelets would."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class Heartbeats:
-    """Renews leases every `interval` seconds, from `keep` to the next."""
+    """Renews leases every `interval` seconds, from one `keep` to the next."""
 
     def __init__(self, access: Access, clock: Clock, interval: float) -> None:
         self._access = access
@@ -21,7 +21,7 @@ class Heartbeats:
         self._beating: asyncio.Task[None] | None = None
 
     async def keep(self, nodes: list[str]) -> None:
-        """Keep the leases of these nodes fresh from now on, and no others."""
+        """Renew the leases of these nodes from now on, and no others."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)

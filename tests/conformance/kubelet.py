@@ -1,4 +1,4 @@
-"""What kubelets say of pods and nodes, where a scenario plays their part."""
+"""The status that kubelets report of pods and nodes, when a scenario replaces them."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ JSON = dict[str, Any]
 
 
 def running(now: datetime, conditions: Sequence[str]) -> JSON:
-    """Return the status of a pod that has become ready, with these conditions."""
+    """Return the status of a pod that is ready, with these conditions."""
     stamp = format_time(now)
     return {
         "phase": "Running",
@@ -22,10 +22,10 @@ def running(now: datetime, conditions: Sequence[str]) -> JSON:
 
 
 def ended(pod: JSON, step: JSON, now: datetime) -> JSON:
-    """Return the status of a pod whose containers have ended, as a step says how.
+    """Return the status of a pod whose containers have ended, as a step describes.
 
-    `phase` is Succeeded unless it is given; so are the first container's exit
-    code and reason, and `ago`, for how many seconds it has been so.
+    `phase` is Succeeded by default; the step may also give the exit code and reason of
+    the first container, and `ago`: how many seconds ago it ended.
     """
     phase = step.get("phase", "Succeeded")
     well = phase == "Succeeded"
@@ -63,7 +63,7 @@ def ended(pod: JSON, step: JSON, now: datetime) -> JSON:
 
 
 def lease(node: str, now: datetime) -> JSON:
-    """Return the lease of a node whose kubelet is well."""
+    """Return the lease of a node whose kubelet has just renewed it."""
     return {
         "metadata": {"name": node, "namespace": "kube-node-lease"},
         "spec": {

@@ -1,4 +1,4 @@
-"""Bringing a cluster's state into the form of the recordings."""
+"""The first form of recordings, and the state of a cluster in that form."""
 
 import json
 import re
@@ -16,7 +16,7 @@ KINDS = ("Deployment", "ReplicaSet", "Pod", "Event")
 
 
 class GroupedForm:
-    """The first form of recordings: what matters of objects; pods in groups."""
+    """The first form of recordings: the important fields of objects; pods in groups."""
 
     ready: Final = ("Ready",)
     """Conditions that a pod gets when it becomes ready."""
@@ -27,9 +27,9 @@ class GroupedForm:
         self.settled: tuple[str, ...] = ("Deployment", "ReplicaSet", "Pod")
         self._aliases = Aliases()
 
-    def see(self, objects: list[JSON]) -> None:
+    def add_aliases(self, objects: list[JSON]) -> None:
         """Give the template hashes of replica sets their aliases."""
-        self._aliases.see(objects)
+        self._aliases.add_aliases(objects)
 
     def state(self, lists: dict[str, list[JSON]]) -> JSON:
         """Return a checkpoint's state from lists of objects by kind."""
@@ -37,12 +37,12 @@ class GroupedForm:
 
 
 class Aliases:
-    """Stable names for generated ones, in order of first sight."""
+    """Stable names for generated names, in the order of their first use."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, str] = {}
 
-    def see(self, replica_sets: list[JSON]) -> None:
+    def add_aliases(self, replica_sets: list[JSON]) -> None:
         """Give every new template hash its alias."""
         for each in sorted(replica_sets, key=_age):
             digest = each["metadata"].get("labels", {}).get(HASH_LABEL)
@@ -70,7 +70,7 @@ def _age(replica_set: JSON) -> tuple[str, int]:
 
 def state_of(lists: dict[str, list[JSON]], aliases: Aliases) -> JSON:
     """Return a checkpoint's state from lists of objects by kind."""
-    aliases.see(lists["ReplicaSet"])
+    aliases.add_aliases(lists["ReplicaSet"])
     state = {
         "Deployment": [_deployment(each) for each in lists["Deployment"]],
         "ReplicaSet": [_replica_set(each) for each in lists["ReplicaSet"]],
@@ -87,9 +87,10 @@ def state_of(lists: dict[str, list[JSON]], aliases: Aliases) -> JSON:
 
 
 def comparable(state: JSON) -> JSON:
-    """Drop from a state what upstream itself does not repeat from run to run.
+    """Drop the parts of a state that differ between two runs of upstream.
 
-    And what a controller says that is not here: nothing runs jobs.
+    Also drop the events of the job controller and the status of jobs: the controller
+    is not in this build.
     """
     deployments = [
         {**each, "status": _without_step(each["status"])}
@@ -107,14 +108,14 @@ def comparable(state: JSON) -> JSON:
             }
         ),
         **{
-            kind: _sorted([_unrun(kind, each) for each in objects])
+            kind: _sorted([_without_job_status(kind, each) for each in objects])
             for kind, objects in state.items()
             if kind not in KINDS
         },
     }
 
 
-def _unrun(kind: str, entry: JSON) -> JSON:
+def _without_job_status(kind: str, entry: JSON) -> JSON:
     if kind != "Job":
         return entry
     return {key: value for key, value in entry.items() if key != "status"}

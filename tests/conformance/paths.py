@@ -1,4 +1,4 @@
-"""Where the kinds of the recordings are served."""
+"""The paths of the kinds in the recordings."""
 
 from typing import Final
 
@@ -13,20 +13,21 @@ _NAMESPACED: Final = {
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
 }
-_OF_THE_CLUSTER: Final = {"Node": "/api/v1/nodes"}
+_CLUSTER_SCOPED: Final = {"Node": "/api/v1/nodes"}
 
 
 def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") -> str:
     """Return the path of objects of a kind, or of one of them.
 
-    A namespace is one of itself. Raises KeyError for a kind that is not known here.
+    For the kind Namespace, `namespace` is the name. Raises KeyError for a kind without
+    a path here.
     """
     if kind == "Namespace":
         return f"/api/v1/namespaces/{namespace}"
-    base = _OF_THE_CLUSTER.get(kind) or _NAMESPACED[kind].format(namespace)
+    base = _CLUSTER_SCOPED.get(kind) or _NAMESPACED[kind].format(namespace)
     return "/".join(part for part in (base, name, subresource) if part)
 
 
-def is_of_the_cluster(kind: str) -> bool:
-    """Tell whether objects of a kind are in no namespace."""
-    return kind in _OF_THE_CLUSTER
+def is_cluster_scoped(kind: str) -> bool:
+    """Tell whether a kind is cluster-scoped."""
+    return kind in _CLUSTER_SCOPED

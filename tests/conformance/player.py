@@ -1,4 +1,4 @@
-"""Plays a scenario's steps as a user and as the nodes would."""
+"""Plays the steps of a scenario, as a user and as the nodes."""
 
 import asyncio
 import json
@@ -21,25 +21,25 @@ POLL = 0.05
 CHECK_TIMEOUT = 60.0
 
 
-_NOT_YET = {"phase_is", "index", "on", "isready"}
-"""What a step may say of the pods that it is about and the player cannot tell."""
+_UNSUPPORTED = {"phase_is", "index", "on", "isready"}
+"""Selectors of pods in a step that the player does not support."""
 
 
 class Form(Protocol):
-    """The form of a recording: what its checkpoints show, and how."""
+    """The form of a recording: the kinds and fields that its checkpoints show."""
 
     kinds: tuple[str, ...]
     """The kinds that checkpoints show."""
 
     settled: tuple[str, ...]
-    """Those that must not change for a while before a checkpoint is taken."""
+    """The kinds that must not change for a while before a checkpoint is taken."""
 
     @property
     def ready(self) -> tuple[str, ...]:
         """Conditions that a pod gets when it becomes ready."""
 
-    def see(self, objects: list[JSON]) -> None:
-        """Give what is generated in objects its alias."""
+    def add_aliases(self, objects: list[JSON]) -> None:
+        """Give the generated names and uids in objects their aliases."""
 
     def state(self, lists: dict[str, list[JSON]]) -> JSON:
         """Return a checkpoint's state from lists of objects by kind."""
@@ -48,9 +48,9 @@ class Form(Protocol):
 class Player:
     """Plays one scenario in a namespace of its own.
 
-    A checkpoint has the recording's form. It is taken once nothing has changed for
-    `quiet` seconds; it and the nodes look every `poll` seconds. Whatever a scenario
-    waits for may come `patience` seconds later than it says.
+    A checkpoint has the recording's form. It is taken when nothing has changed for
+    `quiet` seconds; state and nodes are polled every `poll` seconds. A condition that
+    a scenario waits for may come `patience` seconds later than it says.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class Player:
                     await self._switch_auto(on=argument)
                 else:
                     await self._carry_out(action, argument)
-                    # Before they may be gone.
-                    self._form.see(await self._access.items("ReplicaSet"))
+                    # Before the pods may be deleted.
+                    self._form.add_aliases(await self._access.items("ReplicaSet"))
         finally:
             await self._switch_auto(on=False)
             await self._heartbeats.keep([])
@@ -110,7 +110,7 @@ class Player:
         await carry_out(argument)
 
     async def _filled(self, step: JSON) -> JSON:
-        """Put in the uids of objects and the times that a step speaks of."""
+        """Replace the placeholders of uids and times in a step."""
         text = json.dumps(step)
         for kind, name in set(re.findall(r"{uid:(\w+)/([\w.-]+)}", text)):
             obj = await self._access.call("GET", self._access.path(kind, name))
@@ -149,8 +149,8 @@ class Player:
     # Steps of the nodes
 
     async def _chosen(self, step: JSON) -> list[JSON]:
-        """Return the pods that a step is about, oldest first."""
-        if unknown := step.keys() & _NOT_YET:
+        """Return the pods that a step selects, oldest first."""
+        if unknown := step.keys() & _UNSUPPORTED:
             msg = f"the player cannot choose pods by {', '.join(sorted(unknown))}"
             raise ValueError(msg)
         pods = await self._access.items("Pod")
@@ -176,7 +176,7 @@ class Player:
         return chosen[: step["count"]] if "count" in step else chosen
 
     async def _ready(self, step: JSON) -> None:
-        # The recording waits for the pods that a step names to be there.
+        # The recording waits until the pods that a step names exist.
         await self._until(bool, step)
         for pod in await self._chosen(step):
             await self._make_ready(pod)

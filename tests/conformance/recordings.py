@@ -1,7 +1,7 @@
 """The recordings of the real kube-controller-manager 1.36.2.
 
-One directory a family, ``tests/data/recordings/FAMILY``: a file a scenario, and in
-``ARGS`` the flags with which the real manager ran.
+Each family has a directory, ``tests/data/recordings/FAMILY``, with one file for each
+scenario, and in ``ARGS`` the flags with which the real manager ran.
 """
 
 import json
@@ -29,8 +29,8 @@ DIRECTORY: Final = Path(__file__).parents[1] / "data" / "recordings"
 _GROUPED: Final = ("apps", "lifecycle")
 """Families in the first form; all others are in the second."""
 
-_UNDERSTOOD: Final = {"name", "about", "kinds", "steps", "checkpoints", "writes"}
-"""What a recording may have; others of the second form have more."""
+_KNOWN_FIELDS: Final = {"name", "about", "kinds", "steps", "checkpoints", "writes"}
+"""The fields that a recording may have; a recording with others is refused."""
 
 
 @dataclass(frozen=True)
@@ -41,42 +41,42 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """Its name, which is that of its namespace, too."""
+        """The name of the scenario, and of its namespace."""
         return self.path.stem
 
     @property
     def family(self) -> str:
-        """The name of its directory: what was recorded together."""
+        """The name of its directory: scenarios that were recorded together."""
         return self.path.parent.name
 
     @cached_property
     def _content(self) -> JSON:
         content: JSON = json.loads(self.path.read_text())
-        if unknown := sorted(content.keys() - _UNDERSTOOD):
+        if unknown := sorted(content.keys() - _KNOWN_FIELDS):
             msg = f"recordings/{self.family}/{self.path.name}: what is {unknown[0]}?"
             raise ValueError(msg)
         return content
 
     @property
     def steps(self) -> list[JSON]:
-        """What users and nodes do."""
+        """The steps of users and nodes."""
         steps: list[JSON] = self._content["steps"]
         return steps
 
     @property
     def settled_after(self) -> float:
-        """Seconds without a change after which nothing more is to come.
+        """Seconds without a change after which no more changes come.
 
-        Upstream's checkpoints may be taken while slow controllers wait: those of
-        the second form for a minute, as the pod garbage collector does.
+        Upstream's checkpoints may be taken while slow controllers wait: in the second
+        form for a minute, as the pod garbage collector does.
         """
         return 30.0 if self.family in _GROUPED else 90.0
 
     def config(self, **generic: Any) -> Config:
         """Return a config with the flags of its family; `generic` changes it.
 
-        There is one manager, without limits, that serves nothing. Raises
-        ValueError for a flag that there is not, Failure for a value that cannot be.
+        The config is for one manager, without rate limits, that serves nothing. Raises
+        ValueError for an unknown flag, Failure for an invalid value.
         """
         given: dict[str, list[str]] = {}
         for flag in shlex.split((self.path.parent / "ARGS").read_text()):
@@ -101,11 +101,11 @@ class Recording:
         clock: Clock,
         **patience: float,
     ) -> Player:
-        """Return who plays the steps; `patience` as Player takes it, in seconds."""
+        """Return the player of the steps; `patience` as in Player, in seconds."""
         return Player(transport, self.name, clock, self._form(), **patience)
 
     def expected(self) -> list[JSON]:
-        """Return the checkpoints, without what upstream does not repeat itself."""
+        """Return the checkpoints without the parts that upstream does not repeat."""
         return [
             {"check": each["check"], "state": self._comparable(each["state"])}
             for each in self._content["checkpoints"]
@@ -118,18 +118,18 @@ class Recording:
         return {kind: each for kind, each in entries.items() if each}
 
     def most_writes(self) -> int:
-        """Return the recorded writes plus 10 %, at least two."""
+        """Return the number of recorded writes plus 10 %, at least two."""
         recorded = len(self._content["writes"])
         return recorded + max(2, recorded // 10)
 
     def writes_of(self, transport: RecordingTransport) -> list[Write]:
-        """Return what was written in the scenario's namespace, or to it."""
+        """Return the writes to the scenario's namespace and to objects in it."""
         where = f"/namespaces/{self.name}"
         return [each for each in transport.writes if where in each.path]
 
 
 def find_recordings(directory: Path = DIRECTORY) -> Mapping[str, Recording]:
-    """Return all recordings of all families by name; no two may have the same."""
+    """Return all recordings of all families by name; each name must be unique."""
     paths = sorted(directory.glob("*/*.json"))
     found = {path.stem: Recording(path) for path in paths}
     assert len(found) == len(paths)

@@ -1,4 +1,4 @@
-"""The recordings lie in one place, each in a family."""
+"""The recordings are in one directory, each in a family."""
 
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from tests.conformance.whole import WholeForm
 
 
 def test_every_recording_is_found() -> None:
-    """Whatever its family; none lies elsewhere."""
+    """In whichever family; no recording is in another directory."""
     everywhere = DIRECTORY.parent.rglob("*/*.json")
     assert {each.path for each in RECORDINGS.values()} == set(everywhere)
 
 
 def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:
-    """Those of its family's ARGS, whichever controllers they are for."""
+    """The flags of its family's ARGS, whichever controllers they are for."""
     configs = {each.family: each.config() for each in RECORDINGS.values()}
     assert {
         family: (each.generic.controllers, each.flags["terminated-pod-gc-threshold"])
@@ -31,7 +31,7 @@ def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:
 
 
 def test_a_flag_that_there_is_not_is_named(tmp_path: Path) -> None:
-    """The recordings of that family would come out differently."""
+    """Otherwise the recordings of that family would end differently."""
     family = tmp_path / "nodes"
     family.mkdir()
     (family / "ARGS").write_text("--controllers=ttl-controller --node-speed=1s")
@@ -44,7 +44,7 @@ def test_a_flag_that_there_is_not_is_named(tmp_path: Path) -> None:
 def test_a_recording_that_says_more_than_is_understood_is_refused(
     tmp_path: Path,
 ) -> None:
-    """It would come out differently for a reason that nobody sees."""
+    """Otherwise it would end differently for no visible reason."""
     (tmp_path / "hpa").mkdir()
     (tmp_path / "hpa" / "one.json").write_text('{"steps": [], "mask": ["a"]}')
     recording = find_recordings(tmp_path)["one"]
@@ -63,7 +63,7 @@ def test_a_recording_that_says_more_than_is_understood_is_refused(
 async def test_a_step_that_the_player_does_not_know_is_named(
     cluster: Cluster, step: dict[str, Any], complaint: str
 ) -> None:
-    """It is not passed over."""
+    """It is not skipped."""
     player = Player(cluster.transport, "n", cluster.clock, WholeForm())
     with pytest.raises(ValueError, match=f"^the player {complaint}$"):
         await player.play([step])

@@ -46,7 +46,7 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> Non
 async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     scenario: Recording,
 ) -> None:
-    """As service accounts that may do what the bootstrap roles allow, no more."""
+    """As service accounts with the permissions of the bootstrap roles only."""
     cluster = Cluster(rbac=True)
     player = scenario.player(InMemoryTransport(cluster.server, TOKEN), cluster.clock)
     config = scenario.config(leader_election=LeaderElectionConfig())

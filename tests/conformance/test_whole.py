@@ -1,4 +1,4 @@
-"""The second form of recordings leaves out what no two runs have in common."""
+"""The second form of recordings leaves out what differs between two runs."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_what_is_generated_has_aliases_and_what_is_equal_stands_once() -> None:
 
 
 def test_a_status_says_whether_it_is_about_the_present_spec() -> None:
-    """Not by numbers; and templates are reduced to what controllers look at."""
+    """No generations are shown; templates have only fields that controllers read."""
     deployment = {
         "metadata": {
             "name": "web",

@@ -1,8 +1,8 @@
-"""The second form of recordings: whole objects, less what no two runs have in common.
+"""The second form of recordings: whole objects, without what differs between runs.
 
-Generated names read ``PREFIX*``, hashes ``HASH1``, ``HASH2`` … in order of first
-sight, uids ``UID:Kind/name``, times ``TIME``; what becomes equal that way stands
-once, with a count.
+Generated names are ``PREFIX*``, hashes ``HASH1``, ``HASH2`` … in order of first
+use, uids ``UID:Kind/name``, times ``TIME``; objects that are equal in this form
+are listed once, with a count.
 """
 
 import json
@@ -55,7 +55,7 @@ _IN_PROGRESS: Final = (
 
 
 class WholeForm:
-    """Brings what a cluster has into the second form."""
+    """Brings the objects of a cluster into the second form."""
 
     ready: Final = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
     """Conditions that a pod gets when it becomes ready."""
@@ -68,8 +68,8 @@ class WholeForm:
         self._hashes: dict[str, str] = {}
         self._uids: dict[str, str] = {}
 
-    def see(self, objects: Iterable[JSON]) -> None:
-        """Give what is generated in objects its alias."""
+    def add_aliases(self, objects: Iterable[JSON]) -> None:
+        """Give the generated names, hashes and uids in objects their aliases."""
         for each in sorted(objects, key=_age):
             metadata = each["metadata"]
             for label in _HASH_LABELS:
@@ -85,7 +85,7 @@ class WholeForm:
         """Return a checkpoint's state from lists of objects by kind."""
         for kind, objects in lists.items():
             if kind != "Event":
-                self.see({**each, "kind": kind} for each in objects)
+                self.add_aliases({**each, "kind": kind} for each in objects)
         state: JSON = {
             kind: self._counted(map(_pod if kind == "Pod" else _whole, objects))
             for kind, objects in lists.items()
@@ -110,7 +110,7 @@ class WholeForm:
 
 
 def comparable(state: JSON) -> JSON:
-    """Drop from a state what upstream itself does not repeat from run to run."""
+    """Drop the parts of a state that differ between two runs of upstream."""
     events = {_without_numbers(each) for each in state.get("Event", [])}
     return {
         kind: sorted(events)
@@ -130,7 +130,7 @@ def _without_numbers(event: str) -> str:
 
 
 def _without_step(value: Any) -> Any:
-    """Forget which step of a rollout a condition speaks of."""
+    """Drop the step of a rollout that a condition reports."""
     if isinstance(value, list):
         return [_without_step(each) for each in value]
     if not isinstance(value, dict):
@@ -147,7 +147,7 @@ def _age(obj: JSON) -> tuple[str, int, str]:
 
 
 def _quiet(value: Any) -> Any:
-    """Leave out noise; a deletion has a time, and conditions have an order."""
+    """Drop noise; keep that an object is being deleted, and sort the conditions."""
     if isinstance(value, list):
         return [_quiet(each) for each in value]
     if not isinstance(value, dict):
@@ -161,7 +161,7 @@ def _quiet(value: Any) -> Any:
 
 
 def _whole(obj: JSON) -> JSON:
-    """Return an object; its status says whether it is about the present spec."""
+    """Return an object; its status says whether it is for the present spec."""
     result = _quiet(obj)
     for name in ("kind", "apiVersion"):
         result.pop(name, None)

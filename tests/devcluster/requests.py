@@ -1,4 +1,4 @@
-"""Requests to a cluster in memory, byte by byte."""
+"""Raw requests to a cluster in memory."""
 
 import msgspec
 

@@ -71,7 +71,7 @@ def run(*arguments: str) -> tuple[int, list[str]]:
 
 
 def test_the_command_finds_the_cluster_and_nothing_else_is_printed() -> None:
-    """In KUBECONFIG, a temporary file that is gone afterwards."""
+    """KUBECONFIG names a temporary file, which is removed afterwards."""
     code, (line,) = run("--", *python(LIST_NODES))
     path, *nodes = line.split()
     assert (code, nodes) == (0, ["node-0", "node-1"])
@@ -80,7 +80,7 @@ def test_the_command_finds_the_cluster_and_nothing_else_is_printed() -> None:
 
 
 def test_the_named_kubeconfig_is_the_commands() -> None:
-    """By its absolute path, and removed with the cluster."""
+    """KUBECONFIG has its absolute path; the file is removed with the cluster."""
     root = Path(__file__).parents[2]
     name = f"test-{os.getpid()}.devcluster.yaml"
     flags = (f"--write-kubeconfig={name}", "--without-controllers")
@@ -99,7 +99,7 @@ def test_the_named_kubeconfig_is_the_commands() -> None:
     ],
 )
 def test_the_exit_code_is_the_commands(command: tuple[str, ...], code: int) -> None:
-    """That of a signal is what a shell makes of it."""
+    """A signal gives the exit code that a shell gives it."""
     assert run("--without-controllers", "--", *command) == (code, [])
 
 
@@ -128,7 +128,7 @@ def test_a_command_that_cannot_be_run_is_one_line(
     "number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 )
 def test_a_signal_is_passed_on(number: signal.Signals) -> None:
-    """It is the command that decides what follows."""
+    """The command decides how to react."""
     command = python(SAY_WHICH_SIGNAL, str(int(number)))
     process = start("devcluster", "--port=0", "--without-controllers", "--", *command)
     assert process.stdout is not None
@@ -139,7 +139,7 @@ def test_a_signal_is_passed_on(number: signal.Signals) -> None:
 
 
 def test_a_key_interrupts_the_command_once() -> None:
-    """The terminal sends Ctrl-C to both of us, so it is not passed on again."""
+    """The terminal sends Ctrl-C to both processes, so it is not passed on again."""
     terminal, ours = pty.openpty()
     command = [
         *(sys.executable, "-m", "controller_manager", "devcluster", "--port=0"),
@@ -175,13 +175,13 @@ def _read_until(terminal: int, text: bytes) -> bytes:
     return seen
 
 
-# What a cluster that was killed has left
+# The kubeconfig of a cluster that was killed
 
 OURS = "# Written by controller-manager devcluster, and removed at its end.\nold: 1\n"
 
 
 def test_a_stale_kubeconfig_is_removed_at_the_start(tmp_path: Path) -> None:
-    """Even if this cluster then cannot be filled; who waits for it waits on."""
+    """Even if this cluster cannot start: programs that wait for it go on waiting."""
     file = tmp_path / "kubeconfig"
     file.write_text(OURS)
     manifest = tmp_path / "refused.yaml"
@@ -195,7 +195,7 @@ def test_a_stale_kubeconfig_is_removed_at_the_start(tmp_path: Path) -> None:
 def test_a_cluster_that_cannot_listen_leaves_the_file_to_the_one_that_can(
     tmp_path: Path,
 ) -> None:
-    """The one that has the port may have written it."""
+    """The cluster that has the port may have written the file."""
     file = tmp_path / "kubeconfig"
     file.write_text(OURS)
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -207,7 +207,7 @@ def test_a_cluster_that_cannot_listen_leaves_the_file_to_the_one_that_can(
 
 
 def test_a_file_that_is_not_a_clusters_is_never_removed(tmp_path: Path) -> None:
-    """Whenever it came there."""
+    """Whenever it was written."""
     file = tmp_path / "kubeconfig"
     file.write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(KubeconfigError, match="the file exists and is not"):

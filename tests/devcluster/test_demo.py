@@ -1,4 +1,4 @@
-"""What the demo shows, on virtual time."""
+"""The output of the demo, on virtual time."""
 
 import io
 import re
@@ -14,20 +14,20 @@ from tests.clusters import Cluster, make_config
 async def test_the_broken_image_is_seen_before_it_is_rolled_back(
     cluster: Cluster,
 ) -> None:
-    """Each new pod says why it does not start, and two seconds go by."""
+    """Each new pod shows why it does not start, for two seconds."""
     shown = io.StringIO()
     console = Console(file=shown, width=200)
     async with (
         cluster.nodes(start_delay=0.6, grace_scale=0.05),
         cluster.manager(make_config(controllers=("*",))),
     ):
-        account = await Demo(cluster.transport, cluster.clock, console).run()
+        summary = await Demo(cluster.transport, cluster.clock, console).run()
     output = shown.getvalue()
     broken = output.partition("cannot be pulled\n")[2].partition("\nRoll web back\n")[0]
     reason = r'ImagePullBackOff: Back-off pulling image "broken:1\.30"'
     failing = re.findall(rf"^ *([\d.]+)s  (web-\S+)  {reason}$", broken, re.MULTILINE)
     assert len({name for _, name in failing}) == len(failing) == 2
-    seconds = dict(account.steps)
+    seconds = dict(summary.steps)
     assert 2.6 <= seconds["Update web again, to an image that cannot be pulled"] < 4
     last = broken.rstrip().splitlines()[-1]
     assert last.endswith('Back-off pulling image "broken:1.30"')

@@ -1,4 +1,4 @@
-"""What the endpoints of ``devcluster --secure-port`` say of the controllers."""
+"""The endpoints of the controllers with ``devcluster --secure-port``."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_configz_and_flagz_show_the_effective_configuration(tmp_path: Path) -> None:
-    """All of it: what the cluster sets, and every default."""
+    """Complete: the flags that the cluster sets, and every default."""
     port, file = free_port(), tmp_path / "kubeconfig"
     process = start(
         "devcluster", "--port=0", f"--secure-port={port}", "--v=1",

@@ -51,7 +51,7 @@ from controller_manager.devcluster.manifests import ManifestError, read_manifest
 def test_a_manifest_that_cannot_be_applied_is_named(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    """With file, document or line."""
+    """The message has the file, and the document or the line."""
     file = tmp_path / "m.yaml"
     file.write_text(text)
     with pytest.raises(ManifestError) as caught:

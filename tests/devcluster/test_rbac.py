@@ -1,4 +1,4 @@
-"""Roles say who may do what; tokens say who somebody is."""
+"""Roles decide what a user may do; tokens authenticate users."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import pytest
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
 from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attempt
+from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import TOKEN, Cluster
@@ -39,14 +39,14 @@ def _recorded(name: str) -> Grants:
     return grants
 
 
-# Of upstream's ttl-controller there is no recording.
+# There is no recording of upstream's ttl-controller.
 @pytest.mark.parametrize(
     "descriptor",
     [each for each in registry().descriptors if each.name != "ttl-controller"],
     ids=lambda each: each.name,
 )
 async def test_a_controllers_role_is_upstreams(descriptor: Descriptor) -> None:
-    """Verb by verb; and the development cluster has it from its descriptor."""
+    """Verb by verb; the development cluster takes it from the descriptor."""
     recorded = _recorded(descriptor.account)
     assert recorded == {
         (each.group, each.resource, verb)
@@ -69,22 +69,22 @@ async def test_a_controllers_role_is_upstreams(descriptor: Descriptor) -> None:
 
 
 async def test_the_managers_role_is_upstreams() -> None:
-    """As user, with the one lease by name."""
+    """The role of its user, with access to one lease by name."""
     cluster = Cluster(rbac=True)
     user = User(MANAGER)
     allows = cluster.server.authorizer.allows
     recorded = _recorded("system:kube-controller-manager (the manager's own user)")
     for group, resource, verb in recorded:
         plural, _, subresource = resource.partition("/")
-        attempt = Attempt(
+        attributes = Attributes(
             verb,
             group=group if group != "*" else "anything.example",
             resource=plural if plural != "*" else "anythings",
             subresource=subresource,
         )
-        assert allows(user, attempt), attempt
+        assert allows(user, attributes), attributes
     for name, allowed in (("kube-controller-manager", True), ("other", False)):
-        lease = Attempt(
+        lease = Attributes(
             "update",
             group="coordination.k8s.io",
             resource="leases",
@@ -92,9 +92,9 @@ async def test_the_managers_role_is_upstreams() -> None:
             name=name,
         )
         assert allows(user, lease) is allowed
-    assert not allows(user, Attempt("create", resource="pods", namespace="default"))
-    assert not allows(user, Attempt("get", path="/metrics"))
-    assert allows(User("x"), Attempt("get", path="/healthz"))
+    assert not allows(user, Attributes("create", resource="pods", namespace="default"))
+    assert not allows(user, Attributes("get", path="/metrics"))
+    assert allows(User("x"), Attributes("get", path="/healthz"))
 
 
 async def _ask(cluster: Cluster, method: str, path: str, **headers: str) -> Response:
@@ -144,7 +144,7 @@ async def _ask(cluster: Cluster, method: str, path: str, **headers: str) -> Resp
 async def test_what_no_role_allows_is_refused(
     method: str, path: str, message: str
 ) -> None:
-    """In the words of a real API server."""
+    """With the message of a real API server."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("jane", User("jane"))
     answer = await _ask(cluster, method, path, authorization="Bearer jane")
@@ -153,7 +153,7 @@ async def test_what_no_role_allows_is_refused(
 
 
 async def test_a_role_counts_in_its_namespace() -> None:
-    """Bound by a RoleBinding, a ClusterRole, too."""
+    """A ClusterRole that a RoleBinding grants is limited to the namespace, too."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("jane", User("jane", groups=("devs",)))
     group = "rbac.authorization.k8s.io"
@@ -186,7 +186,7 @@ async def test_a_role_counts_in_its_namespace() -> None:
 
 
 async def test_impersonation_needs_a_right_of_its_own() -> None:
-    """The administrator may; then the other's rights count."""
+    """The administrator has it; then the permissions of the impersonated user count."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("jane", User("jane"))
     path = "/api/v1/pods"
@@ -227,7 +227,7 @@ async def test_impersonation_needs_a_right_of_its_own() -> None:
 
 
 async def test_a_service_accounts_token_ends(cluster: Cluster) -> None:
-    """With its time, and with the account that it is for."""
+    """It expires, and it ends with its account."""
     tokens = cluster.server.tokens
     kind = cluster.server.catalogue.find("", "v1", "serviceaccounts")
     assert kind is not None

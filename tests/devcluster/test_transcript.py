@@ -27,7 +27,7 @@ EXCEPTIONS = {
         "is created in its place, since later entries list it"
     ),
 }
-"""Entries that do not apply, and why."""
+"""Entries that are not compared, and why."""
 
 AGE = re.compile(r"^\d+[smhd](\d+[smhd])?$")
 DIFF = re.compile(r"(pod updates may not change fields [^\n]*)\n.*", re.DOTALL)
@@ -36,14 +36,14 @@ TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 
 
 class Player:
-    """Plays entries in order and remembers what later ones refer to."""
+    """Plays entries in order, and remembers values that later entries refer to."""
 
     def __init__(self, server: APIServer) -> None:
         self.server = server
         self.answers: dict[str, dict[str, Any]] = {}
 
     def filled_in(self, text: str) -> str:
-        """Put values from earlier answers into a request."""
+        """Replace placeholders in a request by values from earlier answers."""
 
         def value(match: re.Match[str]) -> str:
             what, name = match.groups()
@@ -104,7 +104,7 @@ def _lower(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def normalised(value: Any, key: str = "") -> Any:
-    """Replace what differs between any two runs, as the recording does."""
+    """Replace values that differ between two runs, as the recording does."""
     if isinstance(value, dict):
         pairs = value.items()
         return {k: normalised(v, k) for k, v in pairs if k != "description"}
@@ -120,27 +120,27 @@ def normalised(value: Any, key: str = "") -> Any:
         return "<age>"
     value = UUID.sub(_uid, value)
     value = re.sub(r"\b(gen|g)-[a-z0-9]{5}\b", r"\1-<rand>", value)
-    # What a pod's update would change, upstream shows in Go's order of fields and
-    # with its line numbers; up to there the refusal is the same.
+    # Upstream shows the changes of a pod's update in Go's order of fields and with Go's
+    # line numbers; the message before them is the same.
     value = DIFF.sub(r"\1<diff>", value)
     value = re.sub(r"in record \(\d+\)", "in record (N)", value)
     return re.sub(r"resource version: .*", "resource version: N", value)
 
 
 def _uid(match: re.Match[str]) -> str:
-    # A uid that a request made up is part of the answer to compare.
+    # A uid that a request contains is part of the answer to compare.
     return match.group() if match.group().startswith("11111111") else "<uid>"
 
 
 def comparable(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what of an entry is compared."""
+    """Return the parts of an entry that are compared."""
     kept = ("status", "contentType", "response", "events")
     result = {name: normalised(entry[name]) for name in kept if name in entry}
     if entry.get("events") is not None:
         result.pop("contentType", None)
     response = result.get("response")
     if isinstance(response, dict) and "gitVersion" in response:
-        # Which build answers is not what is compared.
+        # The version of the build is not compared.
         for name in ("gitCommit", "goVersion", "compiler", "buildDate"):
             response.pop(name)
     if isinstance(response, dict) and "serverAddressByClientCIDRs" in response:

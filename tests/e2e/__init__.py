@@ -1,1 +1,1 @@
-"""Tests of the package of the same name."""
+"""End-to-end tests with kubectl."""

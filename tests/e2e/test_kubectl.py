@@ -1,4 +1,4 @@
-"""A real kubectl does to the development cluster what users do."""
+"""A real kubectl does on the development cluster what users do."""
 
 import json
 import os
@@ -31,7 +31,7 @@ Kubectl = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run a development cluster with the controllers for all tests here."""
+    """Run a development cluster with the controllers, for all tests of this module."""
     path = tmp_path_factory.mktemp("e2e") / "kubeconfig"
     process = subprocess.Popen(
         [
@@ -91,7 +91,7 @@ def _version() -> tuple[int, int]:
 
 
 def _validation() -> list[str]:
-    """Return what a kubectl needs that predates validation by the server."""
+    """Return the flags of a kubectl that relies on validation by the client."""
     return [] if _version() >= (1, 27) else ["--validate=false"]
 
 
@@ -126,7 +126,7 @@ def test_a_deployment_is_applied_and_shown(kubectl: Kubectl) -> None:
 
 
 def test_describe_shows_conditions_and_events(kubectl: Kubectl) -> None:
-    """In the words of upstream."""
+    """As upstream shows them."""
     kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     output = kubectl("describe", "deployment", "web")
@@ -140,7 +140,7 @@ def test_describe_shows_conditions_and_events(kubectl: Kubectl) -> None:
 
 
 def test_an_image_is_set_and_undone(kubectl: Kubectl) -> None:
-    """History, undo to the last and to a revision."""
+    """The history is shown; undo goes to the last and to a given revision."""
     kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     for image in ("app:v2", "app:v3"):
@@ -158,7 +158,7 @@ def test_an_image_is_set_and_undone(kubectl: Kubectl) -> None:
 
 
 def test_a_rollout_is_paused_resumed_and_restarted(kubectl: Kubectl) -> None:
-    """While paused, a change waits."""
+    """A change waits while the deployment is paused."""
     kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     kubectl("rollout", "pause", "deployment/web")
@@ -184,7 +184,7 @@ def test_a_deployment_is_scaled_and_waited_for(kubectl: Kubectl) -> None:
 
 
 def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
-    """Without extra flags, by a kubectl of today."""
+    """Without extra flags, by a present kubectl."""
     if _version() < (1, 27):
         pytest.skip("an older kubectl needs --validate=false")
     kubectl("create", "deployment", "api", "--image=api:v1", "--replicas=2")
@@ -203,7 +203,7 @@ def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
 
 
 def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
-    """And nothing is stored."""
+    """Nothing is stored."""
     if _version() < (1, 27):
         pytest.skip("an older kubectl validates by itself")
     wrong = manifest().replace("replicas:", "replicaz:")
@@ -213,7 +213,7 @@ def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
 
 
 def test_an_invalid_object_is_refused_with_its_causes(kubectl: Kubectl) -> None:
-    """In upstream's words."""
+    """With upstream's messages."""
     wrong = manifest(replicas=-1)
     output = kubectl("apply", *_validation(), "-f", "-", stdin=wrong, ok=False)
     assert "spec.replicas: Invalid value: -1: must be greater than or equal to 0" in (
@@ -234,7 +234,7 @@ def gone(kubectl: Kubectl, kinds: str) -> None:
 
 
 def test_a_deleted_deployment_takes_all_it_owns_along(kubectl: Kubectl) -> None:
-    """In the background soon after, in the foreground before."""
+    """Before the deployment with --cascade=foreground, else soon after it."""
     for policy in ("background", "foreground"):
         kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
         rolled_out(kubectl)
@@ -258,7 +258,7 @@ def test_what_is_orphaned_stays_until_somebody_deletes_it(kubectl: Kubectl) -> N
 
 
 def test_a_deleted_namespace_is_emptied(kubectl: Kubectl) -> None:
-    """And while a finalizer holds something in it, it says so."""
+    """While a finalizer holds an object in it, a condition says so."""
     kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
     held = {
         "apiVersion": "v1",
@@ -277,7 +277,7 @@ def test_a_deleted_namespace_is_emptied(kubectl: Kubectl) -> None:
 
 
 def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> None:
-    """With a table of their own, and collected like all others."""
+    """With a table of their own; they are garbage-collected like all others."""
     crd = definition()
     kubectl("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(crd))
     kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
@@ -304,7 +304,7 @@ def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> Non
 
 
 def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> None:
-    """It is shown as what it is until then."""
+    """Until then it is shown as complete."""
     kubectl("create", "job", "j", "--image=app:v1")
     header, row = kubectl("get", "jobs").splitlines()
     assert header.split() == ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]
@@ -317,7 +317,7 @@ def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> Non
     }
     job["status"] = {"conditions": [ended], "succeeded": 1}
     namespace = job["metadata"]["namespace"]
-    # What is newer than kubectl 1.20 is not to be relied on.
+    # Do not rely on flags that are newer than kubectl 1.20.
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs/j/status"
     kubectl("replace", f"--raw={path}", "-f", "-", stdin=json.dumps(job))
     row = kubectl("get", "jobs").splitlines()[1]
@@ -328,7 +328,7 @@ def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> Non
 
 
 def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
-    """As it happens, in rows of the table."""
+    """While it happens, in rows of the table."""
     kubectl("apply", *_validation(), "-f", "-", stdin=manifest(replicas=1))
     rolled_out(kubectl)
     namespace = kubectl(
@@ -352,7 +352,7 @@ def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
 
 
 def test_what_the_readme_says_to_try_works_as_written(tmp_path: Path) -> None:
-    """Line by line, in a cluster that ends with it."""
+    """Line by line, on a cluster that ends with the script."""
     if _version() < (1, 27):
         pytest.skip("an older kubectl needs --validate=false")
     readme = (Path(__file__).parents[2] / "README.md").read_text()

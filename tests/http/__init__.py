@@ -1,1 +1,1 @@
-"""Tests of the package of the same name."""
+"""Tests over real HTTPS connections."""

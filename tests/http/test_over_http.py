@@ -1,4 +1,4 @@
-"""The whole, once more over real HTTPS and on uvloop, as users run it."""
+"""The whole program over real HTTPS and on uvloop, as users run it."""
 
 import asyncio
 import base64
@@ -60,7 +60,7 @@ Test = Callable[[], Coroutine[Any, Any, None]]
 
 
 def on_uvloop(test: Test) -> None:
-    """Run a test on the loop that production uses."""
+    """Run a test on the event loop of production."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(test())
 
@@ -73,7 +73,7 @@ async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
 
 
 def test_a_rollout_goes_all_the_way_over_https() -> None:
-    """Manager, API server and nodes in one process, TLS between them."""
+    """Manager, API server and nodes in one process, connected over TLS."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -105,7 +105,7 @@ def test_a_rollout_goes_all_the_way_over_https() -> None:
 
 
 def test_errors_come_through_http() -> None:
-    """Refusals by reason, a wrong token, a wrong authority, nobody there."""
+    """Refusals by reason, a wrong token, a wrong authority, no server."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -134,7 +134,7 @@ def test_errors_come_through_http() -> None:
 
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:
-    """After the request's timeout, plain or streamed."""
+    """After the request's timeout, for plain requests and for streams."""
 
     async def test(port: int) -> None:
         credentials = Credentials(f"http://127.0.0.1:{port}", clock=SystemClock())
@@ -146,7 +146,7 @@ def test_a_server_that_does_not_answer_is_given_up() -> None:
             await transport.stream(request)
         await transport.close()
 
-    # The kernel takes the connection; nobody ever reads from it.
+    # The kernel accepts the connection; no program ever reads from it.
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = int(mute.getsockname()[1])
         on_uvloop(lambda: test(port))
@@ -156,7 +156,7 @@ def test_a_server_that_does_not_answer_is_given_up() -> None:
 def test_a_server_that_hangs_gets_no_more_requests_of_a_client_than_it_may_send() -> (
     None
 ):
-    """And another client sends its own all the same."""
+    """Another client still sends its own requests."""
 
     async def test() -> None:
         connections = 0
@@ -195,7 +195,7 @@ def test_a_server_that_hangs_gets_no_more_requests_of_a_client_than_it_may_send(
 
 @pytest.mark.slow
 def test_a_watch_survives_the_restart_of_its_server() -> None:
-    """The informer lists anew and is equal again."""
+    """The informer relists, and its cache equals the server's state again."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -237,7 +237,7 @@ def test_a_watch_survives_the_restart_of_its_server() -> None:
 
 
 def test_a_port_in_use_is_named() -> None:
-    """With what to do about it."""
+    """The message says how to repair it."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -252,7 +252,7 @@ def test_a_port_in_use_is_named() -> None:
     on_uvloop(test)
 
 
-# ClientBuilder and certificates that change
+# Credentials that change while the client runs
 
 
 async def listing(transport: HTTPTransport) -> int:
@@ -263,7 +263,7 @@ async def listing(transport: HTTPTransport) -> int:
 def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
     tmp_path: Path,
 ) -> None:
-    """Requests and watches; with nothing new to present, the 401 stands."""
+    """For requests and watches; without a new token, the 401 stays."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -296,7 +296,7 @@ def test_after_a_401_the_token_file_is_read_and_the_request_sent_again(
 
 
 def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
-    """The daemon's connections go on with the file's new content."""
+    """The daemon's connections use the new content of the file."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -328,7 +328,7 @@ def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_server_may_be_known_by_another_name() -> None:
-    """``tls-server-name``: the certificate is for that, not for the address."""
+    """``tls-server-name``: the certificate is for that name, not for the address."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -357,7 +357,7 @@ def test_a_server_may_be_known_by_another_name() -> None:
 
 
 def test_a_proxy_is_gone_through() -> None:
-    """``proxy-url``: by CONNECT, TLS inside."""
+    """``proxy-url``: with CONNECT, and TLS inside."""
 
     async def test() -> None:
         clock = SystemClock()
@@ -407,7 +407,7 @@ def test_a_proxy_is_gone_through() -> None:
 def test_a_second_signal_ends_the_process_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first one asks, the second does not wait."""
+    """The first signal stops the daemon in order, the second does not wait."""
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
 
@@ -445,7 +445,7 @@ def devcluster(tmp_path: Path) -> Iterator[Path]:
 
 
 def start(*arguments: str, log: Path | None = None) -> "subprocess.Popen[str]":
-    """Start the program; what it prints goes to `log`, else to a pipe."""
+    """Start the program; its output goes to `log`, or else to a pipe."""
     with log.open("w") if log else nullcontext(subprocess.PIPE) as output:
         return subprocess.Popen(
             [sys.executable, "-m", "controller_manager", *arguments],
@@ -492,7 +492,7 @@ def free_port() -> int:
 
 
 def token_of(kubeconfig: Path) -> dict[str, str]:
-    """Return the header of the cluster's administrator."""
+    """Return the Authorization header of the cluster's administrator."""
     users = yaml.safe_load(kubeconfig.read_text())["users"]
     return {"Authorization": f"Bearer {users[0]['user']['token']}"}
 
@@ -501,7 +501,7 @@ def token_of(kubeconfig: Path) -> dict[str, str]:
 def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
     devcluster: Path,
 ) -> None:
-    """As a container runs it: by kubeconfig, scraped, ended by SIGTERM."""
+    """As in a container: with a kubeconfig, scraped metrics, and SIGTERM."""
     port = free_port()
     bearer = token_of(devcluster)
     process = start(
@@ -554,7 +554,7 @@ def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
 
 @pytest.mark.slow
 def test_a_port_that_is_taken_is_one_line(devcluster: Path) -> None:
-    """Exit code 1."""
+    """The exit code is 1."""
     server = load_credentials(str(devcluster), "", SystemClock()).server
     port = server.rpartition(":")[2]
     process = start(
@@ -593,7 +593,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 
 
 def kubeadm_files(directory: Path, kubeconfig: Path) -> dict[str, str]:
-    """Lay out what kubeadm puts on a control plane; return its flags."""
+    """Write kubeadm's files of a control plane; return the flags for them."""
     config = yaml.safe_load(kubeconfig.read_text())
     config["current-context"] = "system:kube-controller-manager"
     (directory / "controller-manager.conf").write_text(yaml.safe_dump(config))
@@ -611,7 +611,7 @@ def kubeadm_files(directory: Path, kubeconfig: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_kubeadms_manifest_starts_as_it_is(confined: Path, tmp_path: Path) -> None:
-    """With kubeadm's user and roles; only the port is another."""
+    """With kubeadm's user and roles; only the port differs."""
     port = free_port()
     directory = tmp_path / "kubernetes"
     directory.mkdir()
@@ -661,7 +661,7 @@ LEASE = (
 def test_a_stolen_lease_ends_the_daemon_with_1(
     devcluster: Path, tmp_path: Path
 ) -> None:
-    """In one line, for whoever restarts it."""
+    """With one line, for the operator."""
     log = tmp_path / "log"
     process = start(f"--kubeconfig={devcluster}", "--secure-port=0", *LEASE, log=log)
     wait_for(lambda: "Starting controller" in log.read_text(), process)
@@ -691,7 +691,7 @@ def test_a_stolen_lease_ends_the_daemon_with_1(
 def test_a_server_that_is_not_trusted_is_one_line(
     devcluster: Path, tmp_path: Path
 ) -> None:
-    """Waiting would not help: exit code 1."""
+    """Waiting would not help: the exit code is 1."""
     config = yaml.safe_load(devcluster.read_text())
     other = base64.b64encode(self_signed("other", ["x"]).certificate).decode()
     config["clusters"][0]["cluster"]["certificate-authority-data"] = other
@@ -709,7 +709,7 @@ def test_a_server_that_is_not_trusted_is_one_line(
 def test_a_standby_takes_over(
     devcluster: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """At once after a clean stop; after the lease when the leader is killed."""
+    """At once after a clean stop; after the lease's end if the leader is killed."""
     managers = []
     for name in "ab":
         log = tmp_path / name
@@ -734,7 +734,7 @@ def test_a_standby_takes_over(
     assert leader.wait(15) == (0 if number is signal.SIGTERM else -number)
     standby.terminate()
     assert standby.wait(15) == 0
-    # The lease is 3 s: far wider than any machine is slow.
+    # The lease lasts 3 s: much longer than any delay of the machine.
     assert took < 15
 
 
@@ -762,7 +762,7 @@ def test_a_standby_takes_over(
 def test_a_manifest_that_cannot_be_applied_is_one_line(
     tmp_path: Path, text: str, problem: str
 ) -> None:
-    """Not YAML, of an unknown kind, or refused: exit code 1."""
+    """It is no YAML, has an unknown kind, or is refused: the exit code is 1."""
     (tmp_path / "m.yaml").write_text(text)
     process = start("devcluster", "--port=0", f"--manifests={tmp_path}")
     output = process.communicate(timeout=20)[0]
@@ -773,7 +773,7 @@ def test_a_manifest_that_cannot_be_applied_is_one_line(
 
 @pytest.mark.slow
 def test_a_cluster_can_start_with_objects_in_it(tmp_path: Path) -> None:
-    """Namespaces first, as the samples need it."""
+    """Namespaces are created first, as the samples need it."""
     kubeconfig = tmp_path / "kubeconfig"
     process = start(
         "devcluster",
@@ -793,7 +793,7 @@ def test_a_cluster_can_start_with_objects_in_it(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_demo_ends_well_and_tells_what_happened() -> None:
-    """In well under a minute."""
+    """In much less than a minute."""
     process = start("demo")
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 0, output
@@ -808,7 +808,7 @@ def test_the_demo_ends_well_and_tells_what_happened() -> None:
 
 @pytest.mark.slow
 def test_pages_come_over_http(devcluster: Path) -> None:
-    """Continue tokens survive the URL."""
+    """A continue token in a URL is read back unchanged."""
 
     async def test() -> None:
         clock = SystemClock()

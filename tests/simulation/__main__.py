@@ -1,4 +1,4 @@
-"""``python -m tests.simulation``: break everything, show what came of it."""
+"""``python -m tests.simulation``: inject faults and report violations."""
 
 import os
 import shlex
@@ -36,7 +36,7 @@ _COMMAND: Final = "python -m tests.simulation"
 @click.option(
     "--only",
     multiple=True,
-    help="Of that seed's faults let only this one happen; may be given more than once.",
+    help="Of that seed's faults, inject only this one; may be given more than once.",
 )
 @click.option(
     "--scenario",
@@ -70,7 +70,7 @@ def main(
     more: tuple[str, ...],
     jobs: int,
 ) -> None:
-    """Play seeds; exit with 1 if anything that must never be was seen."""
+    """Play seeds; exit with 1 if there was a violation."""
     console = Console()
     try:
         find_properties(more)
@@ -90,7 +90,7 @@ def main(
 def _each(
     console: Console, what: str, work: Callable[[T], R], items: list[T], jobs: int
 ) -> list[R]:
-    """Do `work` on all items, in several processes, with a progress bar."""
+    """Call `work` with each item, in several processes, with a progress bar."""
     return list(
         track(
             _in_processes(work, items, jobs),
@@ -115,7 +115,7 @@ def _in_processes(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What all seeds are played with."""
+    """Settings that are the same for all seeds."""
 
     only: frozenset[str] | None
     more_properties: tuple[str, ...]
@@ -142,7 +142,7 @@ def _play_seeds(console: Console, numbers: list[int], plan: Plan, jobs: int) -> 
 
 
 def _checked(seed: int, plan: Plan) -> Outcome:
-    """Play a seed; each tenth twice, which must give the same trace."""
+    """Play a seed; play each tenth seed twice, which must give the same trace."""
     outcome = play(seed, plan.only, plan.more_properties)
     if seed % 10 == 0 and (
         play(seed, plan.only, plan.more_properties).trace != outcome.trace
@@ -153,7 +153,7 @@ def _checked(seed: int, plan: Plan) -> Outcome:
 
 
 def _seeds_table(outcomes: list[Outcome]) -> Table:
-    """Return seeds by faults and violations; those that failed by themselves."""
+    """Return a table of seeds by faults and violations; failed seeds have own rows."""
     table = Table(title="Seeds")
     table.add_column("seed")
     for heading in ("faults", "writes", "virtual minutes", "violations"):
@@ -199,7 +199,7 @@ def _faults_table(outcomes: list[Outcome]) -> Table:
 
 
 def _explain(console: Console, failure: Outcome, plan: Plan) -> None:
-    """Show what went wrong, the shortest plan that does it, and how to see it."""
+    """Show the violations, the shortest failing plan, and the command to replay it."""
     console.print(f"\nSeed {failure.seed}:", style="bold red")
     _show_violations(console, failure.violations)
     with console.status("looking for the shortest plan that fails"):
@@ -270,7 +270,7 @@ def _play_sieve(
 
 
 if __name__ == "__main__":
-    # Sets of strings must have one order, too.
+    # The order of a set of strings must be the same in each run, too.
     if os.environ.get("PYTHONHASHSEED") != "0":
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(  # noqa: S606 - this program, once more

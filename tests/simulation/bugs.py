@@ -1,4 +1,4 @@
-"""Deliberate bugs: what the simulator must notice, or nobody could rely on it."""
+"""Deliberate bugs that the simulator must find; otherwise it cannot be relied on."""
 
 import asyncio
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ _call = Client._call
 
 
 async def _create_again(self: Client, request: Request) -> Response:
-    """Take a lost answer for a failure, and send the write once more."""
+    """Treat a lost answer as a failure, and send the write again."""
     try:
         return await _call(self, request)
     except TransportError:
@@ -70,7 +70,7 @@ async def _create_again(self: Client, request: Request) -> Response:
 
 
 async def _drop_the_version(self: Client, request: Request) -> Response:
-    """Overwrite whatever is there."""
+    """Overwrite the object without its resourceVersion."""
     if request.method in ("PUT", "PATCH") and request.body:
         body = msgspec.json.decode(request.body)
         body.get("metadata", {}).pop("resourceVersion", None)
@@ -83,7 +83,7 @@ def _swallow_a_deletion(self: Any, obj: Any) -> None:
 
 
 def _from_any_cache(self: Reflector[Any], *, initial: bool) -> WatchOptions:
-    """Begin with whatever a replica has, as upstream once did (#59848)."""
+    """Begin with the cache of any replica, as upstream once did (#59848)."""
     version = "0" if initial else self._resource_version
     return WatchOptions(version, timeout_seconds=300, send_initial_events=initial)
 
@@ -91,7 +91,7 @@ def _from_any_cache(self: Reflector[Any], *, initial: bool) -> WatchOptions:
 async def _end_with_the_lease_as_it_was(
     self: FencedTransport, request: Request
 ) -> Response:
-    """Give a write what was left of the lease when it began."""
+    """Limit a write to the time that the lease had left when the write began."""
     if request.method == "GET":
         return await self._inner.request(request)
     try:
@@ -117,14 +117,14 @@ _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
 
 
 async def _share_32_turns(self: Client, request: Request) -> Response:
-    """Let no more than 32 requests of all controllers together be under way."""
+    """Allow 32 requests in flight, of all controllers together."""
     loop = asyncio.get_running_loop()
     async with _SHARED.setdefault(loop, asyncio.Semaphore(32)):
         return await _call(self, request)
 
 
 def _never_give_up(self: LiveStream) -> None:
-    """Have a reader wait for ever, as one without a limit on silence does."""
+    """Let a reader wait forever, as without a limit on silence."""
     if self._pump is not None:
         self._pump.cancel()
 
@@ -177,10 +177,10 @@ _BELOW: Final[Mapping[str, Bug]] = {
         "proxy-cuts-idle-streams",
     ),
 }
-"""Bugs of what all controllers have in common."""
+"""Bugs in the code that all controllers share."""
 
 BUGS: Final[Mapping[str, Bug]] = {
     **_BELOW,
     **{name: bug for each in modules("bugs") for name, bug in each.BUGS.items()},
 }
-"""Each must be caught by its scenario, or within two hundred seeds."""
+"""The scenario of each bug must find it, or else one of two hundred seeds."""

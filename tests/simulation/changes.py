@@ -1,4 +1,4 @@
-"""What differs between two states of an object, and which differences may be."""
+"""Differences between two states of an object, and which of them are allowed."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 Path = tuple[str, ...]
 
 Change = Callable[[Path, Any, Any], bool]
-"""Tells whether a value at a path may become another."""
+"""Tells whether the value at a path may change from one value to another."""
 
 _SERVERS: Final = (("metadata", "resourceVersion"), ("metadata", "generation"))
 
@@ -30,7 +30,7 @@ def differences(
 
 
 def only(*allowed: Path) -> Change:
-    """Allow changes below some paths, and of what the server counts."""
+    """Allow changes below some paths, and of the fields that the server counts."""
 
     def may(path: Path, _: Any, __: Any) -> bool:
         return path in _SERVERS or any(path[: len(each)] == each for each in allowed)

@@ -1,4 +1,4 @@
-"""What must never be: looked for at every write, and in every turn of the loop."""
+"""Invariants, checked at every write and in every turn of the event loop."""
 
 import asyncio
 import json
@@ -16,25 +16,25 @@ from tests.simulation.objects import controller_of, target_of
 from tests.simulation.properties import Write
 from tests.simulation.rules import WriteRules
 from tests.simulation.world import World
-from tests.simulation.writers import knowing_writers
+from tests.simulation.writers import track_writers
 
 JSON = dict[str, Any]
 
 MOST_SYNCS: Final = 100
-"""Keys that may be looked at in one turn: fifty are 5 ms here, and a few more may
-begin before anybody notices."""
+"""Keys that one turn may sync: fifty are 5 ms here, and a few more may start
+before the worker looks at its clock."""
 
 _ADOPTION: Final = 90.0
-"""Seconds that may pass between reading an owner and adopting for it, since a
-process may be stopped in between."""
+"""Seconds that may pass between reading an owner and adopting for it, since the
+process may be paused in between."""
 
 UNCHECKED: Final = ("events", "leases")
-"""Plurals of what is written by everybody, as often as there is something to say."""
+"""Plurals of objects that every component writes, at any time."""
 
 
 @dataclass
 class Checks:
-    """Looks at every write of every manager."""
+    """Checks every write of every manager."""
 
     world: World
     violations: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Checks:
     trace: list[str] = field(default_factory=list)
     rules: WriteRules = field(init=False)
     _syncs_of_turn: tuple[int, int, int] = (0, 0, 0)
-    """A process, a turn of the loop, and how many keys it looked at in it."""
+    """A process, a turn of its loop, and the number of keys synced in that turn."""
 
     def __post_init__(self) -> None:
         self.rules = WriteRules(map(type, self.world.properties))
@@ -58,9 +58,9 @@ class Checks:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look, while entered, at what controllers decide, and who writes."""
+        """Watch, while entered, the decisions of controllers, and who writes."""
         with ExitStack() as stack:
-            stack.enter_context(knowing_writers())
+            stack.enter_context(track_writers())
             stack.enter_context(self._watching_turns())
             for each in self.world.properties:
                 stack.enter_context(each.watching(self.violate))
@@ -68,17 +68,17 @@ class Checks:
 
     @contextmanager
     def _watching_turns(self) -> Iterator[None]:
-        """Check how much is done before others get their turn."""
+        """Check how many keys a controller syncs before it yields."""
         process = Workers._process
 
-        async def noted(workers: Workers, key: str) -> None:
-            self._note_sync()
+        async def counted(workers: Workers, key: str) -> None:
+            self._count_sync()
             await process(workers, key)
 
-        with mock.patch.object(Workers, "_process", noted):
+        with mock.patch.object(Workers, "_process", counted):
             yield
 
-    def _note_sync(self) -> None:
+    def _count_sync(self) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         number, turn, syncs = self._syncs_of_turn
@@ -91,15 +91,15 @@ class Checks:
 
 @dataclass
 class Observer:
-    """Looks at the writes of one manager."""
+    """Checks the writes of one manager."""
 
     checks: Checks
     manager: Manager
     _read: dict[str, float] = field(default_factory=dict)
-    """When an owner was last read and lived, by its uid."""
+    """When an owner was last read without a deletion timestamp, by its uid."""
 
-    def look(self, request: Request) -> JSON | None:
-        """Return the object that a write is about, before it."""
+    def before_write(self, request: Request) -> JSON | None:
+        """Return the object of a write, as it is before the write."""
         for each in self.checks.world.properties:
             each.before_write()
         return self._object(request)
@@ -110,17 +110,17 @@ class Observer:
             return None
         return self.checks.world.find(target.plural, target.namespace, target.name)
 
-    def has_read(self, request: Request, answer: Response) -> None:
-        """Note that an object lives, which may be an owner."""
+    def record_read(self, request: Request, answer: Response) -> None:
+        """Record that an object, which may be an owner, is not being deleted."""
         if target_of(request.path).name and answer.status == 200:
             metadata = json.loads(answer.body)["metadata"]
             if "deletionTimestamp" not in metadata:
                 self._read[metadata["uid"]] = asyncio.get_running_loop().time()
 
-    def applied(
+    def after_write(
         self, request: Request, answer: Response, before: JSON | None, writer: str
     ) -> None:
-        """Check a write, whether it was accepted or not."""
+        """Check a write, whether the server accepted it or not."""
         checks = self.checks
         target = target_of(request.path)
         if target.plural in UNCHECKED:
@@ -148,7 +148,7 @@ class Observer:
 
     def _check_leadership(self, request: Request) -> None:
         if self.manager.is_paused:
-            return  # it was sent in time, and nobody can call it back
+            return  # it was sent in time, and cannot be cancelled any more
         daemon = self.manager.manager
         elector = daemon.elector if daemon is not None else None
         if elector is None:
@@ -165,7 +165,7 @@ class Observer:
             )
 
     def _check_owner(self, write: Write) -> None:
-        """Have nothing taken from its owner, nor adopted for one that may be gone."""
+        """Check that no owner is replaced, and that no owner that is gone adopts."""
         if write.before is None or write.after is None or write.verb == "delete":
             return
         old, new = controller_of(write.before), controller_of(write.after)

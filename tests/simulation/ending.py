@@ -1,4 +1,4 @@
-"""What must come out once nothing goes wrong any more."""
+"""The final state: what must hold when no more faults happen."""
 
 import asyncio
 import re
@@ -16,19 +16,19 @@ JSON = dict[str, Any]
 
 
 def end_state(world: World) -> JSON:
-    """Return what users see of all objects, by controller."""
+    """Return the objects as users see them, by controller."""
     states = {each.controller: each.end_state() for each in world.properties}
     return {controller: state for controller, state in states.items() if state}
 
 
 def wrong_ends(world: World) -> Iterator[str]:
-    """Yield what is not as the controllers promise."""
+    """Yield each way in which the final state breaks a controller's promise."""
     for each in world.properties:
         yield from each.wrong_at_the_end(world.managers)
 
 
 def wrong_caches(world: World) -> Iterator[str]:
-    """Yield where a cache of a running manager is not equal to the server."""
+    """Yield each cache of a running manager that differs from the server."""
     for manager in world.managers:
         daemon = manager.manager
         if daemon is None or not daemon.synced.is_set():
@@ -56,8 +56,8 @@ def wrong_caches(world: World) -> Iterator[str]:
                 yield f"manager {manager.number}: {what}: {differing}"
 
 
-def leftovers(world: World) -> Iterator[str]:
-    """Yield what a manager still remembers of objects that are gone."""
+def remembered_deleted(world: World) -> Iterator[str]:
+    """Yield what a manager still stores about deleted objects."""
     stored = world.state.everything()
     there = {path_of(obj) for obj in stored}
     there |= {obj["metadata"]["uid"] for obj in stored}
@@ -82,10 +82,10 @@ def remembered(
 ) -> dict[str, set[str]]:
     """Return each collection of keys and uids that a manager's controllers have.
 
-    Caches are left out: they are compared with the server. So is what has a bound
-    of its own, by the ends of the places in `bounded`, and the event recorder's
-    memory. `invented` are parts of names of kinds that nobody serves: those are
-    returned, too.
+    Left out are caches, which are compared with the server, collections with a
+    limit of their own (whose paths end as in `bounded`), and the memory of the event
+    recorder. `invented` has parts of names of kinds that no server serves: names
+    with such parts are returned, too.
     """
     found: dict[str, set[str]] = {}
     for member in daemon.controllers:
@@ -104,7 +104,7 @@ def remembered(
 
 
 def pools_of(controller: Controller) -> Sequence[Workers]:
-    """Return the pools of workers that a controller consists of."""
+    """Return the pools of workers of a controller."""
     if isinstance(controller, WorkerGroup):
         return controller._pools
     assert isinstance(controller, Workers)
@@ -112,7 +112,7 @@ def pools_of(controller: Controller) -> Sequence[Workers]:
 
 
 def sizes_of(daemon: ControllerManager) -> dict[str, int]:
-    """Return the size of every collection that a manager has, caches and all."""
+    """Return the size of every collection that a manager has, caches included."""
     return {
         where: len(collection)
         for where, collection in _collections("manager", daemon, (), set())
@@ -120,7 +120,7 @@ def sizes_of(daemon: ControllerManager) -> dict[str, int]:
 
 
 def _names_in(item: object, invented: Collection[str]) -> Iterator[str]:
-    """Yield keys, uids and kinds that nobody serves, alone or in a tuple."""
+    """Yield keys, uids and unserved kinds in an item, alone or in a tuple."""
     if isinstance(item, str) and "/" in item:
         yield item
     for part in item if isinstance(item, tuple) else (item,):
@@ -139,7 +139,7 @@ _COLLECTIONS: Final = (dict, set, list, frozenset, deque)
 def _collections(
     where: str, owner: object, without: tuple[str, ...], seen: set[int]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what an object keeps, and the objects of this program that it has."""
+    """Yield an object's collections, and those of the objects that it refers to."""
     if id(owner) in seen:
         return
     seen.add(id(owner))
@@ -148,7 +148,7 @@ def _collections(
         inner = [value]
         if isinstance(value, _COLLECTIONS):
             yield place, value
-            # Objects in it matter if there are few: controllers, not pods.
+            # Follow objects in small collections only: controllers, not pods.
             inner = list(value.values() if isinstance(value, dict) else value)[:20]
         for each in inner:
             module = type(each).__module__.split(".")
@@ -164,7 +164,7 @@ def _attributes(owner: object) -> Iterator[tuple[str, Any]]:
 
 
 def tasks_by_work() -> Counter[str]:
-    """Return what runs now, and how often; the caller and what is on its way aside."""
+    """Count the running tasks by what they run, without the current task."""
     current = asyncio.current_task()
     works = [
         getattr(task.get_coro(), "__qualname__", "?")

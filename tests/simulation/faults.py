@@ -1,4 +1,4 @@
-"""What goes wrong, and how often: drawn from a seed, counted, reducible."""
+"""Which faults happen, and how often: drawn from a seed, counted, reducible."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ REQUEST_FAULTS: Final[Mapping[str, float]] = {
     "crash after": 0.001,
     "slow": 0.03,
 }
-"""Chances of each request; "after" is after it was carried out."""
+"""Chance per request; "after" means after the server has carried it out."""
 
 WATCH_FAULTS: Final[Mapping[str, float]] = {
     "cut": 0.01,
@@ -36,7 +36,7 @@ WATCH_FAULTS: Final[Mapping[str, float]] = {
     "no bookmarks": 0.005,
     "lag": 0.02,
 }
-"""Chances of each chunk of a watch."""
+"""Chance per chunk of a watch."""
 
 WORLD_FAULTS: Final[Mapping[str, float]] = {
     "crash": 0.015,
@@ -63,18 +63,18 @@ WORLD_FAULTS: Final[Mapping[str, float]] = {
     "idle streams cut": 0.01,
     "half-open watches": 0.01,
 }
-"""Chances of each five seconds."""
+"""Chance per five seconds."""
 
 START_FAULTS: Final[Mapping[str, float]] = {"clock skew": 0.2}
-"""Chances of each start of a manager."""
+"""Chance per start of a manager."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that went wrong.
+    """One fault.
 
-    `opportunity` names where it could, and for the how-manieth time; `share`,
-    of 0 to 1, decides whatever else there is to decide about it.
+    `opportunity` names the place and counts its opportunities; `share`, from 0 to
+    1, decides all details of the fault.
     """
 
     opportunity: str
@@ -87,16 +87,16 @@ class Fault:
 
     @property
     def rng(self) -> random.Random:
-        """Randomness of this fault's own."""
+        """A random generator of this fault's own."""
         return random.Random(self.share)
 
 
 @dataclass
 class Faults:
-    """Decides at each opportunity; `only` allows those of some opportunities.
+    """Decides about each opportunity; `only` limits faults to some opportunities.
 
-    Each decision depends on the seed and the opportunity alone: taking one fault
-    out of a plan leaves the others where they are.
+    Each decision depends on the seed and the opportunity alone: a plan without one
+    fault still has all the other faults.
     """
 
     seed: int
@@ -106,7 +106,7 @@ class Faults:
     _drawn: Counter[str] = field(default_factory=Counter)
 
     def draw(self, chances: Mapping[str, float], place: str, at: float) -> Fault | None:
-        """Return what goes wrong now, `None` for nothing."""
+        """Return the fault that happens now, `None` if none does."""
         opportunity, choice, share = self._number(place)
         kind = _chosen(chances, choice)
         if kind is None or not self.active:
@@ -118,7 +118,7 @@ class Faults:
         return fault
 
     def noise(self, place: str) -> float:
-        """Return a number of 0 to 1 for what varies without going wrong."""
+        """Return a number from 0 to 1 for a variation that is no fault."""
         return self._number(f"noise {place}")[1]
 
     def _number(self, place: str) -> tuple[str, float, float]:
@@ -129,7 +129,7 @@ class Faults:
         return opportunity, _fraction(first), _fraction(second)
 
     def counts(self) -> Counter[str]:
-        """Return how often each kind was injected."""
+        """Return how often each kind of fault was injected."""
         return Counter(fault.kind for fault in self.injected)
 
 
@@ -138,7 +138,7 @@ def _fraction(digits: bytes) -> float:
 
 
 def _chosen(chances: Mapping[str, float], drawn: float) -> str | None:
-    """Return the kind into whose share of 0 to 1 a number falls."""
+    """Return the kind whose range, between 0 and 1, contains a number."""
     for kind, chance in chances.items():
         if drawn < chance:
             return kind

@@ -1,4 +1,4 @@
-"""Finds what controllers bring to the simulation, in this tree and elsewhere."""
+"""Finds the simulation modules of controllers, in this tree and elsewhere."""
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -10,17 +10,17 @@ from typing import Final
 from tests.simulation.properties import Properties
 
 GROUP: Final = "controller_manager.simulation"
-"""Entry points that name the properties modules of other packages."""
+"""Entry point group that names the properties modules of other packages."""
 
 _CONTROLLERS: Final = Path(__file__).parents[1] / "controllers"
 
 
 class NoPropertiesError(Exception):
-    """A module that was named as one with properties, and has none."""
+    """A module that was named with --properties has no properties."""
 
 
 def modules(name: str) -> Iterator[ModuleType]:
-    """Yield the modules of that name beside the tests of this tree's controllers."""
+    """Yield the modules of a name beside the tests of this tree's controllers."""
     for path in sorted(_CONTROLLERS.glob(f"*/*/{name}.py")):
         yield import_module(".".join(("tests", *_parts(path))))
 
@@ -32,8 +32,8 @@ def _parts(path: Path) -> tuple[str, ...]:
 def find_properties(more: Iterable[str] = ()) -> list[type[Properties]]:
     """Return the properties of all controllers, those of this tree first.
 
-    `more` are further modules by their dotted names, each once however often it is
-    named. Raises NoPropertiesError for one that cannot be imported or has none.
+    `more` are further modules by their dotted names; a name that occurs twice counts
+    once. Raises NoPropertiesError for one that cannot be imported or has none.
     """
     found = {each.__name__: each.PROPERTIES for each in modules("properties")}
     named = sorted(each.value for each in entry_points(group=GROUP))

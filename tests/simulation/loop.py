@@ -1,4 +1,4 @@
-"""An event loop whose time is virtual and whose order is repeatable."""
+"""An event loop with virtual time and a repeatable order of callbacks."""
 
 import asyncio
 import contextvars
@@ -8,11 +8,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 PROCESS: contextvars.ContextVar[int] = contextvars.ContextVar("process", default=0)
-"""Which simulated process a callback belongs to; 0 is the world around them."""
+"""Which simulated process a callback belongs to; 0 is the simulator itself."""
 
 
 class Deadlock(Exception):  # noqa: N818 - names what happened
-    """Nothing is ready and no timer is set: everybody waits for ever."""
+    """Nothing is ready and no timer is set: every task waits forever."""
 
 
 class _Task(asyncio.Task[Any]):
@@ -32,20 +32,20 @@ class _Task(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Jumps to the next timer whenever nothing is ready.
+    """Advances time to the next timer when no callback is ready.
 
-    Can stop single processes, as SIGSTOP would: time goes on for them, too, but
-    none of their callbacks is run before they go on.
+    Can stop single processes, as SIGSTOP does: their time goes on, but none of
+    their callbacks runs until they continue.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
-        # Timers that floating-point errors set apart fire together.
+        # Timers that differ only by floating-point errors fire together.
         self._clock_resolution: float = 1e-6
         self._stopped: dict[int, list[asyncio.Handle]] = {}
         self.turn = 0
-        """Counts the turns: how often all that is ready was run."""
+        """The number of turns so far; one turn runs all ready callbacks."""
         _Task._numbers = itertools.count()
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
@@ -53,15 +53,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def stop_process(self, number: int) -> None:
-        """Run nothing of that process from now on."""
+        """Run no callback of that process from now on."""
         self._stopped.setdefault(number, [])
 
     def is_stopped(self, number: int) -> bool:
-        """Tell whether nothing of that process is run now."""
+        """Tell whether a process is stopped."""
         return number in self._stopped
 
     def continue_process(self, number: int) -> None:
-        """Run what has come up for it meanwhile, and all that follows."""
+        """Run the callbacks that were held back for a process, and all that follow."""
         ready: Any = self._ready  # type: ignore[attr-defined]
         ready.extend(self._stopped.pop(number, ()))
 
@@ -92,7 +92,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             ready.append(handle)
 
     def _hold_back(self, ready: Any) -> None:
-        """Set aside what stopped processes would do."""
+        """Set the callbacks of stopped processes aside."""
         if not self._stopped:
             return
         for _ in range(len(ready)):

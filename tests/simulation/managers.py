@@ -1,4 +1,4 @@
-"""Managers that crash, stop, go on, and come back."""
+"""Managers that crash, pause, continue, and start again."""
 
 import asyncio
 import contextvars
@@ -17,7 +17,7 @@ from controller_manager.observability.logs import silent_logger
 from tests.clusters import EPOCH, TOKEN
 from tests.simulation.faults import START_FAULTS
 from tests.simulation.loop import PROCESS, VirtualLoop
-from tests.simulation.network import Line
+from tests.simulation.network import Connection
 from tests.simulation.transport import FaultyTransport, Observer
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ _MOST_SKEW = 60.0
 
 
 _LOOK: Final = 0.0001
-"""Seconds of work that pass, here, each time that a worker begins with a key."""
+"""Seconds of work, on the simulated clock, each time a worker takes a key."""
 
 
 class WorkClock:
-    """The machine's time, as far as work makes it pass: the same in each run."""
+    """The machine's time, which only work advances: the same in each run."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -44,24 +44,24 @@ class WorkClock:
 
 @dataclass
 class Manager:
-    """A manager, run again whenever it ends; at most one run of it at a time."""
+    """A manager that is started again whenever it ends; one run at a time."""
 
     world: "World"
     number: int
     observe: "Callable[[Manager], Observer]"
-    line: Line = field(init=False)
+    connection: Connection = field(init=False)
     manager: ControllerManager | None = None
     transport: FaultyTransport | None = None
     task: "asyncio.Task[None] | None" = None
     starts: int = 0
     skew: float = 0.0
-    """Seconds by which the clock of its next run is wrong."""
+    """Seconds by which the clock of the next run is wrong."""
 
     def __post_init__(self) -> None:
-        self.line = Line(InMemoryTransport(self.world.server, TOKEN))
+        self.connection = Connection(InMemoryTransport(self.world.server, TOKEN))
 
     async def run(self) -> None:
-        """Run for ever; it comes back a few seconds after it ended."""
+        """Run forever; start again a few seconds after each end."""
         while True:
             await self._run_once()
             noise = self.world.faults.noise(f"restart of {self.number}")
@@ -71,13 +71,13 @@ class Manager:
         self.starts += 1
         name = f"manager {self.number}"
         faults = self.world.faults
-        now = self.line.now()
+        now = self.connection.now()
         skew = faults.draw(START_FAULTS, name, now)
         seconds = self.skew
         if skew is not None:
             seconds = _MOST_SKEW * (2 * skew.share - 1)
         self.transport = FaultyTransport(
-            self.line, faults, name, self.crash, self.observe(self)
+            self.connection, faults, name, self.crash, self.observe(self)
         )
         self.manager = ControllerManager(
             self.world.config,
@@ -95,7 +95,7 @@ class Manager:
         try:
             await asyncio.wait((self.task,))
         finally:
-            self.go_on()
+            self.resume()
             self.transport.alive = False
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
@@ -107,7 +107,7 @@ class Manager:
 
     @property
     def leads(self) -> bool:
-        """Whether it holds the lease, as far as it knows."""
+        """Whether it holds the lease, by its own knowledge."""
         elector = self.manager.elector if self.manager is not None else None
         return elector is not None and elector.seconds_left() > 0
 
@@ -119,29 +119,29 @@ class Manager:
         return loop.is_stopped(self.number + 1)
 
     def crash(self) -> None:
-        """End it wherever it is: nothing that it still does has any effect."""
-        self.go_on()
+        """End the process at once: nothing that it still does has any effect."""
+        self.resume()
         if self.transport is not None:
             self.transport.alive = False
         if self.task is not None:
             self.task.cancel()
 
     def pause(self, seconds: float) -> None:
-        """Stop its process for a while; the world goes on."""
+        """Stop the process for some seconds; all others go on."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.stop_process(self.number + 1)
-        loop.call_later(seconds, self.go_on, context=contextvars.Context())
+        loop.call_later(seconds, self.resume, context=contextvars.Context())
 
-    def go_on(self) -> None:
-        """Let its process continue, if it was stopped."""
+    def resume(self) -> None:
+        """Let the process continue, if it is stopped."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.continue_process(self.number + 1)
 
 
 def _is_expected(error: BaseException) -> bool:
-    """Tell whether a manager may end so: it has lost the lease."""
+    """Tell whether a manager may end with this error: it has lost the lease."""
     if isinstance(error, BaseExceptionGroup):
         return all(_is_expected(each) for each in error.exceptions)
     return isinstance(error, LeadershipLost)

@@ -1,7 +1,7 @@
-"""The way between a manager and the server, and what can be wrong with it.
+"""The connection between a manager and the server, with its faults.
 
-What is on its way lives in the world, not in the manager's process: a request
-that a stopped process has sent arrives all the same.
+Requests in flight belong to the simulator, not to the manager's process: a request
+that a stopped process has sent still arrives.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ WATCHED: Final = (
     "nodes",
     "configmaps",
 )
-"""Plurals of what the managers watch, as far as it matters to them."""
+"""Plurals of the resources that the managers watch and that faults concern."""
 
 _WORLD: Final = contextvars.Context()
 _FRESH_WAIT: Final = 3.0
-"""Seconds for which a replica waits to become as new as it is asked to be."""
+"""Seconds for which a replica waits to reach a requested resource version."""
 
 _TOO_NEW: Final = json.dumps(
     {
@@ -46,7 +46,7 @@ _TOO_NEW: Final = json.dumps(
 
 
 _IDLE: Final = 12.0
-"""Seconds without a byte after which a proxy cuts a stream."""
+"""Seconds without a byte after which a proxy closes a stream."""
 
 _FORBIDDEN: Final = Response(
     403, {}, b'{"kind":"Status","reason":"Forbidden","code":403,"message":"no"}'
@@ -54,7 +54,7 @@ _FORBIDDEN: Final = Response(
 
 
 def forget_history(server: APIServer) -> None:
-    """Have every watch begin anew: the server no longer knows what has happened."""
+    """End the watch history of the server: every watch must begin anew."""
     for kind in server.catalogue.all():
         if kind.is_stored:
             server.storage.collection(kind.resource).compact()
@@ -67,7 +67,7 @@ async def outside(work: Coroutine[Any, Any, T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class OldReplica:
-    """A server whose cache stands still at `version` until the time `until`."""
+    """A server whose watch cache stays at `version` until the time `until`."""
 
     version: int
     until: float
@@ -75,34 +75,34 @@ class OldReplica:
 
 @dataclass(frozen=True, slots=True)
 class SlowCreates:
-    """A webhook that takes `seconds` for each create, until the time `until`."""
+    """A webhook that delays each create by `seconds`, until the time `until`."""
 
     seconds: float
     until: float
 
 
 @dataclass
-class Line:
-    """One manager's connection; everything about it can be changed at any time."""
+class Connection:
+    """One manager's connection; all its faults can be set at any time."""
 
     inner: Transport
     down_until: float = 0.0
-    """Until when connections are refused."""
+    """The time until which connections are refused."""
 
     no_lease_until: float = 0.0
-    """Until when nothing about leases goes through."""
+    """The time until which requests about leases do not arrive."""
 
     lagging: dict[str, float] = field(default_factory=dict)
-    """Until when watches of a resource, by its plural, bring nothing."""
+    """The time until which watches of a resource, by its plural, bring nothing."""
 
     slow_creates: dict[str, "SlowCreates"] = field(default_factory=dict)
-    """Resources, by their plural, of which each create takes a while."""
+    """Webhooks that delay the creates of a resource, by its plural."""
 
     refused: dict[str, float] = field(default_factory=dict)
-    """Until when a resource, by its plural, may not be listed or watched."""
+    """The time until which a resource, by its plural, may not be listed or watched."""
 
     cuts_idle_until: float = 0.0
-    """Until when a proxy on the way cuts streams that bring nothing for a while."""
+    """The time until which a proxy closes streams that are idle for a while."""
 
     old: OldReplica | None = None
     streams: dict["LiveStream", None] = field(default_factory=dict)
@@ -120,22 +120,22 @@ class Line:
             stream.cut()
 
     def fall_silent(self) -> None:
-        """Have all watches stay open and bring nothing: their peer is gone."""
+        """Let all watches stay open and bring nothing: their peer is gone."""
         for stream in list(self.streams):
             stream.fall_silent()
 
     def idle_limit(self) -> float | None:
-        """Return for how long a stream may bring nothing before it is cut."""
+        """Return for how many seconds a stream may be idle before it is closed."""
         return _IDLE if self.now() < self.cuts_idle_until else None
 
     def check(self, request: Request) -> None:
-        """Raise if nothing can be sent now."""
+        """Raise if no request can be sent now."""
         if self.now() < self.down_until:
             msg = f"{request.method} {request.path}: connection refused"
             raise TransportError(msg)
 
     def cuts_off(self, request: Request) -> bool:
-        """Tell whether this is about a lease and must not go through."""
+        """Tell whether this request is about a lease and must not arrive."""
         return "/leases" in request.path and self.now() < self.no_lease_until
 
     def _old_replica(self, request: Request) -> OldReplica | None:
@@ -145,7 +145,7 @@ class Line:
         return old
 
     async def request(self, request: Request) -> Response:
-        """Have the server answer, or the replica that it is behind."""
+        """Return the answer of the server, or of the stale replica in front of it."""
         if self._is_refused(request):
             return _FORBIDDEN
         slow = self.slow_creates.get(plural_of(request.path))
@@ -161,7 +161,7 @@ class Line:
         return await self.inner.request(request)
 
     async def stream(self, request: Request) -> Stream:
-        """Open a watch; that of an old replica begins with what it knows."""
+        """Open a watch; one of a stale replica begins with the replica's state."""
         if self._is_refused(request):
             return _Refused(_FORBIDDEN)
         old = self._old_replica(request)
@@ -170,7 +170,7 @@ class Line:
         query = dict(request.query)
         wanted = query.get("resourceVersion", "")
         if query.get("sendInitialEvents") != "true" or not wanted:
-            # It has nothing to tell before it has caught up.
+            # The replica has no events before it has caught up.
             stream = await self.inner.stream(request)
             return _Delayed(stream, old.until)
         if int(wanted) > old.version:
@@ -190,7 +190,7 @@ class Line:
         return self.now() < until and _reads_collection(request)
 
     def lag_of(self, request: Request) -> float:
-        """Return until when a watch must bring nothing."""
+        """Return the time until which a watch must bring nothing."""
         return self.lagging.get(plural_of(request.path), 0.0)
 
 
@@ -235,7 +235,7 @@ def _initial_events(answer: Response, version: int) -> bytes:
 
 @dataclass
 class _Refused:
-    """A watch that is answered with an error."""
+    """A watch whose answer is an error."""
 
     answer: Response
 
@@ -256,7 +256,7 @@ class _Refused:
 
 @dataclass
 class _Delayed:
-    """A watch that brings `first` at once and the rest from a time on."""
+    """A watch that brings `first` at once and the rest from the time `until` on."""
 
     inner: Stream
     until: float
@@ -283,12 +283,12 @@ class _Delayed:
 
 
 async def until_idle(
-    chunks: AsyncGenerator[bytes, None], line: Line
+    chunks: AsyncGenerator[bytes, None], connection: Connection
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what comes; raise TransportError when a proxy cuts an idle stream."""
+    """Yield chunks; raise TransportError when a proxy closes an idle stream."""
     while True:
         try:
-            async with asyncio.timeout(line.idle_limit()):
+            async with asyncio.timeout(connection.idle_limit()):
                 chunk = await anext(chunks)
         except StopAsyncIteration:
             return
@@ -299,40 +299,40 @@ async def until_idle(
 
 
 async def sleep_until(time: float) -> None:
-    """Sleep until the loop's clock has come to `time`."""
+    """Sleep until the loop's clock shows `time`."""
     await asyncio.sleep(max(0.0, time - asyncio.get_running_loop().time()))
 
 
 class LiveStream:
-    """A watch as the manager reads it; it can be cut, and is fed by the world.
+    """A watch as the manager reads it; the simulator feeds it and can cut it.
 
-    `spoilt` turns what the server sends into what comes through.
+    `corrupt` turns the chunks of the server into those that the manager gets.
     """
 
     def __init__(
         self,
         inner: Stream,
-        line: Line,
-        spoilt: AsyncGenerator[bytes, None],
+        connection: Connection,
+        corrupt: AsyncGenerator[bytes, None],
         patience: float,
     ) -> None:
         self._patience = patience
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
-        self._line = line
-        self._spoilt = spoilt
+        self._connection = connection
+        self._corrupt = corrupt
         self._arrived: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._pump: asyncio.Task[None] | None = None
 
     def cut(self) -> None:
-        """Break the connection; what has arrived can still be read."""
+        """Break the connection; chunks that have arrived can still be read."""
         if self._pump is not None:
             self._pump.cancel()
         self._arrived.put_nowait(TransportError("watch: connection reset"))
 
     def fall_silent(self) -> None:
-        """Bring nothing any more, until who reads gives up."""
+        """Bring nothing any more, until the reader gives up."""
         if self._pump is not None:
             self._pump.cancel()
         asyncio.get_running_loop().call_later(
@@ -343,7 +343,7 @@ class LiveStream:
         )
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        self._line.streams[self] = None
+        self._connection.streams[self] = None
         self._pump = asyncio.create_task(self._feed(), context=_WORLD.copy())
         try:
             while (arrived := await self._arrived.get()) is not None:
@@ -351,14 +351,14 @@ class LiveStream:
                     raise arrived
                 yield arrived
         finally:
-            self._line.streams.pop(self, None)
+            self._connection.streams.pop(self, None)
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
-            await self._spoilt.aclose()
+            await self._corrupt.aclose()
 
     async def _feed(self) -> None:
         try:
-            async for chunk in self._spoilt:
+            async for chunk in self._corrupt:
                 self._arrived.put_nowait(chunk)
         except (TransportError, RequestTimeout) as error:
             self._arrived.put_nowait(error)

@@ -1,4 +1,4 @@
-"""What objects and paths of the API say of themselves."""
+"""Facts that objects and paths of the API contain."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -6,12 +6,12 @@ from typing import Any, Final
 JSON = dict[str, Any]
 
 _OF_NAMESPACES: Final = ("status", "finalize")
-"""Subresources of namespaces, which are no resources in a namespace."""
+"""Subresources of namespaces; their paths look like resources in a namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the path of a request is about; empty is what it does not name."""
+    """What the path of a request names; parts that it does not name are empty."""
 
     namespace: str = ""
     plural: str = ""
@@ -20,12 +20,12 @@ class Target:
 
     @property
     def resource(self) -> str:
-        """The resource as roles have it: ``pods`` or ``pods/status``."""
+        """The resource as RBAC rules name it: ``pods`` or ``pods/status``."""
         return f"{self.plural}/{self.subresource}" if self.subresource else self.plural
 
 
 def target_of(path: str) -> Target:
-    """Return what a path is about."""
+    """Return what a path names."""
     parts = path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     namespace = ""
@@ -36,7 +36,7 @@ def target_of(path: str) -> Target:
 
 
 def path_of(obj: JSON) -> str:
-    """Return namespace and name."""
+    """Return ``namespace/name``."""
     metadata = obj["metadata"]
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
@@ -50,7 +50,7 @@ def controller_of(obj: JSON) -> str:
 
 
 def lives(pod: JSON, owner: str) -> bool:
-    """Tell whether a pod is one of an owner's that count."""
+    """Tell whether a pod belongs to an owner and counts as active."""
     return (
         controller_of(pod) == owner
         and "deletionTimestamp" not in pod["metadata"]

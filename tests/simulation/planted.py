@@ -1,6 +1,6 @@
-"""The form of a deliberate bug.
+"""A deliberate bug.
 
-A controller has its own in a module ``bugs`` beside its tests, in ``BUGS``.
+A controller has its own bugs in a module ``bugs`` beside its tests, in ``BUGS``.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from unittest import mock
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """Something of the product, and what to put in its place."""
+    """An attribute of the product, and its faulty replacement."""
 
     seed: int
-    """One that caught it when this was written, 0 if a scenario is to catch it."""
+    """A seed that found the bug when this was written, 0 if a scenario finds it."""
 
     owner: Any
     name: str
     replacement: Any
     scenario: str = ""
-    """What brings it about, by its name in `scenarios`."""
+    """The scenario that finds the bug, by its name in `scenarios`."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:

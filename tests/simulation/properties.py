@@ -1,7 +1,7 @@
-"""What a controller promises: the form in which it tells the simulation.
+"""The properties of a controller: what it promises to the simulation.
 
 A controller has a module ``properties`` beside its tests, which names a subclass of
-`Properties` as ``PROPERTIES``. The simulation finds it by itself: in this tree
+`Properties` as ``PROPERTIES``. The simulation finds it: in this tree
 (``tests/controllers/AREA/NAME/properties.py``), by the entry points of installed
 packages (group ``controller_manager.simulation``, each naming a module), and by
 ``python -m tests.simulation --properties MODULE``.
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 JSON = dict[str, Any]
 
 Violate = Callable[[str], None]
-"""Takes what was seen and must never be."""
+"""Reports a violation, given its text."""
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write that a controller sent, and what became of it.
+    """One write that a controller sent, and its result.
 
-    `before` and `after` are the object that it is about, `None` where there is
-    none. `is_late` says that its process was stopped while it was on its way: it
-    was decided on what was so then.
+    `before` and `after` are the written object, `None` where it does not exist.
+    `is_late` says that the process was paused while the write was in flight: it was
+    decided on an earlier state.
     """
 
     controller: str
@@ -50,14 +50,14 @@ class Write:
 
     @property
     def verb(self) -> str:
-        """The verb as roles have it."""
+        """The verb as RBAC rules name it."""
         if self.request.method == "DELETE":
             return "delete" if self.target.name else "deletecollection"
         return _VERBS[self.request.method]
 
     @property
     def answered(self) -> JSON:
-        """The object that the server answered with."""
+        """The object in the server's answer."""
         answered: JSON = json.loads(self.answer.body)
         return answered
 
@@ -71,12 +71,12 @@ def anything(*_: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class May:
+class AllowedWrite:
     """Writes that a controller may send.
 
-    `resource` is one as roles have it, ``pods`` or ``pods/status``; ``*`` is any,
+    `resource` is named as in RBAC rules, ``pods`` or ``pods/status``; ``*`` is any,
     without subresources. `changes` tells which values an update or a patch may
-    change in an object that is there; all others must come out as they were.
+    change in an existing object; all other values must stay the same.
     """
 
     verbs: tuple[str, ...]
@@ -84,7 +84,7 @@ class May:
     changes: Change = anything
 
     def covers(self, write: Write) -> bool:
-        """Tell whether a write is one of these, whatever it changes."""
+        """Tell whether the verb and the resource of a write are allowed."""
         resource = write.target.resource
         fits = self.resource == resource or (
             self.resource == "*" and not write.target.subresource
@@ -93,61 +93,61 @@ class May:
 
 
 class Properties:
-    """What one controller promises; made anew for each run of a world.
+    """The promises of one controller; a new instance for each run of a world.
 
-    Only `controller` and `may_write` must be given: a controller that sends a
-    write which it did not name is reported. Whatever is yielded is a violation.
+    Only `controller` and `may_write` must be set: a write that `may_write` does not
+    allow is reported. Every text that a method yields is a violation.
     """
 
     controller: ClassVar[str]
-    """Its name in ``--controllers``."""
+    """The controller's name in ``--controllers``."""
 
-    may_write: ClassVar[tuple[May, ...]] = ()
-    """Every write that it may send; events aside."""
+    may_write: ClassVar[tuple[AllowedWrite, ...]] = ()
+    """Every write that the controller may send, except events."""
 
     bounded: ClassVar[tuple[str, ...]] = ()
-    """Collections of its own that keep the last few of a sort, by the last two
-    attributes that lead to them: what is gone may stand there for a while."""
+    """Its collections that keep a limited number of entries, by the last two
+    attributes of their path: deleted objects may stay there for a while."""
 
     workload: "ClassVar[type[Workload] | None]" = None
-    """What users do with its objects, if anything."""
+    """What users do with its objects, if they do anything."""
 
     def __init__(self, state: State) -> None:
-        """Take what can be looked at."""
+        """Take the state of the API server."""
         self.state = state
 
     @classmethod
     def configured(cls, config: Config) -> Config:
-        """Return the config with what makes the controller have something to do."""
+        """Return the config with changes that give the controller something to do."""
         return config
 
     def watching(self, violate: Violate) -> AbstractContextManager[None]:
-        """Return what watches the controller's decisions while it is entered."""
+        """Return a context that checks the controller's decisions while entered."""
         del violate
         return nullcontext()
 
     def before_write(self) -> None:
-        """Look at what there is before a write of anybody's."""
+        """Look at the state before a write of any client."""
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Yield what is wrong with a write that was carried out, whoever sent it."""
+        """Yield violations of a write that was carried out, whoever sent it."""
         del write
         yield from ()
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is wrong at this moment, after a write.
+        """Yield violations of the state at this moment, after a write.
 
-        Only the sieve asks this, where users and managers act and nobody else.
+        Only the sieve calls this: there, only users and managers change objects.
         """
         yield from ()
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Yield what is wrong once nothing happens any more."""
+        """Yield violations of the final state."""
         del managers
         yield from ()
 
     def end_state(self) -> JSON:
-        """Return what users see in the end; it is the same without any faults.
+        """Return the final state as users see it; it is the same without any faults.
 
         Generated names and times must be left out.
         """

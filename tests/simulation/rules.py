@@ -1,22 +1,22 @@
-"""Every controller writes what it named, and changes nothing else."""
+"""Checks that every controller sends only the writes that it declares."""
 
 from collections.abc import Iterable, Iterator
 
 from tests.simulation.changes import differences
-from tests.simulation.properties import May, Properties, Write
+from tests.simulation.properties import AllowedWrite, Properties, Write
 
 
 class WriteRules:
-    """What all controllers may write."""
+    """The writes that all controllers may send."""
 
     def __init__(self, properties: Iterable[type[Properties]]) -> None:
         """Take the properties of all controllers."""
-        self._of: dict[str, tuple[May, ...]] = {
+        self._of: dict[str, tuple[AllowedWrite, ...]] = {
             each.controller: each.may_write for each in properties
         }
 
     def problems(self, write: Write) -> Iterator[str]:
-        """Yield what a write does that its controller may not do."""
+        """Yield what a write does although its controller may not do it."""
         who = write.controller or "the manager"
         rules = [
             each for each in self._of.get(write.controller, ()) if each.covers(write)

@@ -1,4 +1,4 @@
-"""Plays one seed: with faults, then without, and looks at the outcome."""
+"""Plays one seed: with faults, then without, and checks the final state."""
 
 import asyncio
 import gc
@@ -11,16 +11,16 @@ from typing import Any, Final, TypeVar
 
 from tests.simulation.changes import differences
 from tests.simulation.checks import Checks
+from tests.simulation.disturbances import STEP, inject_faults
 from tests.simulation.ending import (
     end_state,
-    leftovers,
+    remembered_deleted,
     tasks_by_work,
     wrong_caches,
     wrong_ends,
 )
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.strangers import STEP, disturb
 from tests.simulation.world import Stuck, World
 
 JSON = dict[str, Any]
@@ -28,18 +28,18 @@ T = TypeVar("T")
 
 OPERATIONS: Final = 25
 QUIET: Final = 600.0
-"""Seconds without a write that make an end stable."""
+"""Seconds without a write after which the state is final."""
 
 _REOPENING: Final = 0.03
-"""Seconds in which a watch that ends at this very moment is opened anew (seed 120)."""
+"""Seconds in which a watch that ends just now is opened again (seed 120)."""
 
 PATIENCE: Final = 1800.0
-"""Seconds after the last fault by which the end must be stable."""
+"""Seconds after the last fault within which the state must become final."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     violations: tuple[str, ...]
@@ -52,7 +52,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What is there when nothing happens any more."""
+    """State and tasks when the state is final."""
 
     state: JSON
     tasks: Counter[str]
@@ -63,7 +63,7 @@ def play(
     only: frozenset[str] | None = None,
     more_properties: tuple[str, ...] = (),
 ) -> Outcome:
-    """Return what comes of a seed; `only` allows the faults of some opportunities.
+    """Return the outcome of a seed; `only` allows the faults of some opportunities.
 
     `more_properties` are modules with properties of controllers outside this tree.
     """
@@ -73,8 +73,8 @@ def play(
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Return what comes of `work` on a virtual loop of its own."""
-    # What is collected when, and so finalised, must not depend on the past.
+    """Return the result of `work` on a virtual loop of its own."""
+    # The moment of garbage collection, and of finalizers, must not depend on the past.
     gc.collect()
     gc.disable()
     try:
@@ -87,13 +87,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def simulated(world: World) -> AsyncGenerator[Checks, None]:
-    """Run a world while entered; its checks hold what was violated, in the end.
+    """Run a world while entered; at the end, its checks have all violations.
 
-    What nobody handles, and what still runs afterwards, are violations, too.
+    Unhandled errors, and tasks that still run afterwards, are violations, too.
     """
     checks = Checks(world)
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, what: _note_failure(world, what))
+    loop.set_exception_handler(lambda _, what: _record_failure(world, what))
     with checks.watching():
         world.start(checks.of)
         try:
@@ -128,22 +128,22 @@ async def _played(
     )
 
 
-def _note_failure(world: World, what: Mapping[str, Any]) -> None:
-    """Take what nobody handles for a defect."""
+def _record_failure(world: World, what: Mapping[str, Any]) -> None:
+    """Record an unhandled error as a defect."""
     world.defects.append(what.get("exception") or RuntimeError(what["message"]))
 
 
 async def _use_and_disturb(world: World, checks: Checks) -> End:
-    """Have users and strangers at work; then wait for the end."""
-    disturbing = asyncio.create_task(disturb(world))
+    """Run users and disturbances; then wait for the final state."""
+    disturbing = asyncio.create_task(inject_faults(world))
     try:
         await world.use(OPERATIONS)
         world.faults.active = False
         disturbing.cancel()
         await asyncio.gather(disturbing, return_exceptions=True)
-        await asyncio.sleep(STEP)  # what has been drawn has yet to befall
-        await world.conclude()
-        await world.reopen_shop()
+        await asyncio.sleep(STEP)  # the faults that were drawn have yet to happen
+        await world.clean_up()
+        await world.recreate_shop()
     except Stuck as error:
         disturbing.cancel()
         checks.violate(str(error))
@@ -151,7 +151,7 @@ async def _use_and_disturb(world: World, checks: Checks) -> End:
     await asyncio.sleep(_REOPENING)
     checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
     checks.violations += [f"the end: {each}" for each in wrong_ends(world)]
-    checks.violations += [f"the end: {each}" for each in leftovers(world)]
+    checks.violations += [f"the end: {each}" for each in remembered_deleted(world)]
     return End(end_state(world), tasks_by_work())
 
 
@@ -159,7 +159,7 @@ async def _until_stable(checks: Checks) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
     checks.last_write = loop.time()
-    # What is wrong already gets no better by waiting.
+    # Waiting cannot repair a violation.
     while not checks.violations and loop.time() - checks.last_write < QUIET:
         if loop.time() > deadline:
             checks.violate(f"the end: still writing after {PATIENCE:g} s")
@@ -183,7 +183,7 @@ def shrink(
 ) -> Outcome:
     """Return the same failure with fewer faults, after `patience` tries at most.
 
-    What came after the first violation goes first; then halves, quarters …
+    Faults after the first violation are dropped first; then halves, quarters …
     """
     more = more_properties
     undisturbed, _ = run(_played(outcome.seed, frozenset(), more=more))

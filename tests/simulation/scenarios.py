@@ -1,88 +1,92 @@
-"""Upstream's known faults, each played on purpose.
+"""Upstream's known faults, each as a scenario.
 
 Every function is one; its docstring says where it was reported, what upstream
-does, and what must be seen here. It is handed a stage with one manager on it,
-on which nothing goes wrong that it does not do itself. Here are those that any
-controller may meet; a controller has its own in a module ``scenarios`` beside its
-tests, in ``SCENARIOS``. Those of `rough` are what clusters bring about.
+does, and what must happen here. It takes an environment with one manager, in which
+only the scenario causes faults. Here are those that concern any controller; a
+controller has its own in a module ``scenarios`` beside its tests, in
+``SCENARIOS``. Those of `cluster_faults` come from clusters, not from upstream.
 """
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.simulation import rough
+from tests.simulation import cluster_faults
 from tests.simulation.ending import sizes_of
+from tests.simulation.environment import Environment, Scenario, play_in_environment
 from tests.simulation.finding import modules
 from tests.simulation.network import OldReplica
 from tests.simulation.runner import run
-from tests.simulation.stage import Scenario, Stage, play_on_stage
 
 JSON = dict[str, Any]
 
 
-async def cache_goes_back_in_time(stage: Stage) -> None:
+async def cache_goes_back_in_time(environment: Environment) -> None:
     """kubernetes#59848: restarted against an API server that is behind.
 
-    Upstream once began with whatever a replica's cache held, and acted on a past
-    in which there were fewer pods. Here the first list is a consistent one, and
-    no later one may be older than what was seen: no pod is created or deleted.
+    Upstream once began with the content of any replica's cache, and acted on a past
+    state with fewer pods. Here the first list is a consistent one, and no later list
+    may be older than an earlier one: no pod is created or deleted.
     """
-    stage.create(replicas=2)
-    await stage.until(stage.is_complete, within=60)
-    past = stage.world.server.storage.version
-    stage.edit(replicas=6)
-    await stage.until(stage.is_complete, within=60)
-    pods = stage.live_pods()
-    stage.manager.line.old = OldReplica(past, stage.now + 120)
-    stage.manager.crash()
+    environment.create(replicas=2)
+    await environment.until(environment.is_complete, within=60)
+    past = environment.world.server.storage.version
+    environment.edit(replicas=6)
+    await environment.until(environment.is_complete, within=60)
+    pods = environment.live_pods()
+    environment.manager.connection.old = OldReplica(past, environment.now + 120)
+    environment.manager.crash()
     await asyncio.sleep(300)
-    assert stage.live_pods() == pods
-    assert stage.is_complete()
+    assert environment.live_pods() == pods
+    assert environment.is_complete()
 
 
-async def clock_of_a_standby_is_behind(stage: Stage) -> None:
+async def clock_of_a_standby_is_behind(environment: Environment) -> None:
     """No upstream issue: a warm standby, whose clock is a minute behind, takes over.
 
-    What the leader before it made is looked up on the server. To tell what that
-    was by one's own clock, as was done here once, made a replica set that was
-    there look new, and each of its pods was created again (seed 437).
+    Objects that the former leader may have made are read from the server. An early
+    version decided by its own clock which objects these were: an existing replica set
+    looked new, and each of its pods was created again (seed 437).
     """
     await asyncio.sleep(10)
-    leader, standby = sorted(stage.world.managers, key=lambda each: not each.leads)
+    leader, standby = sorted(
+        environment.world.managers, key=lambda each: not each.leads
+    )
     assert leader.leads
     standby.skew = -60.0
     standby.crash()
     await asyncio.sleep(20)
-    standby.line.lagging["pods"] = stage.now + 300
-    stage.create(replicas=5)
+    standby.connection.lagging["pods"] = environment.now + 300
+    environment.create(replicas=5)
     await asyncio.sleep(5)
-    leader.line.down_until = stage.now + 900
+    leader.connection.down_until = environment.now + 900
     leader.crash()
     for _ in range(40):
         await asyncio.sleep(10)
-        assert len(stage.live_pods()) <= 5
+        assert len(environment.live_pods()) <= 5
     assert standby.leads
-    assert stage.is_complete()
+    assert environment.is_complete()
 
 
-async def a_week_of_churn(stage: Stage) -> None:
+async def a_week_of_churn(environment: Environment) -> None:
     """Nothing grows while deployments come and go for a week.
 
-    kubernetes#117123 again: what a manager keeps must depend on what there is,
-    not on what there was. Each deployment is created, rolled out and deleted;
-    twenty are there at a time.
+    kubernetes#117123 again: the memory of a manager must depend on the present
+    objects, not on past ones. Each deployment is created, rolled out and deleted;
+    twenty exist at a time.
     """
-    pause = 7 * 86400 / stage.churn
+    pause = 7 * 86400 / environment.churn
     sizes: list[Mapping[str, int]] = []
-    for number in range(stage.churn):
-        stage.create(f"web-{number}", replicas=1)
+    for number in range(environment.churn):
+        environment.create(f"web-{number}", replicas=1)
         if number >= 20:
-            stage.world.delete("deployments", stage.get(f"web-{number - 20}"))
+            environment.world.delete(
+                "deployments", environment.get(f"web-{number - 20}")
+            )
         await asyncio.sleep(pause)
-        if number % (stage.churn // 5) == stage.churn // 5 - 1:
-            assert stage.manager.manager is not None
-            sizes.append(sizes_of(stage.manager.manager))
+        if number % (environment.churn // 5) == environment.churn // 5 - 1:
+            assert environment.manager.manager is not None
+            sizes.append(sizes_of(environment.manager.manager))
     early, late = sizes[1], sizes[-1]
     grown = {
         where: (early.get(where, 0), size)
@@ -97,7 +101,7 @@ _BOUNDED: Final = (
     "manager.broadcasters.correlator",
     "manager.factory.informers.reflector.compact",
 )
-"""What remembers as much as it may, 4,096 of each sort: that is no growth."""
+"""Collections that keep up to 4,096 entries of each sort: that is no growth."""
 
 NAMED: Final[Mapping[str, Scenario]] = {
     each.__name__.replace("_", "-"): each
@@ -105,20 +109,20 @@ NAMED: Final[Mapping[str, Scenario]] = {
         cache_goes_back_in_time,
         clock_of_a_standby_is_behind,
         a_week_of_churn,
-        *rough.SCENARIOS,
+        *cluster_faults.SCENARIOS,
         *(scenario for each in modules("scenarios") for scenario in each.SCENARIOS),
     )
 }
 
 
-_PAIRS: Final = (clock_of_a_standby_is_behind, *rough.PAIRS)
+_PAIRS: Final = (clock_of_a_standby_is_behind, *cluster_faults.PAIRS)
 """Scenarios that need a leader and a standby."""
 
 
 def play_named(
     name: str, churn: int = 10_000, more_properties: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return what goes wrong in a scenario."""
+    """Return the violations in a scenario."""
     scenario = NAMED[name]
     managers = 2 if scenario in _PAIRS else 1
-    return run(play_on_stage(scenario, churn, managers, more_properties))
+    return run(play_in_environment(scenario, churn, managers, more_properties))

@@ -1,9 +1,9 @@
-"""Every write of every recorded scenario, broken in every way; nothing is drawn.
+"""Every write of every recorded scenario, broken in every way; nothing is random.
 
 The three patterns are those of Sieve (Sun et al., OSDI 2022), which found that
-controllers fail in states that they have left half-way, have seen too late, or
-have never seen at all. A run is played once undisturbed, which numbers its
-writes; then again, from the beginning, for each write and each pattern.
+controllers fail in states that are intermediate, stale or unobserved. A scenario
+is played once undisturbed, which numbers its writes; then again, from the
+beginning, for each write and each pattern.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from tests.simulation.finding import find_properties
 from tests.simulation.managers import WorkClock
 from tests.simulation.network import (
     WATCHED,
-    Line,
+    Connection,
     LiveStream,
     OldReplica,
     forget_history,
@@ -41,7 +41,7 @@ from tests.simulation.properties import Properties, Write
 from tests.simulation.rules import WriteRules
 from tests.simulation.runner import run
 from tests.simulation.state import State
-from tests.simulation.writers import WRITER, knowing_writers
+from tests.simulation.writers import WRITER, track_writers
 
 JSON = dict[str, Any]
 
@@ -61,7 +61,7 @@ _UNSEEN: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One thing to break: a pattern, at the how-manieth write (from 0)."""
+    """One fault: a pattern, at the write with this number (from 0)."""
 
     pattern: str
     write: int
@@ -71,8 +71,8 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """What a run came to, events aside: a crash may lose some of those."""
+class SieveResult:
+    """The result of a run, without events: a crash may lose some of those."""
 
     checkpoints: list[JSON]
     writes: list[str]
@@ -81,16 +81,16 @@ class Played:
 
 @dataclass
 class _Process:
-    """One run of a manager; numbers the writes of all of them."""
+    """One run of a manager; the writes of all runs are numbered together."""
 
     sieve: "_Sieve"
-    line: Line
+    connection: Connection
     alive: bool = True
     task: "asyncio.Task[None] | None" = None
 
     @property
     def host(self) -> str:
-        return self.line.host
+        return self.connection.host
 
     async def request(self, request: Request) -> Response:
         if not self.alive:
@@ -100,27 +100,29 @@ class _Process:
 
     async def _request(self, request: Request, writer: str) -> Response:
         await asyncio.sleep(0.001)
-        self.line.check(request)
+        self.connection.check(request)
         target = target_of(request.path)
         if request.method == "GET" or target.plural in UNCHECKED:
-            return await self.line.request(request)
+            return await self.connection.request(request)
         number = self.sieve.sent(f"{request.method} {request.path}")
         await self.sieve.before(self, number)
         before = self.sieve.find(target)
-        answer = await self.line.request(request)
+        answer = await self.connection.request(request)
         after = self.sieve.find(target) if answer.status < 300 else None
         write = Write(writer, target, request, answer, before, after)
         await self.sieve.after(self, number, write)
         return answer
 
     async def stream(self, request: Request) -> Stream:
-        self.line.check(request)
-        inner = await outside(self.line.stream(request))
-        return LiveStream(inner, self.line, self._fed(inner, request), request.timeout)
+        self.connection.check(request)
+        inner = await outside(self.connection.stream(request))
+        return LiveStream(
+            inner, self.connection, self._fed(inner, request), request.timeout
+        )
 
     async def _fed(self, inner: Stream, request: Request) -> Any:
         async for chunk in inner.chunks():
-            await sleep_until(self.line.lag_of(request))
+            await sleep_until(self.connection.lag_of(request))
             yield chunk
 
     def crash(self) -> None:
@@ -154,13 +156,13 @@ class _Sieve:
         self._rules = WriteRules(found)
 
     def find(self, target: Target) -> JSON | None:
-        """Return the object that a write is about, if it is about one."""
+        """Return the object that a write names, `None` without a name."""
         if not target.name:
             return None
         return self.state.find(target.plural, target.namespace, target.name)
 
     def sent(self, what: str) -> int:
-        """Note a write and return its number."""
+        """Record a write and return its number."""
         self.writes.append(what)
         return len(self.writes) - 1
 
@@ -172,15 +174,15 @@ class _Sieve:
             await self._end(process)
         for pattern in ("stale restart", "stale takeover"):
             if self._is_broken(pattern, number):
-                # What a replica, or a standby, has seen up to now.
+                # The state that a replica, or a standby, has seen so far.
                 self._let_lag(process, self.cluster.server.storage.version)
 
     def _let_lag(self, process: _Process, version: int) -> None:
         for each in self.processes:
             if each is not process:
-                until = each.line.now() + 20 + _STALE
-                each.line.lagging = dict.fromkeys(WATCHED, until)
-        process.line.old = OldReplica(version, process.line.now() + _STALE)
+                until = each.connection.now() + 20 + _STALE
+                each.connection.lagging = dict.fromkeys(WATCHED, until)
+        process.connection.old = OldReplica(version, process.connection.now() + _STALE)
 
     async def after(self, process: _Process, number: int, write: Write) -> None:
         self.violations += self._rules.problems(write)
@@ -197,22 +199,22 @@ class _Sieve:
         await asyncio.sleep(3600)
 
     def _blind(self, process: _Process) -> None:
-        """Break all watches, and forget what happens until they are back."""
-        process.line.cut()
+        """Break all watches, and drop the history until they are open again."""
+        process.connection.cut()
         loop = asyncio.get_running_loop()
         until = loop.time() + _UNSEEN
-        process.line.lagging = dict.fromkeys(WATCHED, until)
+        process.connection.lagging = dict.fromkeys(WATCHED, until)
         world = contextvars.Context()
         loop.call_at(until - 0.01, forget_history, self.cluster.server, context=world)
-        loop.call_at(until - 0.005, process.line.cut, context=world)
+        loop.call_at(until - 0.005, process.connection.cut, context=world)
 
-    async def keep_running(self, line: Line, *, elected: bool) -> None:
-        """Run a manager on a line, again whenever it has ended."""
+    async def keep_running(self, connection: Connection, *, elected: bool) -> None:
+        """Run a manager on a connection; start it again whenever it has ended."""
         config = self.recording.config(
             leader_election=LeaderElectionConfig(leader_elect=elected)
         )
         while True:
-            process = _Process(self, line)
+            process = _Process(self, connection)
             self.processes.append(process)
             manager = ControllerManager(
                 config,
@@ -234,26 +236,28 @@ class _Sieve:
 
 def play_scenario(
     name: str, broken: Break | None = None, more_properties: tuple[str, ...] = ()
-) -> Played:
-    """Return what a recorded scenario comes to, with one write broken or none."""
-    with knowing_writers():
+) -> SieveResult:
+    """Return the result of a recorded scenario, with one write broken or none."""
+    with track_writers():
         return run(_play(RECORDINGS[name], broken, more_properties))
 
 
 async def _play(
     recording: Recording, broken: Break | None, more_properties: tuple[str, ...]
-) -> Played:
+) -> SieveResult:
     cluster = Cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
-    # The one that pods name; of an unknown node's they would be collected.
+    # The node that pods name; pods of an unknown node would be deleted.
     cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
     sieve = _Sieve(cluster, broken, recording, more_properties)
     elected = broken is not None and broken.pattern == "stale takeover"
     managers = []
     for _ in range(2 if elected else 1):
-        line = Line(cluster.transport)
-        managers.append(asyncio.create_task(sieve.keep_running(line, elected=elected)))
+        connection = Connection(cluster.transport)
+        managers.append(
+            asyncio.create_task(sieve.keep_running(connection, elected=elected))
+        )
         await asyncio.sleep(5)
     player = recording.player(
         InMemoryTransport(cluster.server, TOKEN),
@@ -272,13 +276,13 @@ async def _play(
         each["state"].pop("Event", None)
         for deployment in each["state"].get("Deployment", []):
             _drop_progress(deployment)
-    return Played(checkpoints, sieve.writes, sieve.violations)
+    return SieveResult(checkpoints, sieve.writes, sieve.violations)
 
 
 def _drop_progress(deployment: JSON) -> None:
-    """Drop how a rollout that is under way gets on, which depends on the moment.
+    """Drop the progress of a rollout that is under way: it depends on the moment.
 
-    That it is over, or late, does not.
+    Keep whether the rollout is complete or past its deadline.
     """
     status, wanted = deployment["status"], deployment["spec"]["replicas"]
     sizes = (status.get("updatedReplicas", 0), status.get("availableReplicas", 0))
@@ -291,8 +295,8 @@ def _drop_progress(deployment: JSON) -> None:
     ]
 
 
-def breaks_of(reference: Played) -> Iterator[Break]:
-    """Yield everything that there is to break in a run."""
+def breaks_of(reference: SieveResult) -> Iterator[Break]:
+    """Yield every fault that is possible in a run."""
     for number in range(len(reference.writes)):
         for pattern in PATTERNS:
             yield Break(pattern, number)
@@ -301,7 +305,7 @@ def breaks_of(reference: Played) -> Iterator[Break]:
 def problems_with(
     name: str,
     broken: Break,
-    reference: Played,
+    reference: SieveResult,
     more_properties: tuple[str, ...] = (),
 ) -> list[str]:
     """Return how a broken run differs from the undisturbed one."""

@@ -1,4 +1,4 @@
-"""What the API server holds, as anybody sees it."""
+"""The content of the API server, as every client sees it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,11 +12,11 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True)
 class State:
-    """The objects of one API server, and what users wanted of them."""
+    """The objects of one API server, and which of them users orphaned."""
 
     server: APIServer
-    spared: set[tuple[str, str]] = field(default_factory=set)
-    """uids of what a user wanted to keep, and of its owner that was deleted."""
+    orphaned: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs: the uid of an object that a user orphaned, and of its deleted owner."""
 
     def kind(self, plural: str) -> Kind:
         """Return the kind of objects with that plural name, e.g. "pods".
@@ -50,7 +50,7 @@ class State:
         return stored.obj if stored is not None else None
 
     def everything(self, *without: str) -> list[JSON]:
-        """Return the objects of all resources; not of those `without`, by plural."""
+        """Return the objects of all resources except those in `without`, by plural."""
         return [
             each.obj
             for kind in self._kinds()

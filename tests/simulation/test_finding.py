@@ -1,4 +1,4 @@
-"""What controllers bring is found, wherever they come from."""
+"""The simulation modules of controllers are found, in this tree and elsewhere."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.simulation.workload import Workload
 
 
 class Users(Workload):
-    def furnish(self, namespace):
+    def create_objects(self, namespace):
         kind = self.world.kind("configmaps")
         body = {"metadata": {"name": "outside"}}
         self.world.server.objects.create(kind, namespace, body)
@@ -54,19 +54,19 @@ def names(*more: str) -> set[str]:
 
 
 def test_every_controller_of_this_build_has_properties() -> None:
-    """Of one without, nothing would be known to be wrong."""
+    """Without properties, no violation of a controller would be found."""
     assert names() == set(registry().names)
 
 
 def test_a_module_outside_this_tree_is_found_by_its_name(outside: Path) -> None:
-    """However often it is named."""
+    """A name that is given twice counts once."""
     assert outside.is_dir()
     module = "outside_properties"
     assert names(module, module) == {*registry().names, "outside-controller"}
 
 
 def test_the_properties_of_an_installed_package_are_found(outside: Path) -> None:
-    """By its entry points, as its controller is."""
+    """They are found by entry points, as the package's controller is."""
     distribution = outside / "outside-1.0.dist-info"
     distribution.mkdir()
     (distribution / "METADATA").write_text("Name: outside\nVersion: 1.0\n")
@@ -77,7 +77,7 @@ def test_the_properties_of_an_installed_package_are_found(outside: Path) -> None
 
 @pytest.mark.slow
 def test_a_controller_from_outside_is_treated_like_ours(outside: Path) -> None:
-    """Its users act in every namespace, and its promises are looked at."""
+    """Its users act in every namespace, and its promises are checked."""
     assert outside.is_dir()
     outcome = play(3, frozenset(), ("outside_properties",))
     assert outcome.violations == (
@@ -90,7 +90,7 @@ def test_a_controller_from_outside_is_treated_like_ours(outside: Path) -> None:
 def test_a_write_that_a_controller_did_not_name_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each write is known to be of the controller that sent it."""
+    """Each write is attributed to the controller that sent it."""
     found = {each.controller: each for each in find_properties()}
     monkeypatch.setattr(found["serviceaccount-controller"], "may_write", ())
     outcome = play(3, frozenset())
@@ -106,14 +106,14 @@ def test_a_write_that_a_controller_did_not_name_is_noticed(
     ],
 )
 def test_a_module_without_properties_is_one_line(module: str, complaint: str) -> None:
-    """It names the module, before anything is played."""
+    """The message names the module, before any seed is played."""
     result = CliRunner().invoke(main, [f"--properties={module}"])
     assert result.exit_code == 2
     assert f"Error: --properties {module}: {complaint}" in result.output
 
 
 def test_the_harness_names_no_controller() -> None:
-    """What it knows of one stands beside that one's tests."""
+    """All facts about a controller stand beside its tests."""
     areas = Path(controllers.__file__).parent
     found = areas.glob("*/*/__init__.py")
     packages = [path.parent.relative_to(areas) for path in found]

@@ -1,4 +1,4 @@
-"""A controller writes what it named, and changes nothing else."""
+"""A controller sends the writes that it declares, and changes nothing else."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from controller_manager.client.transport import Request, Response
 from tests.simulation.changes import differences, only
 from tests.simulation.objects import Target, target_of
-from tests.simulation.properties import May, Properties, Write
+from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.rules import WriteRules
 
 JSON = dict[str, Any]
@@ -17,8 +17,8 @@ PODS = "/api/v1/namespaces/default/pods"
 class Scaler(Properties):
     controller = "scaler"
     may_write = (
-        May(("patch",), "pods", only(("spec",))),
-        May(("deletecollection",), "*"),
+        AllowedWrite(("patch",), "pods", only(("spec",))),
+        AllowedWrite(("deletecollection",), "*"),
     )
 
 
@@ -33,7 +33,7 @@ def problems(
 
 
 def test_a_write_that_was_named_is_no_problem() -> None:
-    """By its verb and its resource; the version of an object changes always."""
+    """Verb and resource are allowed; the resource version may always change."""
     before = {"metadata": {"resourceVersion": "1"}, "spec": {"a": 1}}
     after = {"metadata": {"resourceVersion": "2"}, "spec": {"a": 2}}
     assert problems("PATCH", f"{PODS}/p", before, after) == []
@@ -41,7 +41,7 @@ def test_a_write_that_was_named_is_no_problem() -> None:
 
 
 def test_a_write_that_nobody_named_is_one() -> None:
-    """Whoever sends it: another verb, another resource, another controller."""
+    """Another verb, another resource, another controller."""
     assert [
         *problems("DELETE", f"{PODS}/p"),
         *problems("PATCH", f"{PODS}/p/status"),
@@ -56,7 +56,7 @@ def test_a_write_that_nobody_named_is_one() -> None:
 
 
 def test_a_write_that_changes_something_else_is_one() -> None:
-    """With the path, and both values."""
+    """The message has the path and both values."""
     before = {"metadata": {"labels": {"a": "1"}}, "spec": {"a": 1}}
     after: JSON = {"metadata": {}, "spec": {"a": 2}}
     assert problems("PATCH", f"{PODS}/p", before, after) == [
@@ -65,7 +65,7 @@ def test_a_write_that_changes_something_else_is_one() -> None:
 
 
 def test_a_path_tells_what_it_is_about() -> None:
-    """Also that of a namespace, and of what has none."""
+    """Also the path of a namespace, and a path that names no object."""
     paths = {
         "/api/v1/namespaces/n/pods": Target("n", "pods"),
         "/api/v1/namespaces/n/pods/p/status": Target("n", "pods", "p", "status"),
@@ -80,7 +80,7 @@ def test_a_path_tells_what_it_is_about() -> None:
 
 
 def test_lists_of_equal_length_are_compared_one_by_one() -> None:
-    """And others as a whole."""
+    """Other lists are compared as a whole."""
     before = {"a": [1, {"b": 2}], "c": [1]}
     after = {"a": [1, {"b": 3}], "c": []}
     assert list(differences(before, after)) == [

@@ -1,4 +1,4 @@
-"""Nothing is lost, whatever goes wrong; and the simulator would notice."""
+"""No write is lost, whatever goes wrong; and the simulator would find it."""
 
 from collections import Counter
 
@@ -21,7 +21,7 @@ FOUND = {
     298: "a pod that came and went unseen was waited for, for ever",
     98: "recreating stopped for ever when two old templates had pods, as upstream's",
 }
-"""Seeds that failed with a fault of the product that was found so, and mended."""
+"""Seeds that found a bug of the product, which was then fixed."""
 
 LONG = frozenset(("a-week-of-churn",))
 """Scenarios that take half a minute; the others take a second at most."""
@@ -30,16 +30,16 @@ BROKEN = {
     "create-and-become-available": tuple(sieve.PATTERNS),
     "recreate-waits-for-old-pods": ("crash after",),
 }
-"""Recorded scenarios of which every write is broken here, and how; all of them in
-every way in ``python -m tests.simulation --sieve all``. The second found that
-the success of an earlier rollout stayed on record when the manager ended
-between creating a replica set and saying so."""
+"""Recorded scenarios of which every write is broken here, and how; all of them are
+broken in every way in ``python -m tests.simulation --sieve all``. The second found
+that the condition of an earlier success stayed when the manager ended between the
+create of a replica set and the write of the status."""
 
 
 @pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
 @pytest.mark.slow
 def test_nothing_is_lost_whatever_goes_wrong(seed: int) -> None:
-    """Each seed is a cluster, its users, and some two hundred faults."""
+    """Each seed is a cluster, its users, and about two hundred faults."""
     outcome = play(seed)
     assert outcome.violations == (), f"python -m tests.simulation --seed {seed}"
     assert len(outcome.faults) > 20
@@ -47,13 +47,13 @@ def test_nothing_is_lost_whatever_goes_wrong(seed: int) -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace() -> None:
-    """Bit for bit, or no failure could be looked into."""
+    """Bit for bit; otherwise no failure could be examined."""
     assert play(3) == play(3)
 
 
 @pytest.mark.slow
 def test_a_plan_of_no_faults_has_none() -> None:
-    """And its end is the undisturbed one."""
+    """Its final state is the undisturbed one."""
     outcome = play(3, frozenset())
     assert (outcome.faults, outcome.violations) == ((), ())
 
@@ -69,7 +69,7 @@ def test_faults_are_drawn_as_often_as_they_should_be() -> None:
 
 
 def test_a_fault_does_not_depend_on_those_before_it() -> None:
-    """Or no plan could be made shorter."""
+    """Otherwise no plan could be made shorter."""
     chances = {"a": 0.1}
     plans = []
     for others in (0, 100):
@@ -92,13 +92,13 @@ def test_a_fault_does_not_depend_on_those_before_it() -> None:
     ],
 )
 def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
-    """Each as reported, with what upstream does in its docstring."""
+    """Each as reported; its docstring says what upstream does."""
     assert play_named(name, churn=60) == []
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_in_every_recording_each_controller_writes_what_it_may(name: str) -> None:
-    """And what must never be is not there at any moment."""
+    """And no invariant is broken at any moment."""
     played = sieve.play_scenario(name)
     assert (played.violations, len(played.writes) > 0) == ([], True)
 
@@ -106,7 +106,7 @@ def test_in_every_recording_each_controller_writes_what_it_may(name: str) -> Non
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.slow
 def test_no_write_can_be_broken_so_that_it_matters(name: str) -> None:
-    """A crash before and after it, an old cache, a gap in what is seen."""
+    """A crash before and after it, a stale cache, a gap in the watch."""
     reference = sieve.play_scenario(name)
     breaks = [
         each for each in sieve.breaks_of(reference) if each.pattern in BROKEN[name]
@@ -121,10 +121,9 @@ def test_no_write_can_be_broken_so_that_it_matters(name: str) -> None:
 @pytest.mark.parametrize("name", BUGS)
 @pytest.mark.slow
 def test_a_deliberate_bug_is_caught(name: str) -> None:
-    """Or nobody could rely on what the simulator does not find.
+    """Otherwise the simulator could not be relied on.
 
-    Any change of timing makes other traces of the same seeds, so others are
-    tried, too.
+    A change of timing gives the same seeds other traces, so more seeds are tried.
     """
     bug = BUGS[name]
     with bug.planted():
@@ -136,7 +135,7 @@ def test_a_deliberate_bug_is_caught(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_failing_plan_is_made_shorter() -> None:
-    """To the few faults that matter."""
+    """Only the few faults that matter are left."""
     bug = BUGS["take a lost answer for a failure"]
     with bug.planted():
         failing = next(
@@ -155,7 +154,7 @@ def test_a_failing_plan_is_made_shorter() -> None:
 def test_the_command_shows_what_fails_and_how_to_see_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the faults that it takes, and an exit code that says so."""
+    """With the faults that are needed, and with exit code 1."""
     monkeypatch.setattr(command, "shrink", lambda outcome: shrink(outcome, patience=2))
     runner = CliRunner()
     assert runner.invoke(command.main, ["--seed=1"]).exit_code == 0

@@ -1,4 +1,4 @@
-"""A way to the server on which things go wrong at random."""
+"""A transport with random faults."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -10,7 +10,7 @@ from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.transport import Request, Response, Stream
 from tests.simulation.faults import REQUEST_FAULTS, WATCH_FAULTS, Fault, Faults
 from tests.simulation.network import (
-    Line,
+    Connection,
     LiveStream,
     outside,
     plural_of,
@@ -39,7 +39,7 @@ _ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "conflict": ("PUT", "PATCH", "DELETE"),
     "refused by admission": ("POST", "PUT", "PATCH"),
 }
-"""Methods that an answer makes sense for; all, unless it is here."""
+"""The methods that an answer is possible for; all methods if it is not listed."""
 
 _GARBAGE: Final = Response(200, {"content-type": "text/html"}, b"<html>welcome")
 _GONE: Final = (
@@ -49,29 +49,29 @@ _GONE: Final = (
 
 
 class Observer(Protocol):
-    """Who looks at writes."""
+    """Observes writes."""
 
-    def look(self, request: Request) -> Any:
-        """Return what there is before a write."""
+    def before_write(self, request: Request) -> Any:
+        """Return the object before a write."""
 
-    def has_read(self, request: Request, answer: Response) -> None:
-        """Note what the manager has been told."""
+    def record_read(self, request: Request, answer: Response) -> None:
+        """Record that the manager has read an object."""
 
-    def applied(
+    def after_write(
         self, request: Request, answer: Response, before: Any, writer: str
     ) -> None:
-        """Look at what has become of a write of `writer`, a controller's name."""
+        """Check the result of a write of `writer`, a controller's name."""
 
 
 @dataclass
 class FaultyTransport:
-    """What one run of a manager speaks through.
+    """The transport of one run of a manager.
 
-    Passes on what it does not spoil; shows every write to `observer`; `crash`
-    ends the run. Once it has ended nothing of it gets through any more.
+    Passes requests on unless a fault happens; shows every write to `observer`;
+    `crash` ends the run. After that, nothing of the run arrives any more.
     """
 
-    line: Line
+    connection: Connection
     faults: Faults
     name: str
     crash: Callable[[], None]
@@ -80,11 +80,11 @@ class FaultyTransport:
 
     @property
     def host(self) -> str:
-        return self.line.host
+        return self.connection.host
 
     def _draw(self, chances: Mapping[str, float], what: str, path: str) -> Fault | None:
         place = f"{self.name} {what} {plural_of(path)}"
-        return self.faults.draw(chances, place, self.line.now())
+        return self.faults.draw(chances, place, self.connection.now())
 
     def _check_alive(self) -> None:
         if not self.alive:
@@ -98,11 +98,11 @@ class FaultyTransport:
     async def _request(self, request: Request, writer: str) -> Response:
         what = f"{request.method} {request.path}"
         fault = self._draw(REQUEST_FAULTS, request.method, request.path)
-        # Nothing takes no time, and not always the same.
+        # Every request takes some time, which varies.
         await asyncio.sleep(0.001 + 0.004 * self.faults.noise(self.name))
-        if self.line.cuts_off(request):
+        if self.connection.cuts_off(request):
             await self._hang(request)
-        self.line.check(request)
+        self.connection.check(request)
         kind = fault.kind if fault is not None else ""
         match kind:
             case "reset before":
@@ -130,14 +130,14 @@ class FaultyTransport:
 
     async def _pass_on(self, request: Request, writer: str) -> Response:
         if self.observer is None:
-            return await self.line.request(request)
+            return await self.connection.request(request)
         if request.method == "GET":
-            answer = await self.line.request(request)
-            self.observer.has_read(request, answer)
+            answer = await self.connection.request(request)
+            self.observer.record_read(request, answer)
             return answer
-        before = self.observer.look(request)
-        answer = await self.line.request(request)
-        self.observer.applied(request, answer, before, writer)
+        before = self.observer.before_write(request)
+        answer = await self.connection.request(request)
+        self.observer.after_write(request, answer, before, writer)
         return answer
 
     async def _hang(self, request: Request) -> None:
@@ -152,21 +152,21 @@ class FaultyTransport:
     async def stream(self, request: Request) -> Stream:
         self._check_alive()
         inner = await outside(self._stream(request))
-        spoilt = self._spoilt(inner, request)
-        return LiveStream(inner, self.line, spoilt, request.timeout)
+        corrupt = self._corrupt(inner, request)
+        return LiveStream(inner, self.connection, corrupt, request.timeout)
 
     async def _stream(self, request: Request) -> Stream:
         what = f"WATCH {request.path}"
         fault = self._draw(REQUEST_FAULTS, "WATCH", request.path)
         kind = fault.kind if fault is not None else ""
-        self.line.check(request)
+        self.connection.check(request)
         if kind.startswith("reset"):
             raise _ResetError(what)
-        if kind.startswith("hang") or self.line.cuts_off(request):
+        if kind.startswith("hang") or self.connection.cuts_off(request):
             await self._hang(request)
-        return await self.line.stream(request)
+        return await self.connection.stream(request)
 
-    async def _spoilt(
+    async def _corrupt(
         self, inner: Stream, request: Request
     ) -> AsyncGenerator[bytes, None]:
         what = f"watch {request.path}"
@@ -174,10 +174,10 @@ class FaultyTransport:
         bookmarks = True
         async with (
             aclosing(inner.chunks()) as coming,
-            aclosing(until_idle(coming, self.line)) as chunks,
+            aclosing(until_idle(coming, self.connection)) as chunks,
         ):
             async for chunk in chunks:
-                if self.line.cuts_off(request):
+                if self.connection.cuts_off(request):
                     raise _ResetError(what)
                 fault = self._draw(WATCH_FAULTS, "chunk", request.path)
                 match fault.kind if fault is not None else "":
@@ -197,11 +197,11 @@ class FaultyTransport:
                     case "no bookmarks":
                         bookmarks = False
                     case "lag" if fault is not None:
-                        # Most of them seconds, some of them minutes.
+                        # Mostly seconds, sometimes minutes.
                         await asyncio.sleep(300 * fault.share**3)
-                await sleep_until(self.line.lag_of(request))
+                await sleep_until(self.connection.lag_of(request))
                 if not bookmarks:
-                    chunk = _without_bookmarks(chunk)  # noqa: PLW2901 - spoilt
+                    chunk = _without_bookmarks(chunk)  # noqa: PLW2901 - corrupt
                 if chunk:
                     yield chunk
                 before = chunk

@@ -7,20 +7,20 @@ if TYPE_CHECKING:
 
 
 class Workload:
-    """Users of one controller's objects, the same for every plan of faults."""
+    """Users of one controller's objects; they act the same for every plan of faults."""
 
     def __init__(self, world: "World") -> None:
         """Take the world; its seed decides what the users do."""
         self.world = world
 
-    def furnish(self, namespace: str) -> None:
-        """Create what the users have in a namespace that has just been made."""
+    def create_objects(self, namespace: str) -> None:
+        """Create the objects of the users in a new namespace."""
 
     async def use(self, operations: int) -> None:
-        """Do so many things, some time apart.
+        """Do this many operations, some time apart.
 
-        Raises Stuck if something that must happen does not.
+        Raises Stuck if an expected change does not happen.
         """
 
-    async def conclude(self) -> None:
-        """Take back what would keep the world from coming to an end."""
+    async def clean_up(self) -> None:
+        """Undo what would keep the state from becoming final."""

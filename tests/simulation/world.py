@@ -34,22 +34,22 @@ from tests.simulation.workload import Workload
 JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
-DOOMED: Final = "shop"
-"""A namespace that may be deleted with all that is in it."""
+DELETABLE_NAMESPACE: Final = "shop"
+"""A namespace that may be deleted with all its objects."""
 
-_NOTING: Final = 5.0
+_VERSION_INTERVAL: Final = 5.0
 _POLL: Final = 1.0
 _PATIENCE: Final = 3600
 """Seconds that a user waits for a deletion."""
 
 
 class Stuck(Exception):  # noqa: N818 - what a user would say
-    """Something that was deleted stays."""
+    """An object that was deleted does not go away."""
 
 
 @dataclass
 class World:
-    """Everything that one seed makes."""
+    """Everything that one seed creates."""
 
     seed: int
     faults: Faults
@@ -63,13 +63,13 @@ class World:
     defects: list[BaseException] = field(default_factory=list)
     config: Config = field(init=False)
     versions: list[tuple[float, int]] = field(default_factory=list)
-    """Which resource version the server had come to, and when."""
+    """The resource version of the server at certain times."""
 
     state: State = field(init=False)
     properties: list[Properties] = field(init=False)
     workloads: list[Workload] = field(init=False)
     invented: set[str] = field(default_factory=set)
-    """Names of kinds that objects refer to and nobody serves."""
+    """Names of kinds that objects refer to and that no server serves."""
 
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
@@ -158,7 +158,7 @@ class World:
         )
 
     def restart_pod(self, pod: JSON) -> None:
-        """Have a container crash: its pod is not ready, and is so again in 4 s."""
+        """Let a container crash: its pod is not ready for 4 s."""
         metadata = pod["metadata"]
         self.change("pods", pod, lambda obj: self._set_ready(obj, "False"), "status")
 
@@ -183,18 +183,18 @@ class World:
         """Start nodes and managers."""
         nodes = Nodes(self.server, self.clock, start_delay=2.0, grace_scale=0.1)
         nodes.register()
-        self._go(nodes.run())
-        self._go(self._note_versions())
+        self._start_task(nodes.run())
+        self._start_task(self._record_versions())
         for number in range(self.managers_wanted):
             manager = Manager(self, number, observe)
             self.managers.append(manager)
-            self._go(manager.run())
+            self._start_task(manager.run())
 
-    def _go(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         self._tasks.append(asyncio.create_task(work))
 
     async def stop(self) -> None:
-        """End everything; whatever still runs then is a defect."""
+        """End everything; a task that still runs then is a defect."""
         for task in self._tasks:
             task.cancel()
         for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
@@ -204,14 +204,14 @@ class World:
     # Users
 
     async def use(self, operations: int) -> None:
-        """Have all users do so many things; raises Stuck if one cannot go on."""
-        self._furnish(NAMESPACE)
-        self.open_shop()
+        """Let all users do this many operations; raises Stuck if one cannot go on."""
+        self._create_objects(NAMESPACE)
+        self.create_shop()
         first, *others = self.workloads
         using = [asyncio.create_task(each.use(operations)) for each in others]
         try:
-            # In this task: one of its own would begin a turn of the loop later, and
-            # each seed would give another run than it gave before.
+            # In this task: a task of its own would begin one turn of the loop later,
+            # and each seed would give another run than before.
             await first.use(operations)
             await asyncio.gather(*using)
         finally:
@@ -219,25 +219,25 @@ class World:
                 task.cancel()
             await asyncio.gather(*using, return_exceptions=True)
 
-    def _furnish(self, namespace: str) -> None:
+    def _create_objects(self, namespace: str) -> None:
         for each in self.workloads:
-            each.furnish(namespace)
+            each.create_objects(namespace)
 
-    def open_shop(self) -> None:
-        """Make the namespace that may be deleted, and what is in it."""
-        self.create_namespace(DOOMED)
-        self._furnish(DOOMED)
+    def create_shop(self) -> None:
+        """Create the namespace that may be deleted, and its objects."""
+        self.create_namespace(DELETABLE_NAMESPACE)
+        self._create_objects(DELETABLE_NAMESPACE)
 
-    async def reopen_shop(self) -> None:
-        """Wait until the namespace is gone, and make it again, if it was deleted."""
-        found = self.find("namespaces", "", DOOMED)
+    async def recreate_shop(self) -> None:
+        """If the namespace was deleted, wait until it is gone and create it again."""
+        found = self.find("namespaces", "", DELETABLE_NAMESPACE)
         if found is not None and "deletionTimestamp" not in found["metadata"]:
             return
-        await self.until_gone("namespaces", "", DOOMED)
-        self.open_shop()
+        await self.until_gone("namespaces", "", DELETABLE_NAMESPACE)
+        self.create_shop()
 
     async def until_gone(self, plural: str, namespace: str, name: str) -> None:
-        """Wait for the end of a deletion; raises Stuck if it does not come."""
+        """Wait until a deleted object is gone; raises Stuck if it stays."""
         for _ in range(_PATIENCE):
             if self.find(plural, namespace, name) is None:
                 return
@@ -245,13 +245,13 @@ class World:
         msg = f"{plural} {namespace}/{name} is never gone"
         raise Stuck(msg)
 
-    async def conclude(self) -> None:
-        """Have users take back what keeps the world from coming to an end."""
+    async def clean_up(self) -> None:
+        """Let users undo what keeps the state from becoming final."""
         for each in self.workloads:
-            await each.conclude()
+            await each.clean_up()
 
-    async def _note_versions(self) -> None:
+    async def _record_versions(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(_NOTING)
+            await asyncio.sleep(_VERSION_INTERVAL)
             self.versions.append((loop.time(), self.server.storage.version))

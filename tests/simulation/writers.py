@@ -12,12 +12,12 @@ from controller_manager.client.client import Client
 from controller_manager.client.transport import Request, Response, Stream, Transport
 
 WRITER: Final[ContextVar[str]] = ContextVar("writer", default="")
-"""The name of the controller whose request is being sent; empty is the manager."""
+"""The name of the controller that sends a request; empty for the manager itself."""
 
 
 @dataclass
-class _Signed:
-    """Passes requests on, in the name of a controller."""
+class _MarkedTransport:
+    """Passes requests on, and marks them with the name of a controller."""
 
     inner: Transport
     name: str
@@ -41,13 +41,13 @@ class _Signed:
 
 
 @contextmanager
-def knowing_writers() -> Iterator[None]:
-    """Have each client of a controller tell whose it is, while entered."""
+def track_writers() -> Iterator[None]:
+    """Let each client mark its requests with its controller's name, while entered."""
     make = ClientBuilder.controller
 
     def signed(builder: ClientBuilder, name: str, *rest: Any, **more: Any) -> Client:
         client = make(builder, name, *rest, **more)
-        client._transport = _Signed(client._transport, name)
+        client._transport = _MarkedTransport(client._transport, name)
         return client
 
     with mock.patch.object(ClientBuilder, "controller", signed):

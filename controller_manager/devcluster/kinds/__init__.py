@@ -1,9 +1,9 @@
 """The kinds of Kubernetes that the development cluster serves: one file each.
 
 ``kinds/GROUP/KIND.py`` has a ``KIND``. It is found, not listed: a new kind takes one
-new file, in which its strategy overrides what is special about it. What several
-kinds share stands in modules named after the concept. The package `server` knows
-nothing of this one; it is given the kinds.
+new file, whose strategy overrides the default behaviour. Code that several kinds
+share is in modules named after the concept. The package `server` does not import
+this package; it is given the kinds.
 """
 
 from functools import cache

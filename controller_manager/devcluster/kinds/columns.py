@@ -23,7 +23,7 @@ REPLICAS: Final = (
     *CONTAINERS,
     SELECTOR,
 )
-"""Of a set of replicas and a replication controller."""
+"""The columns of replica sets and replication controllers."""
 
 
 def name_of(obj: JSON) -> str:
@@ -48,5 +48,5 @@ def container_cells(template: JSON) -> Cells:
 
 
 def data_count(obj: JSON) -> int:
-    """Return how many entries an object of data has."""
+    """Return the number of entries in ``data``."""
     return len(obj.get("data", {})) + len(obj.get("binaryData", {}))

@@ -13,7 +13,7 @@ NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
 
 def validate_not_negative(spec: JSON, *names: str) -> list[Cause]:
-    """Check numbers of a spec that must be at least 0."""
+    """Check that numbers of a spec are at least 0."""
     return [
         invalid(f"spec.{name}", shown(spec[name]), NOT_NEGATIVE)
         for name in names
@@ -22,7 +22,7 @@ def validate_not_negative(spec: JSON, *names: str) -> list[Cause]:
 
 
 def validate_quantity(text: str, field: str) -> list[Cause]:
-    """Check an amount that must be a quantity of at least 0."""
+    """Check that a text is a quantity of at least 0."""
     try:
         amount = parse_quantity(text)
     except ValueError as error:
@@ -31,7 +31,7 @@ def validate_quantity(text: str, field: str) -> list[Cause]:
 
 
 def validate_int_or_percent(value: Any, field: str) -> list[Cause]:
-    """Check a number of at least 0, or a percentage."""
+    """Check that a value is a number of at least 0, or a percentage."""
     if isinstance(value, int):
         return [invalid(field, shown(value), NOT_NEGATIVE)] if value < 0 else []
     if not re.fullmatch(r"[0-9]+%", str(value)):

@@ -1,4 +1,4 @@
-"""The protobuf messages that a template of pods is made of."""
+"""The protobuf messages of a pod template."""
 
 from collections.abc import Mapping
 from typing import Final

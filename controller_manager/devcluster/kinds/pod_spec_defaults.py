@@ -1,4 +1,4 @@
-"""What the API server fills in of a pod's spec (pkg/apis/core/v1/defaults.go)."""
+"""The defaults of a pod's spec (pkg/apis/core/v1/defaults.go)."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ JSON = dict[str, Any]
 
 
 def default_template(owner_spec: JSON) -> None:
-    """Fill in the template of pods in a spec, which may lack it."""
+    """Fill in the pod template of a spec; add it if it is missing."""
     template = owner_spec.setdefault("template", {})
     template.setdefault("metadata", {})
     default_pod_spec(template.setdefault("spec", {}))
 
 
 def default_pod_spec(spec: JSON) -> None:
-    """Fill in the spec of a pod, or of a template of pods."""
+    """Fill in the spec of a pod or of a pod template."""
     for name in ("containers", "initContainers"):
         for container in spec.get(name, ()):
             _container(container)

@@ -1,4 +1,4 @@
-"""What the spec of a pod may be (pkg/apis/core/validation)."""
+"""Validation of a pod's spec (pkg/apis/core/validation)."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ _MAX_PORT: Final = 65535
 
 
 def validate_pod_spec(spec: JSON, field: str) -> list[Cause]:
-    """Check the spec of a pod, or of a template of pods."""
+    """Check the spec of a pod or of a pod template."""
     containers = spec.get("containers", [])
     causes = []
     if not containers:

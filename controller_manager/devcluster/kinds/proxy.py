@@ -1,4 +1,4 @@
-"""The proxy subresource, which is shown and not served."""
+"""The subresource ``proxy``: discovery shows it, but it is not served."""
 
 from typing import Final
 
@@ -8,5 +8,5 @@ _VERBS: Final = ("create", "delete", "get", "patch", "update")
 
 
 def proxy_of(options: str) -> Subresource:
-    """Return the subresource whose options are of that kind."""
+    """Return the subresource ``proxy`` with options of that kind."""
     return Subresource("proxy", options, _VERBS)

@@ -1,4 +1,4 @@
-"""What the status of an object that makes replicas may be."""
+"""Validation of the counts of replicas in a status."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ REPLICA_SET_COUNTS: Final = (
     ),
     ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"),
 )
-"""The counts of a replica set and a replication controller; those that are bounded."""
+"""All counts of replica sets and replication controllers, and the bounded counts."""
 
 
 def validate_replica_status(
@@ -27,7 +27,7 @@ def validate_replica_status(
 ) -> list[Cause]:
     """Check the counts of a status.
 
-    None of `counts` may be negative, none of `bounded` more than all replicas.
+    None of `counts` may be negative, none of `bounded` greater than ``replicas``.
     """
     status = obj.get("status", {})
     causes = [

@@ -1,4 +1,4 @@
-"""What keeps a number of equal pods: replica sets and replication controllers."""
+"""The strategy that replica sets and replication controllers share."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 
 
 class ReplicasStrategy(Strategy):
-    """What both kinds have in common."""
+    """Defaults, validation and columns of both kinds."""
 
     counts_generations: ClassVar = True
     null_condition_times: ClassVar = ("lastTransitionTime",)
@@ -31,7 +31,7 @@ class ReplicasStrategy(Strategy):
     columns: ClassVar = REPLICAS
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in size and template."""
+        """Fill in replicas and template."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         default_template(spec)

@@ -1,4 +1,4 @@
-"""Reviews: requests that are answered rather than stored."""
+"""Reviews: requests that are answered without being stored."""
 
 from typing import Any
 

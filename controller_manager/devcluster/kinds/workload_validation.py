@@ -1,4 +1,4 @@
-"""What the spec of an object that makes pods may be: selector and template."""
+"""Validation of a spec with replicas, a selector and a pod template."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ JSON = dict[str, Any]
 
 
 def validate_workload(obj: JSON) -> list[Cause]:
-    """Check the size, selector and template of an object that makes pods."""
+    """Check the replicas, selector and template of an object."""
     spec = obj["spec"]
     causes = validate_not_negative(spec, "replicas", "minReadySeconds")
     selector = spec.get("selector")
@@ -41,7 +41,7 @@ def validate_workload(obj: JSON) -> list[Cause]:
 
 
 def validate_selector_unchanged(old: JSON, new: JSON) -> list[Cause]:
-    """Check that an update leaves the selector alone."""
+    """Check that an update does not change the selector."""
     selector = new["spec"].get("selector")
     if selector == old["spec"].get("selector"):
         return []
@@ -49,7 +49,7 @@ def validate_selector_unchanged(old: JSON, new: JSON) -> list[Cause]:
 
 
 def validate_selector(selector: JSON | None, field: str) -> list[Cause]:
-    """Check that a label selector can be used."""
+    """Check that a label selector is valid."""
     try:
         compile_selector(_typed(selector))
     except SelectorError as error:
@@ -58,7 +58,7 @@ def validate_selector(selector: JSON | None, field: str) -> list[Cause]:
 
 
 def validate_template(spec: JSON, selector: JSON | None) -> list[Cause]:
-    """Check the template of pods in a spec, which `selector` must match."""
+    """Check the pod template of a spec, whose labels `selector` must match."""
     template = spec["template"]
     labels = template["metadata"].get("labels", {})
     where = "spec.template"

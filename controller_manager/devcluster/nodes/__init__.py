@@ -1,4 +1,4 @@
-"""The nodes of a development cluster: a scheduler and kubelets that only pretend.
+"""The nodes of a development cluster: a simulated scheduler and simulated kubelets.
 
-They work on the API server in the same process, and run no containers.
+They change objects in the API server of the same process, and run no containers.
 """

@@ -1,4 +1,4 @@
-"""The kubelet: what it reports of its node and of the pods there."""
+"""The status that a kubelet reports of its node and of the pods on it."""
 
 import uuid
 from typing import Any, Final
@@ -8,13 +8,13 @@ from controller_manager.version import KUBERNETES_VERSION
 JSON = dict[str, Any]
 
 BROKEN: Final = "broken"
-"""Images whose name begins so can never be pulled."""
+"""Images whose name begins with this can never be pulled."""
 
 _RESOURCES: Final = {"cpu": "8", "memory": "32Gi", "pods": "1000"}
 
 
 def node_status(name: str, now: str) -> JSON:
-    """Return the status of a node that is ready."""
+    """Return the status of a ready node."""
     return {
         "capacity": dict(_RESOURCES),
         "allocatable": dict(_RESOURCES),
@@ -33,7 +33,7 @@ def node_status(name: str, now: str) -> JSON:
 
 
 def pod_status(pod: JSON, now: str) -> JSON:
-    """Return the status of a pod that starts: Running, or waiting for its image."""
+    """Return the status of a starting pod: Running, or waiting for its image."""
     containers = pod["spec"]["containers"]
     broken = any(_is_broken(each) for each in containers)
     ready = "False" if broken else "True"
@@ -61,7 +61,7 @@ def pod_status(pod: JSON, now: str) -> JSON:
 
 
 def needs_start(pod: JSON) -> bool:
-    """Tell whether a pod on a node has yet to start, maybe with another image."""
+    """Tell whether a pod on a node must be started, maybe with a new image."""
     status = pod.get("status", {})
     return status.get("phase") == "Pending" and (
         not status.get("containerStatuses") or _image_changed(pod)
@@ -69,7 +69,7 @@ def needs_start(pod: JSON) -> bool:
 
 
 def _node_info(name: str) -> JSON:
-    """Return what the kubelet of a node reports about its machine."""
+    """Return the nodeInfo that the kubelet of a node reports."""
     machine = uuid.uuid5(uuid.NAMESPACE_DNS, name)
     return {
         "machineID": machine.hex,
@@ -87,7 +87,7 @@ def _node_info(name: str) -> JSON:
 
 
 def _image_changed(pod: JSON) -> bool:
-    """Tell whether a pod that could not start got other images."""
+    """Tell whether a pod whose image could not be pulled has other images now."""
     statuses = pod["status"]["containerStatuses"]
     images = [each["image"] for each in pod["spec"]["containers"]]
     return images != [each.get("image") for each in statuses]

@@ -1,4 +1,4 @@
-"""The nodes: pods are scheduled, start, become ready, and end in time."""
+"""The nodes: schedule pods, start them, make them ready, and end them in time."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,12 +28,12 @@ _HOUSEKEEPING: Final = 60.0
 
 
 class Nodes:
-    """A scheduler and the kubelets of `count` nodes, all in one.
+    """A scheduler, and the kubelets of `count` nodes.
 
-    A pod without a node gets one in turn, of those that are not cordoned and
-    whose taints it tolerates; else it waits for one. On its node it is Running
-    and Ready after `start_delay` seconds, unless an image begins with ``broken``. One
-    that is being deleted is gone after its grace period times `grace_scale`.
+    A pod without a node is assigned to the next node that is not cordoned and whose
+    taints it tolerates; without such a node it waits. On its node it is Running and
+    Ready after `start_delay` seconds, unless an image begins with ``broken``. A pod
+    that is being deleted is removed after its grace period times `grace_scale`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Nodes:
         start_delay: float = 1.0,
         grace_scale: float = 1.0,
     ) -> None:
-        """Take the server to work on, in the same process."""
+        """Take the API server, which is in the same process."""
         self._server = server
         self._objects = server.objects
         self._clock = clock
@@ -74,14 +74,14 @@ class Nodes:
         ]
         try:
             for stored in collection:
-                self._look_at(stored.obj)
+                self._sync_pod(stored.obj)
             while True:
                 await watcher.wait()
                 for change in watcher.take():
                     if change.type == "DELETED":
                         self._stop_timer(change.key)
                     else:
-                        self._look_at(change.after.obj)
+                        self._sync_pod(change.after.obj)
         finally:
             for task in others:
                 task.cancel()
@@ -90,7 +90,7 @@ class Nodes:
                 timer.cancel()
 
     async def _watch_nodes(self) -> None:
-        """Look again at the pods that wait when nodes come or change."""
+        """Schedule waiting pods again when nodes are added or changed."""
         pods = self._server.storage.collection(POD.resource)
         watcher = self._server.storage.collection(NODE.resource).watch(
             self._server.storage.version
@@ -101,12 +101,12 @@ class Nodes:
                 watcher.take()
                 for stored in list(pods):
                     if not stored.obj["spec"].get("nodeName"):
-                        self._look_at(stored.obj)
+                        self._sync_pod(stored.obj)
         finally:
             watcher.close()
 
     async def _housekeeping(self) -> None:
-        """Drop events after an hour, as an API server does."""
+        """Delete events after one hour, as an API server does."""
         while True:
             await asyncio.sleep(_HOUSEKEEPING)
             before = self._clock.now() - _EVENT_LIFETIME
@@ -116,7 +116,7 @@ class Nodes:
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
 
-    def _in(
+    def _call_later(
         self, seconds: float, pod: JSON, action: Callable[[str, str, str], None]
     ) -> None:
         metadata = pod["metadata"]
@@ -124,10 +124,10 @@ class Nodes:
         self._stop_timer(key)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(
-            seconds, self._attempt, action, *key, metadata["uid"]
+            seconds, self._run_action, action, *key, metadata["uid"]
         )
 
-    def _attempt(
+    def _run_action(
         self,
         action: Callable[[str, str, str], None],
         namespace: str,
@@ -138,9 +138,9 @@ class Nodes:
         try:
             action(namespace, name, uid)
         except Refusal:
-            return  # changed or gone meanwhile: its next event is looked at
+            return  # changed or deleted meanwhile: the next event of the pod follows
 
-    def _look_at(self, pod: JSON) -> None:
+    def _sync_pod(self, pod: JSON) -> None:
         metadata, spec = pod["metadata"], pod["spec"]
         key = (metadata["namespace"], metadata["name"])
         if "deletionTimestamp" in metadata:
@@ -149,12 +149,14 @@ class Nodes:
                 grace = metadata.get("deletionGracePeriodSeconds", 0)
                 began = due - timedelta(seconds=grace)
                 passed = (self._clock.now() - began).total_seconds()
-                self._in(max(0.0, grace * self._grace_scale - passed), pod, self._end)
+                self._call_later(
+                    max(0.0, grace * self._grace_scale - passed), pod, self._end
+                )
         elif not spec.get("nodeName"):
             if self._count:
                 self._schedule(pod)
         elif needs_start(pod) and key not in self._timers:
-            self._in(self._start_delay, pod, self._start)
+            self._call_later(self._start_delay, pod, self._start)
 
     def _schedule(self, pod: JSON) -> None:
         fitting = [
@@ -170,7 +172,7 @@ class Nodes:
         try:
             bind(self._objects, POD, metadata["namespace"], metadata["name"], node)
         except Refusal:
-            return  # changed or gone meanwhile
+            return  # changed or deleted meanwhile
 
     def _start(self, namespace: str, name: str, uid: str) -> None:
         pod = self._objects.find(POD, namespace, name).obj

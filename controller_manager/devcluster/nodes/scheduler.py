@@ -1,4 +1,4 @@
-"""The scheduler: which node takes a pod."""
+"""The scheduler: which nodes fit a pod."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ JSON = dict[str, Any]
 
 
 def fits(pod: JSON, node: JSON) -> bool:
-    """Tell whether a node, given by its spec, takes a new pod.
+    """Tell whether a node, given by its spec, fits a new pod.
 
-    It does unless it is cordoned, or has a taint that the pod does not tolerate.
+    It fits unless it is cordoned, or has a taint that the pod does not tolerate.
     """
     tolerations = pod["spec"].get("tolerations", [])
     return not node.get("unschedulable") and all(

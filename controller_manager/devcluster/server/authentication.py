@@ -1,4 +1,4 @@
-"""Who a request is from: bearer tokens, client certificates, impersonation."""
+"""Authentication: bearer tokens, client certificates, impersonation."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ class User:
     groups: tuple[str, ...] = (AUTHENTICATED,)
 
     def as_json(self) -> JSON:
-        """Return the UserInfo."""
+        """Return the user as a UserInfo."""
         return {
             "username": self.name,
             "uid": self.uid or self.name,
@@ -37,7 +37,7 @@ ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
 
 @dataclass(frozen=True, slots=True)
 class _Issued:
-    """A token's user, until when, and of which service account it is."""
+    """The user of a token, its end, and the service account that it is for."""
 
     user: User
     ends_at: datetime | None = None
@@ -45,9 +45,9 @@ class _Issued:
 
 
 class Tokens:
-    """Static tokens and those issued for service accounts.
+    """Static tokens, and tokens issued for service accounts.
 
-    One of a service account ends with its time, and with the account.
+    A token of a service account is valid until its end, while the account exists.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Tokens:
         self._uid_of = uid_of
 
     def add(self, token: str, user: User) -> None:
-        """Make a token valid for a user, for good."""
+        """Make a token valid for a user, without an end."""
         self._issued[token] = _Issued(user)
 
     def revoke(self, name: str) -> None:
@@ -87,7 +87,7 @@ class Tokens:
         return user
 
     def lookup(self, token: str) -> User | None:
-        """Return the user of a token that is valid now."""
+        """Return the user of a token, `None` if it is not valid now."""
         issued = self._issued.get(token)
         if issued is None:
             return None
@@ -98,7 +98,7 @@ class Tokens:
         return issued.user
 
     def is_known(self, name: str) -> bool:
-        """Tell whether a token of that user is valid."""
+        """Tell whether a user has a valid token."""
         return any(
             issued.user.name == name and self.lookup(token) is not None
             for token, issued in self._issued.items()
@@ -118,7 +118,7 @@ class Tokens:
 
 
 def impersonated(headers: Mapping[str, str]) -> User | None:
-    """Return whom Impersonate headers name, `None` without any."""
+    """Return the user that the Impersonate headers name, `None` without them."""
     name = headers.get("impersonate-user", "")
     if not name:
         return None

@@ -1,4 +1,4 @@
-"""Who may do what: the question, and the refusal."""
+"""Authorization: the attributes of a request, and the refusal."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +10,8 @@ JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """What somebody wants to do, to an object or to a `path`."""
+class Attributes:
+    """What a user wants to do, to an object or to a `path`."""
 
     verb: str
     path: str = ""
@@ -30,40 +30,42 @@ class Attempt:
 
 
 class Authorizer:
-    """Decides on attempts; this one allows everybody everything."""
+    """Decides whether a user may do something; this one allows everything."""
 
     enforced: bool = False
-    """Whether anything is ever refused."""
+    """Whether the authorizer ever refuses anything."""
 
-    def check(self, user: User, attempt: Attempt) -> None:
-        """Raise the refusal of what `user` may not do."""
-        if not self.allows(user, attempt):
-            raise _refusal(user, attempt)
+    def check(self, user: User, attributes: Attributes) -> None:
+        """Raise a Refusal if `user` may not do it."""
+        if not self.allows(user, attributes):
+            raise _refusal(user, attributes)
 
-    def allows(self, user: User, attempt: Attempt) -> bool:
+    def allows(self, user: User, attributes: Attributes) -> bool:
         """Tell whether `user` may do it."""
-        del user, attempt
+        del user, attributes
         return True
 
 
-def _refusal(user: User, attempt: Attempt) -> Refusal:
-    if attempt.path:
-        message = f'User "{user.name}" cannot {attempt.verb} path "{attempt.path}"'
+def _refusal(user: User, attributes: Attributes) -> Refusal:
+    if attributes.path:
+        message = (
+            f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
+        )
         return Refusal(403, "Forbidden", f"forbidden: {message}", {})
     where = (
-        f'in the namespace "{attempt.namespace}"'
-        if attempt.namespace
+        f'in the namespace "{attributes.namespace}"'
+        if attributes.namespace
         else "at the cluster scope"
     )
-    what = qualified(attempt.group, attempt.resource)
-    named = f'{what} "{attempt.name}"' if attempt.name else what
+    what = qualified(attributes.group, attributes.resource)
+    named = f'{what} "{attributes.name}"' if attributes.name else what
     message = (
-        f'{named} is forbidden: User "{user.name}" cannot {attempt.verb} resource '
-        f'"{attempt.full_resource}" in API group "{attempt.group}" {where}'
+        f'{named} is forbidden: User "{user.name}" cannot {attributes.verb} resource '
+        f'"{attributes.full_resource}" in API group "{attributes.group}" {where}'
     )
-    details: JSON = {"kind": attempt.resource}
-    if attempt.name:
-        details["name"] = attempt.name
-    if attempt.group:
-        details["group"] = attempt.group
+    details: JSON = {"kind": attributes.resource}
+    if attributes.name:
+        details["name"] = attributes.name
+    if attributes.group:
+        details["group"] = attributes.group
     return Refusal(403, "Forbidden", message, details)

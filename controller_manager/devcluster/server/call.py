@@ -1,4 +1,4 @@
-"""A POST that a kind answers itself, and what it may use to do so."""
+"""A POST that a kind answers itself, with what the kind may use."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from controller_manager.devcluster.server.objects import Objects
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to a subresource, or of a kind that is answered and not stored.
+    """A POST to a subresource, or of a kind whose objects are not stored.
 
-    `name` is that of the object whose subresource it is, empty without one.
+    `name` is that of the subresource's object, empty without one.
     """
 
     kind: Kind

@@ -10,10 +10,10 @@ class Catalogue:
     """All kinds, by group version and by name."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        """Take the kinds to begin with."""
+        """Take the kinds that are served from the start."""
         self._by_version: dict[tuple[str, str], dict[str, Kind]] = {}
         self.generation = 0
-        """Counts the changes of what is served."""
+        """Counts the changes of the catalogue."""
         for kind in kinds:
             self.add(kind)
 
@@ -23,7 +23,7 @@ class Catalogue:
         self._by_version.setdefault((kind.group, kind.version), {})[kind.plural] = kind
 
     def remove(self, kind: Kind) -> None:
-        """Serve a resource no longer."""
+        """Stop serving a resource."""
         kinds = self._by_version.get((kind.group, kind.version), {})
         if kinds.pop(kind.plural, None) is not None:
             self.generation += 1
@@ -48,13 +48,13 @@ class Catalogue:
         return [kind for kinds in self._by_version.values() for kind in kinds.values()]
 
     def of(self, api_version: str, kind_name: str) -> Kind | None:
-        """Return the kind that an object's apiVersion and kind name."""
+        """Return the kind with an object's apiVersion and kind."""
         group, _, version = api_version.rpartition("/")
         kinds = self._by_version.get((group, version), {}).values()
         return next((kind for kind in kinds if kind.kind == kind_name), None)
 
     def messages(self) -> Mapping[str, Message]:
-        """Return the protobuf messages that objects may be sent in, by name."""
+        """Return the protobuf messages of all kinds, by name."""
         messages = dict(META_MESSAGES)
         for kind in self.all():
             messages.update(kind.strategy.messages)

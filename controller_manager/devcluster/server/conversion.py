@@ -5,7 +5,7 @@ from controller_manager.devcluster.server.storage import Stored
 
 
 def in_version(kind: Kind, stored: Stored) -> Stored:
-    """Return an object as the version that it is asked for in calls it."""
+    """Return an object with the version in which it was requested."""
     if not kind.is_custom or stored.obj["apiVersion"] == kind.api_version:
         return stored
     head = {"kind": kind.kind, "apiVersion": kind.api_version}

@@ -1,4 +1,4 @@
-"""What a DELETE asks for, and how an object shows that it is being deleted."""
+"""The options of a DELETE, and the marks of an object that is being deleted."""
 
 import re
 from dataclasses import dataclass
@@ -63,9 +63,9 @@ def _policy(body: JSON, query: dict[str, str]) -> str:
 def marked_deleted(
     obj: JSON, options: Deletion, now: datetime, period: int, *, orphans: bool
 ) -> JSON:
-    """Return `obj` with its deletion on record, due in `period` seconds.
+    """Return `obj` marked as deleted, due in `period` seconds.
 
-    `orphans` says that its dependents are spared unless the options speak of them.
+    `orphans` says that dependents are orphaned unless the options say otherwise.
     """
     metadata = dict(obj["metadata"])
     finalizers = _finalizers(
@@ -79,7 +79,7 @@ def marked_deleted(
         if "generation" in metadata:
             metadata["generation"] += 1
     elif period < metadata.get("deletionGracePeriodSeconds", 0):
-        # A second, more urgent request brings the end forward.
+        # A later request with a shorter period brings the time forward.
         earlier = metadata["deletionGracePeriodSeconds"] - period
         due = parse_time(metadata["deletionTimestamp"]) - timedelta(seconds=earlier)
         metadata["deletionTimestamp"] = format_time(due)
@@ -88,9 +88,9 @@ def marked_deleted(
 
 
 def _finalizers(current: list[str], policy: str, *, orphans: bool) -> list[str]:
-    """Return the finalizers with the one that the policy asks for."""
+    """Return the finalizers, with the one of the policy."""
     if not policy and orphans and FOREGROUND not in current:
-        policy = "Orphan"  # what these kinds did before there was a choice
+        policy = "Orphan"  # the default of these kinds before propagationPolicy existed
     if not policy:
         return list(current)
     finalizers = [each for each in current if each not in (FOREGROUND, ORPHAN)]

@@ -1,4 +1,4 @@
-"""What the server says about itself."""
+"""Discovery: groups, versions, resources, and the version of the server."""
 
 import base64
 import hashlib
@@ -40,7 +40,7 @@ VERSION: Final[JSON] = {
 
 
 def wants_aggregated(request: Request) -> bool:
-    """Tell whether a request is for all groups in one document."""
+    """Tell whether a request asks for all groups in one document."""
     return AGGREGATED in header(request.headers, "accept")
 
 
@@ -106,7 +106,7 @@ def _group(name: str, versions: list[str]) -> JSON:
 
 
 def aggregated(catalogue: Catalogue, *, core: bool) -> JSON:
-    """Return all groups, or the core group, with all that they serve."""
+    """Return all groups, or the core group, with all their resources."""
     groups = {"": ["v1"]} if core else _versions_by_group(catalogue)
     return {
         "kind": "APIGroupDiscoveryList",

@@ -1,4 +1,4 @@
-"""Requests that say what would happen."""
+"""The parameter dryRun."""
 
 from controller_manager.devcluster.server.statuses import (
     invalid_object,
@@ -8,7 +8,7 @@ from controller_manager.devcluster.server.statuses import (
 
 
 def asks_for_dry_run(value: str | list[str] | None) -> bool:
-    """Tell whether dryRun says All; raises Refusal for anything else."""
+    """Tell whether dryRun is All; raises Refusal for any other value."""
     if value in (None, "", []):
         return False
     if value in ("All", ["All"]):

@@ -1,7 +1,7 @@
 """The API server's core: a function from request to answer.
 
-Nothing here knows HTTP connections; `http_server` does. Bodies are bytes, so
-that what a client sees is the same over HTTP and in memory.
+Nothing here knows HTTP connections; `http_server` does. Bodies are bytes, so that a
+client sees the same over HTTP and in memory.
 """
 
 import random
@@ -22,7 +22,7 @@ from controller_manager.devcluster.server.authentication import (
     forbid_anonymous,
     impersonated,
 )
-from controller_manager.devcluster.server.authorization import Attempt, Authorizer
+from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
@@ -36,7 +36,7 @@ from controller_manager.devcluster.server.responses import (
     no_such_path,
     refused,
 )
-from controller_manager.devcluster.server.routing import attempt_on, find_target
+from controller_manager.devcluster.server.routing import attributes_of, find_target
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     method_not_allowed,
@@ -53,9 +53,9 @@ of groups and resources. The paths of probes and of OpenAPI are exact."""
 
 
 class GenericAPIServer:
-    """Answers requests of the Kubernetes API from memory, of the kinds it is given.
+    """Answers requests of the Kubernetes API from memory, for the kinds it is given.
 
-    Upstream: k8s.io/apiserver, which serves whatever is installed in it.
+    Upstream: k8s.io/apiserver, which serves the resources that are installed in it.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class GenericAPIServer:
         admit: Admission,
         logger: Logger | None = None,
     ) -> None:
-        """Take what is served, where it is kept, and who may do what.
+        """Take the kinds, the storage, and the authorizer.
 
-        `rng` makes uids and names. `admit` decides which namespaces take new
+        `rng` generates uids and names. `admit` decides which namespaces accept new
         objects.
         """
         self.storage = storage
@@ -92,15 +92,15 @@ class GenericAPIServer:
         )
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
-        """Answer one request; a defect of the server becomes a 500."""
+        """Answer one request; an error of the server itself becomes a 500."""
         return await self.handle_as(None, request)
 
     async def handle_as(
-        self, certified: User | None, request: Request
+        self, certificate_user: User | None, request: Request
     ) -> Response | StreamingResponse:
-        """Answer one request of the user of a client certificate, if any."""
+        """Answer one request; `certificate_user` is that of TLS, if any."""
         try:
-            answer = await self._answer(request, certified)
+            answer = await self._answer(request, certificate_user)
         except Refusal as refusal:
             answer = refused(refusal)
         except Exception as error:
@@ -112,7 +112,7 @@ class GenericAPIServer:
         return replace(answer, headers={**answer.headers, "date": self._date()})
 
     def _date(self) -> str:
-        """Return the header Date, which is formatted once a second."""
+        """Return the header Date; it is formatted once a second."""
         now = self._clock.now()
         second = int(now.timestamp())
         if second != self._dated[0]:
@@ -120,9 +120,9 @@ class GenericAPIServer:
         return self._dated[1]
 
     async def _answer(
-        self, request: Request, certified: User | None
+        self, request: Request, certificate_user: User | None
     ) -> Response | StreamingResponse:
-        user = self._user(request, certified)
+        user = self._user(request, certificate_user)
         if request.path in _PROBES:
             return Response(200, TEXT_HEADERS, b"ok")
         if request.path in _VERSION_PATHS:
@@ -131,9 +131,9 @@ class GenericAPIServer:
             raise forbid_anonymous(request.path)
         return await self._route(request, user)
 
-    def _user(self, request: Request, certified: User | None) -> User:
-        """Return who asks: a client certificate counts before a token."""
-        user = certified or self.tokens.authenticate(
+    def _user(self, request: Request, certificate_user: User | None) -> User:
+        """Return the user of a request: a client certificate goes before a token."""
+        user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
         )
         other = impersonated(request.headers)
@@ -145,8 +145,10 @@ class GenericAPIServer:
             wanted.append(("uids", other.uid))
         for resource, name in wanted:
             group = "authentication.k8s.io" if resource == "uids" else ""
-            attempt = Attempt("impersonate", group=group, resource=resource, name=name)
-            self.authorizer.check(user, attempt)
+            attributes = Attributes(
+                "impersonate", group=group, resource=resource, name=name
+            )
+            self.authorizer.check(user, attributes)
         return other
 
     async def _route(
@@ -154,8 +156,8 @@ class GenericAPIServer:
     ) -> Response | StreamingResponse:
         parts = [part for part in request.path.split("/") if part]
         if len(parts) < 3 or parts[0] == "openapi":
-            attempt = Attempt(request.method.lower(), path=request.path)
-            self.authorizer.check(user, attempt)
+            attributes = Attributes(request.method.lower(), path=request.path)
+            self.authorizer.check(user, attributes)
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
@@ -188,7 +190,7 @@ class GenericAPIServer:
             return json_or_404(discovery.api_resources(self.catalogue, *group_version))
         query = dict(request.query)
         target = find_target(self.catalogue, group_version, rest, query, user)
-        self.authorizer.check(user, attempt_on(target, request.method))
+        self.authorizer.check(user, attributes_of(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
         match request.method:

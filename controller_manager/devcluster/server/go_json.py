@@ -1,4 +1,4 @@
-"""What Go says about a body that is not JSON."""
+"""The error messages of Go's encoding/json for a body that is not JSON."""
 
 import json
 from typing import Final
@@ -15,7 +15,7 @@ _ENDINGS: Final = (
 
 
 def go_json_error(body: bytes) -> str:
-    """Return what encoding/json says about a body that is not JSON."""
+    """Return encoding/json's message for a body that is not JSON."""
     try:
         json.loads(body)
     except json.JSONDecodeError as error:

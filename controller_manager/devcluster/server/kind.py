@@ -1,4 +1,4 @@
-"""What a resource is: the facts that paths and discovery show."""
+"""A resource: the facts that paths and discovery show."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,18 +22,18 @@ ALL_VERBS: Final = (
     "watch",
 )
 READ_AND_WRITE: Final = ("get", "patch", "update")
-"""The verbs of a subresource that is a part of its object."""
+"""The verbs of a subresource that is part of its object."""
 
 _GENERIC: Final = Strategy()
 
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource: as discovery shows it, and how it is served.
+    """A subresource: how discovery shows it, and how it is served.
 
-    `connect` answers a POST to it. `replace` returns what a PUT to it leaves of
-    the old and the new object. Without either it is shown, but answered with 501;
-    ``status`` and ``scale`` work for every kind without them.
+    `connect` answers a POST. `replace` merges the old object and the new object of a
+    PUT. Without either, discovery shows it, but requests get 501; ``status`` and
+    ``scale`` work for every kind without them.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Subresource:
 class Kind:
     """A resource.
 
-    `model` names its type in kubernetes_asyncio, empty for those without. An
-    `is_custom` resource comes from a definition, and goes with it.
+    `model` names its type in kubernetes_asyncio, empty if it has none. An `is_custom`
+    resource comes from a CustomResourceDefinition, and is removed with it.
     """
 
     group: str
@@ -84,7 +84,7 @@ class Kind:
 
     @property
     def is_stored(self) -> bool:
-        """Whether there are objects, rather than answers only."""
+        """Whether objects of the kind are stored, not only answered."""
         return "list" in self.verbs and "watch" in self.verbs
 
     def subresource(self, name: str) -> Subresource | None:
@@ -93,7 +93,7 @@ class Kind:
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written apart from the rest."""
+        """Whether status is a subresource."""
         return self.subresource("status") is not None
 
 

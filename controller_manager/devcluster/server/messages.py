@@ -1,4 +1,4 @@
-"""The protobuf messages that objects of all kinds are made of.
+"""Tables of the protobuf messages that objects of all kinds contain.
 
 A message is a table from field number to "name:type". A type is str, int, bool,
 bytes (shown as base64) or a message, with "[]" before it for lists and "{}" for

@@ -1,7 +1,6 @@
-"""What names, labels and annotations may look like (apimachinery validation).
+"""Validation of names, labels and annotations (apimachinery validation).
 
-Every function returns the causes it finds, in the order in which upstream
-reports them.
+Every function returns the causes that it finds, in upstream's order.
 """
 
 import re
@@ -53,7 +52,7 @@ _MAX_SUBDOMAIN: Final = 253
 
 
 def validate_subdomain(name: str, field: str) -> list[Cause]:
-    """Check a name that must be a DNS subdomain, as most must."""
+    """Check a name that must be a DNS subdomain, as for most kinds."""
     return _checked(name, field, _SUBDOMAIN, _MAX_SUBDOMAIN, _SUBDOMAIN_TEXT)
 
 
@@ -73,12 +72,12 @@ def not_a_label(name: str, field: str) -> Cause:
 
 
 def validate_service_name(name: str, field: str) -> list[Cause]:
-    """Check a name that must be a DNS label which begins with a letter."""
+    """Check a name that must be a DNS label beginning with a letter."""
     return _checked(name, field, _SERVICE, _MAX_LABEL, _SERVICE_TEXT)
 
 
 def validate_path_segment(name: str, field: str) -> list[Cause]:
-    """Check a name that may be anything that fits into a path."""
+    """Check a name that may be any segment of a path."""
     if name in (".", ".."):
         return [invalid(field, shown(name), f"may not be '{name}'")]
     return [
@@ -114,7 +113,7 @@ def validate_labels(labels: JSON, field: str) -> list[Cause]:
 
 
 def validate_annotations(annotations: JSON, field: str) -> list[Cause]:
-    """Check the keys of annotations, and how long they are together."""
+    """Check the keys of annotations, and their total size."""
     causes = [
         cause for key in annotations for cause in _qualified_name(key.lower(), field)
     ]

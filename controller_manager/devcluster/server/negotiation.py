@@ -1,4 +1,4 @@
-"""Bodies in and out: media types, JSON and YAML, forms of an answer."""
+"""Media types of requests and responses: decoding bodies, choosing a form."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Form(Enum):
-    """In which form objects are wanted."""
+    """The form of the objects in an answer."""
 
     FULL = "the objects themselves"
     METADATA = "PartialObjectMetadata"
@@ -40,9 +40,9 @@ class Form(Enum):
 
 
 def wanted_form(accept: str) -> Form:
-    """Return the first form in an Accept header that can be had.
+    """Return the first form in an Accept header that the server has.
 
-    Raises Refusal 406 if only others are accepted.
+    Raises Refusal 406 if the header accepts none of them.
     """
     if "as=Table" not in accept and (not accept or "*/*" in accept):
         return Form.FULL
@@ -78,8 +78,8 @@ def decode_json(body: bytes) -> Any:
 def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
     """Decode the DeleteOptions in the body of a DELETE; `None` if it has no body.
 
-    Go's typed clients send protobuf, others JSON; the content type says which.
-    Raises Refusal for anything else (handlers/delete.go).
+    Go's typed clients send protobuf, other clients JSON; the content type says which.
+    Raises Refusal for any other type (handlers/delete.go).
     """
     if not body:
         return None
@@ -94,8 +94,8 @@ def decode_object(
 ) -> JSON:
     """Decode a body by its content type, JSON if there is none; raises Refusal.
 
-    `wanted` is the kind that it must be of, `messages` returns the protobuf
-    messages that it may be made of.
+    `wanted` is the required kind, `messages` returns the protobuf messages that the
+    body may contain.
     """
     media_type = content_type.partition(";")[0].strip()
     if media_type and media_type not in _BODY_TYPES:
@@ -219,9 +219,9 @@ def parse_version(text: str) -> int:
 
 
 def header(headers: Mapping[str, str], name: str) -> str:
-    """Return a header by its lower-case name, however it was written."""
+    """Return a header by its lower-case name; headers may be written in any case."""
     if (found := headers.get(name)) is not None:
-        return found  # most are written so, and this is asked several times a request
+        return found  # most are in lower case, and each request looks up several
     for key, value in headers.items():
         if key.lower() == name:
             return value

@@ -1,7 +1,6 @@
-"""What the metadata of an object may be (apimachinery validation).
+"""Validation of object metadata (apimachinery validation).
 
-Every function returns the causes it finds, in the order in which upstream
-reports them.
+Every function returns the causes that it finds, in upstream's order.
 """
 
 from collections.abc import Callable
@@ -27,7 +26,7 @@ _IMMUTABLE: Final = "field is immutable"
 def validate_metadata(
     metadata: JSON, validate_name: Callable[[str], list[Cause]]
 ) -> list[Cause]:
-    """Check the metadata of an object that is to be created."""
+    """Check the metadata of a new object."""
     causes: list[Cause] = []
     name, generated = metadata.get("name", ""), metadata.get("generateName", "")
     if not name and not generated:
@@ -63,7 +62,7 @@ def _owners(references: list[JSON]) -> list[Cause]:
 
 
 def validate_metadata_update(old: JSON, new: JSON) -> list[Cause]:
-    """Check what an update does to metadata."""
+    """Check the changes that an update makes to metadata."""
     causes = []
     if (old.get("finalizers") or new.get("finalizers")) and old.get(
         "deletionTimestamp"

@@ -1,8 +1,7 @@
-"""What creating, updating and deleting an object means (registry/generic).
+"""Create, update and delete of stored objects (registry/generic).
 
-Pure bookkeeping over storage: every function either returns the object as it
-stands afterwards or raises a Refusal, in which case nothing has changed. What is
-special about a kind is asked of its strategy.
+Every function either returns the new object or raises a Refusal, and then nothing
+has changed. The strategy of a kind decides what is special about it.
 """
 
 import copy
@@ -34,7 +33,7 @@ from controller_manager.devcluster.server.storage import Key, Storage, Stored
 
 JSON = dict[str, Any]
 Admission = Callable[[Storage, Kind, str, str], None]
-"""Raises Refusal if a namespace takes no new object of that name."""
+"""Raises Refusal if a namespace accepts no new object with that name."""
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58
@@ -54,9 +53,9 @@ class Objects:
     def __init__(
         self, storage: Storage, clock: Clock, rng: random.Random, admit: Admission
     ) -> None:
-        """Take where objects are, the time, and where uids and names come from.
+        """Take the storage, the clock, and the source of uids and names.
 
-        `admit` decides which namespaces take new objects.
+        `admit` decides which namespaces accept new objects.
         """
         self.storage = storage
         self.clock = clock
@@ -71,7 +70,7 @@ class Objects:
         return stored
 
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
-        """Store an object as it is, unless it is a dry run."""
+        """Store an object without checks, unless it is a dry run."""
         complete = _complete(kind, obj)
         if dry_run:
             return Stored(complete, self.storage.version)
@@ -100,7 +99,7 @@ class Objects:
         return stored
 
     def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
-        """Return a new object with all that the server fills in; raises Refusal."""
+        """Return a new object with the fields that the server sets; raises Refusal."""
         obj = copy.deepcopy(given)
         metadata = obj.setdefault("metadata", {})
         _place(kind, namespace, metadata)
@@ -145,7 +144,7 @@ class Objects:
         dry_run: bool = False,
         uid_is_precondition: bool = True,
     ) -> Stored:
-        """Replace an object, or the part of it that a subresource is about."""
+        """Replace an object, or the part that a subresource writes."""
         stored = self.find(kind, namespace, name)
         old = stored.obj
         new = copy.deepcopy(obj)
@@ -171,7 +170,7 @@ class Objects:
     ) -> Stored:
         old, metadata, strategy = stored.obj, new["metadata"], kind.strategy
         if _complete(kind, new) == old:
-            return stored  # nothing changes: no new version, no event
+            return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
             and not subresource
@@ -181,7 +180,7 @@ class Objects:
         key = (metadata.get("namespace", ""), metadata["name"])
         result = self.put(kind, key, new, dry_run=dry_run)
         if not dry_run:
-            if strategy.is_released(new):
+            if strategy.can_be_removed(new):
                 self.storage.collection(kind.resource).remove(key)
             strategy.after_change(key[0], self.storage)
         return result
@@ -197,12 +196,12 @@ class Objects:
         *,
         dry_run: bool = False,
     ) -> tuple[JSON, bool]:
-        """Delete an object, or mark it; return it and whether it is gone."""
+        """Delete an object or mark it; return it, and whether it is removed."""
         stored = self.find(kind, namespace, name)
         check_deletion(kind, stored.obj, options)
         strategy = kind.strategy
         marked = strategy.mark_deleted(stored.obj, options, self.clock.now())
-        gone = strategy.is_released(marked)
+        gone = strategy.can_be_removed(marked)
         if dry_run:
             return marked, gone
         key = (namespace, name)
@@ -225,7 +224,7 @@ def _complete(kind: Kind, obj: JSON) -> JSON:
 
 
 def _with_null_times(names: Sequence[str], obj: JSON) -> JSON:
-    """Return `obj` with the times of conditions that Go never leaves out."""
+    """Return `obj` with null for absent condition times that Go always writes."""
     conditions = obj.get("status", {}).get("conditions") if names else None
     if not conditions:
         return obj
@@ -260,7 +259,7 @@ def _check_identity(kind: Kind, namespace: str, name: str, metadata: JSON) -> No
 
 
 def _carry_over(old: JSON, metadata: JSON) -> None:
-    """Put the old values of what belongs to the server into new metadata."""
+    """Copy the fields that the server owns from the old metadata to the new."""
     for name in _SERVER_OWNED:
         metadata.pop(name, None)
         if name in old["metadata"]:
@@ -270,7 +269,7 @@ def _carry_over(old: JSON, metadata: JSON) -> None:
 
 
 def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
-    """Return what becomes of `old`: the endpoint decides what may change."""
+    """Return the new object: the endpoint decides which fields may change."""
     if subresource == "status":
         metadata = new["metadata"]
         for name in kind.strategy.kept_by_status:

@@ -1,8 +1,8 @@
-"""OpenAPI documents: what kubectl explains and validates by.
+"""OpenAPI documents, which kubectl uses to explain and validate.
 
-They are made from the models of kubernetes_asyncio when they are first asked
-for. Paths are listed as far as clients look at them: to see that writes take
-the parameter ``fieldValidation``, so that the server validates and not they.
+They are made from the models of kubernetes_asyncio at the first request. Of each
+path they contain only what clients read: that writes accept the parameter
+``fieldValidation``, so that the server validates, not the client.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class OpenAPI:
     """Answers under ``/openapi``."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        """Take the kinds to describe."""
+        """Take the catalogue of the kinds to describe."""
         self._catalogue = catalogue
         self._documents: dict[str, bytes] = {}
 

@@ -18,7 +18,7 @@ _EXTENSION: Final = "x-kubernetes-"
 
 
 def encode_document(document: JSON) -> bytes:
-    """Return a document as protobuf; what clients do not read is left out."""
+    """Return a document as protobuf, without the parts that no client reads."""
     info = write_text(1, document["info"]["title"])
     info += write_text(2, document["info"]["version"])
     paths = b"".join(
@@ -44,7 +44,7 @@ def _named(name: str, value: bytes) -> bytes:
 
 
 def _extensions(number: int, obj: JSON) -> bytes:
-    """Encode extensions; their values are YAML, of which JSON is a part."""
+    """Encode extensions; their values are YAML, and JSON is valid YAML."""
     return b"".join(
         write_bytes(
             number,

@@ -1,4 +1,4 @@
-"""The types of a document: a definition of each model that its kinds are made of."""
+"""The definitions of a document: one for each model that its kinds contain."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -41,12 +41,12 @@ _META: Final = frozenset(
 class Schemas:
     """The definitions of one document, by name.
 
-    References begin with `prefix`; `wrap` puts each into an ``allOf``, as
+    References begin with `prefix`; `wrap` puts each reference into an ``allOf``, as
     documents of version 3 do.
     """
 
     def __init__(self, kinds: Iterable[Kind], prefix: str, *, wrap: bool) -> None:
-        """Describe all `kinds`, with all that they refer to."""
+        """Describe all `kinds`, and all models that they refer to."""
         self.definitions: JSON = {}
         self._prefix = prefix
         self._wrap = wrap
@@ -69,9 +69,9 @@ class Schemas:
         return f"io.k8s.api.{package}.v1.{go_type(model)}"
 
     def _home(self, model: str, group: str) -> str:
-        """Return the group whose package a model is in: most are core everywhere.
+        """Return the group whose package a model is in: for most, it is the core group.
 
-        A kind's model begins the names of all that are only a part of it.
+        The names of models that are part of one kind begin with the kind's model.
         """
         return group if model.startswith(self._own.get(group, ("-",))) else ""
 
@@ -100,7 +100,7 @@ class Schemas:
         }
 
     def _add_model(self, model: str, group: str) -> str:
-        """Describe a model and all it refers to; return its definition's name."""
+        """Describe a model and those it refers to; return its definition's name."""
         home = self._home(model, group)
         name = self._name(model, home)
         if name in self.definitions:
@@ -148,7 +148,7 @@ class Schemas:
 
 
 def _list_extensions(field: Field, model: str) -> JSON:
-    """Return what a document says of how a list is merged."""
+    """Return the extensions that say how a list is merged."""
     extensions: JSON = {}
     parent = {"V1Container": "containers"}.get(model, "spec")
     key = merge_key(field.name, parent)

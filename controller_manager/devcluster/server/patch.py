@@ -1,4 +1,4 @@
-"""PATCH: the types of patches, and what comes of one that does not fit."""
+"""PATCH: the media types of patches, and the refusals."""
 
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ _PATCH_TYPES: Final = (
 
 
 def check_patch_type(content_type: str, kind: Kind) -> None:
-    """Raise Refusal 415 if a kind does not take a patch of that type."""
+    """Raise Refusal 415 if a kind does not accept a patch of that type."""
     if content_type in ("application/apply-patch+yaml", "application/apply-patch+cbor"):
         message = (
             "server-side apply is not supported by the development cluster; use "

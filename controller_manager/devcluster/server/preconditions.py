@@ -1,4 +1,4 @@
-"""What a request claims to know of the object that it changes."""
+"""Preconditions: the resource version and uid that a request expects."""
 
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ def check_version(kind: Kind, old: JSON, given: str) -> None:
 
 
 def check_uid(kind: Kind, old: JSON, given: str) -> None:
-    """Check the uid that a PUT carries, if it does; raises Refusal."""
+    """Check the uid of a PUT, if it has one; raises Refusal."""
     current = old["metadata"]
     if not given or given == current["uid"]:
         return

@@ -1,8 +1,8 @@
-"""Protobuf, as far as kubectl insists on it.
+"""Protobuf, as far as kubectl needs it.
 
-Typed clients send their objects so (``kubectl create deployment``). The
-messages of each kind stand with its strategy; a field that is not in its table is
-refused by name, never dropped. Answers are JSON, which they accept.
+Typed clients send their objects in protobuf (``kubectl create deployment``). The
+messages of each kind stand with its strategy. A field that is not in its table is
+refused by name, never dropped. Answers are JSON, which these clients accept.
 """
 
 import base64
@@ -25,7 +25,7 @@ class ProtobufError(ValueError):
     """A message that cannot be decoded."""
 
 
-# The wire
+# The wire format
 
 
 def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -90,9 +90,9 @@ def write_text(number: int, value: str) -> bytes:
 
 
 def decode_protobuf(body: bytes, messages: Mapping[str, Message]) -> JSON:
-    """Return the object in a body, as its JSON would be; raises ProtobufError.
+    """Return the object in a body, in the form of its JSON; raises ProtobufError.
 
-    `messages` are those that it may be made of, by name.
+    `messages` has all messages that the body may contain, by name.
     """
     if not body.startswith(MAGIC):
         msg = "the body does not begin with the magic number of Kubernetes' protobuf"

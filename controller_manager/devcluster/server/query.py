@@ -1,4 +1,4 @@
-"""Parameters of a request that are not texts, and what list options allow."""
+"""Query parameters: booleans, numbers, and checks of list options."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,7 +13,7 @@ _TRUE: Final = frozenset(("1", "true", "True"))
 
 
 def is_true(query: Mapping[str, str], name: str) -> bool:
-    """Tell whether a parameter says yes."""
+    """Tell whether a parameter is true."""
     return query.get(name) in _TRUE
 
 

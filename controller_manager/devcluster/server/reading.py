@@ -7,7 +7,7 @@ import msgspec
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.continuing import (
+from controller_manager.devcluster.server.continue_token import (
     decode_continue,
     encode_continue,
 )
@@ -50,14 +50,14 @@ JSON = dict[str, Any]
 
 _DEFAULT_WATCH: Final = 1800
 _VERSION_PATIENCE: Final = 3.0
-"""Seconds to wait for a resourceVersion that does not exist yet."""
+"""Seconds for which a list waits for a resourceVersion that is not reached yet."""
 
 
 class Reader:
     """Answers requests that change nothing."""
 
     def __init__(self, objects: Objects) -> None:
-        """Take the objects to show."""
+        """Take the stored objects."""
         self._objects = objects
         self._storage = objects.storage
         self._clock = objects.clock
@@ -79,7 +79,7 @@ class Reader:
     async def list_or_watch(
         self, target: Target, request: Request
     ) -> Response | StreamingResponse:
-        """Return many objects, once or as they change; raises Refusal."""
+        """Return a list or a watch; raises Refusal."""
         if "list" not in target.kind.verbs:
             raise method_not_allowed()
         selection = parse_selection(target.kind, target.query)
@@ -92,7 +92,7 @@ class Reader:
     def select(
         self, target: Target, selection: Selection, version: int | None
     ) -> list[tuple[Key, Stored]]:
-        """Return the selected objects as of a version, now if `None`, by key.
+        """Return the selected objects by key, as of a version, `None` for now.
 
         Raises Refusal 410.
         """
@@ -147,9 +147,9 @@ class Reader:
         return self._page(target, page, metadata, form)
 
     async def _position(self, target: Target) -> tuple[str, int, int | None]:
-        """Return after which key a list starts, its version, and as of which one.
+        """Return the key after which a list starts, its version, and the past version.
 
-        The last is `None` for what there is now. Raises Refusal.
+        The last is `None` for a list of the present state. Raises Refusal.
         """
         query = target.query
         if token := query.get("continue"):
@@ -165,7 +165,7 @@ class Reader:
         return "", self._storage.version, None
 
     async def _reach(self, version: int) -> None:
-        """Wait a little for a version that is yet to come; else refuse."""
+        """Wait a moment for a version that is not reached yet; raises Refusal."""
         deadline = self._clock.monotonic() + _VERSION_PATIENCE
         while version > self._storage.version:
             if self._clock.monotonic() >= deadline:
@@ -201,7 +201,7 @@ class Reader:
         ends_initial = is_true(query, "sendInitialEvents")
         from_now = number == 0 or ends_initial
         collection = self._storage.collection(target.kind.resource)
-        # Without a version, or with 0, what is there comes first.
+        # Without a version, or with 0, the watch begins with the present objects.
         initial = self.select(target, selection, None) if from_now else []
         try:
             watcher = collection.watch(self._storage.version if from_now else number)

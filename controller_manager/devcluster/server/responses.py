@@ -16,22 +16,22 @@ TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
 
 
 def json_response(status: int, body: JSON) -> Response:
-    """Return an answer with a body."""
+    """Return an answer with a JSON body."""
     return Response(status, JSON_HEADERS, msgspec.json.encode(body))
 
 
 def json_or_404(body: JSON | None) -> Response:
-    """Return an answer with a body, 404 if there is none."""
+    """Return an answer with a JSON body, 404 without one."""
     return no_such_path() if body is None else json_response(200, body)
 
 
 def no_such_path() -> Response:
-    """Return the answer to a path that the server does not know."""
+    """Return the answer to a path that the server does not serve."""
     return Response(404, TEXT_HEADERS, b"404 page not found\n")
 
 
 def refused(refusal: Refusal) -> Response:
-    """Return the answer of a refusal."""
+    """Return the answer for a refusal."""
     headers = dict(JSON_HEADERS)
     if refusal.retry_after is not None:
         headers["retry-after"] = str(refusal.retry_after)
@@ -43,7 +43,7 @@ def written(
 ) -> Response:
     """Return the answer to a write, with a warning of the `unknown` fields.
 
-    `validation` is what the request says of them in ``fieldValidation``.
+    `validation` is the parameter ``fieldValidation`` of the request.
     """
     headers = dict(JSON_HEADERS)
     if unknown and validation == "Warn":
@@ -56,8 +56,8 @@ def written(
 def encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:
     """Return the list of a kind.
 
-    Its items carry no kind and apiVersion; those two come first in what is
-    stored, so they can be cut off the encoded object.
+    Its items have no kind and apiVersion. These two come first in a stored object, so
+    they can be cut off the encoded object.
     """
     prefix = len(
         b'"kind":"%s","apiVersion":"%s",'

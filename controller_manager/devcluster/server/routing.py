@@ -1,11 +1,11 @@
-"""From a path to what it is about."""
+"""From a path to the kind, namespace, name and subresource that it names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attempt
+from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.dry_run import asks_for_dry_run
 from controller_manager.devcluster.server.kind import Kind
@@ -13,14 +13,14 @@ from controller_manager.devcluster.server.query import is_true
 from controller_manager.devcluster.server.statuses import no_such_resource
 
 _NAMESPACES: Final = "namespaces"
-"""The part of a path after which the name of a namespace stands."""
+"""The segment of a path before the name of a namespace."""
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path and its query are about."""
+    """What a path and its query name."""
 
     kind: Kind
     namespace: str
@@ -31,7 +31,7 @@ class Target:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored; raises Refusal for another value."""
+        """Whether nothing may be stored; raises Refusal for an unknown value."""
         return asks_for_dry_run(self.query.get("dryRun"))
 
     @property
@@ -47,7 +47,7 @@ def find_target(
     query: dict[str, str],
     user: User,
 ) -> Target:
-    """Return what the `parts` of a path below a group version are about.
+    """Return what the `parts` of a path below a group version name.
 
     Raises Refusal 404.
     """
@@ -66,7 +66,7 @@ def find_target(
 def _is_in_namespace(
     catalogue: Catalogue, group_version: tuple[str, str], parts: list[str]
 ) -> bool:
-    """Tell whether a path is about something in a namespace, not about that itself.
+    """Tell whether a path names something in a namespace, not the namespace itself.
 
     ``namespaces/x/widgets`` is, ``namespaces/x/status`` is not (requestinfo.go).
     """
@@ -78,8 +78,8 @@ def _is_in_namespace(
     return scope is None or scope.subresource(parts[2]) is None
 
 
-def attempt_on(target: Target, method: str) -> Attempt:
-    """Return what a request is, as roles speak of it."""
+def attributes_of(target: Target, method: str) -> Attributes:
+    """Return the attributes of a request, as RBAC rules name them."""
     if method in ("GET", "HEAD"):
         verb = "get" if target.name else "list"
         if is_true(target.query, "watch"):
@@ -91,7 +91,7 @@ def attempt_on(target: Target, method: str) -> Attempt:
     namespace, kind = target.namespace, target.kind
     if kind.plural == _NAMESPACES and not kind.group:
         namespace = target.name
-    return Attempt(
+    return Attributes(
         verb,
         group=kind.group,
         resource=kind.plural,

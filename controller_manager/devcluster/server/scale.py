@@ -1,4 +1,4 @@
-"""The scale subresource: it works for every kind that has one."""
+"""The scale subresource, for every kind that has one."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def scale_of(kind: Kind, stored: Stored) -> JSON:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: metadata[name] for name in parts if name in metadata},
-        # Go leaves a zero out here.
+        # Go omits a zero here.
         "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
@@ -46,7 +46,7 @@ def scaled(
     *,
     dry_run: bool,
 ) -> JSON:
-    """Give an object the size that a Scale asks for; return its new Scale.
+    """Set an object's replicas to those of a Scale; return its new Scale.
 
     Raises Refusal.
     """
@@ -55,7 +55,7 @@ def scaled(
     spec = scale.get("spec", {}) if isinstance(scale, dict) else None
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         raise bad_request("a Scale has metadata and a spec, both objects")
-    # A Scale may always come without a version.
+    # A Scale may always be written without a resourceVersion.
     if given := metadata.get("resourceVersion"):
         check_version(kind, stored.obj, given)
     replicas = spec.get("replicas", 0)

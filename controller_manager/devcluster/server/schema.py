@@ -1,7 +1,7 @@
 """The types of the API's objects, taken from kubernetes_asyncio's models.
 
-They are what unknown fields and wrong types are told by, and what the OpenAPI
-documents describe. The models are imported when the first object is decoded.
+They are used to find unknown fields and wrong types, and to make the OpenAPI
+documents. The models are imported when the first object is decoded.
 """
 
 import re
@@ -35,7 +35,7 @@ _QUANTITIES: Final = frozenset(
         "used",
     )
 )
-"""Fields whose values may be written as numbers though they are strings."""
+"""String fields whose values may be written as numbers."""
 
 _INT64: Final = frozenset(
     (
@@ -58,7 +58,7 @@ _INT_OR_STRING: Final = frozenset(
 )
 
 
-_NO_ZERO: Final = frozenset(
+_OMITTED_WHEN_ZERO: Final = frozenset(
     (
         "hostIPC",
         "hostNetwork",
@@ -72,7 +72,7 @@ _NO_ZERO: Final = frozenset(
         "unschedulable",
     )
 )
-"""Fields that Go leaves out when they are 0 or false: no pointers there."""
+"""Fields that Go omits when they are 0 or false: they are no pointers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class Type:
 
     shape: Shape
     name: str
-    """Of a scalar ``int``, ``bool``, ``str``, ``float`` or ``datetime``; of an
-    object the model; of a list or map the element's."""
+    """For a scalar ``int``, ``bool``, ``str``, ``float`` or ``datetime``; for an
+    object the model; for a list or map the type of its elements."""
 
     element: "Type | None" = None
 
@@ -97,7 +97,7 @@ class Field:
 
 
 class TypeMismatch(ValueError):  # noqa: N818 - becomes an answer
-    """A value of the wrong type; the message is encoding/json's."""
+    """A value has the wrong type; the message is that of encoding/json."""
 
 
 def _parse(text: str) -> Type:
@@ -128,7 +128,7 @@ def fields_of(model: str) -> Mapping[str, Field] | None:
 
 
 def _description(cls: type, attribute: str) -> str:
-    """Return the text that the model gives for a field."""
+    """Return the model's text about a field."""
     documentation = getattr(getattr(cls, attribute, None), "__doc__", "") or ""
     paragraphs = documentation.split("\n\n")
     text = paragraphs[1] if len(paragraphs) > 2 else ""
@@ -136,7 +136,7 @@ def _description(cls: type, attribute: str) -> str:
 
 
 def go_type(model: str) -> str:
-    """Return the name that the Go struct of a model has."""
+    """Return the name of the Go struct of a model."""
     return re.sub(r"^(CoreV1|V1)", "", model)
 
 
@@ -165,11 +165,11 @@ def _json_kind(value: object) -> str:
 
 
 class Checker:
-    """Brings a decoded object into the form that Go would store.
+    """Converts a decoded object into the form that Go would store.
 
-    Unknown fields are dropped and named in `unknown`; nulls and empty lists
-    and maps disappear, as they do in Go; an empty struct stays. Raises
-    TypeMismatch for the first value of a wrong type.
+    Unknown fields are dropped and listed in `unknown`. Nulls and empty lists and maps
+    are dropped, as in Go; an empty struct stays. Raises TypeMismatch for the first
+    value of a wrong type.
     """
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class Checker:
             if checked in ([], {}) and field.type.shape in ("list", "map"):
                 continue
             if field.type.shape == "scalar" and (
-                checked == "" or (not checked and name in _NO_ZERO)
+                checked == "" or (not checked and name in _OMITTED_WHEN_ZERO)
             ):
                 continue
             result[name] = checked

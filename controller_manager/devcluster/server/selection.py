@@ -38,14 +38,14 @@ class _FieldTerm:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects a request is about."""
+    """The label and field selectors of a request."""
 
     labels: Selector = EVERYTHING
     fields: tuple[_FieldTerm, ...] = ()
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether every object is selected."""
         return self.labels.is_empty and not self.fields
 
     def matches(self, obj: JSON) -> bool:

@@ -9,7 +9,7 @@ JSON = dict[str, Any]
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
-    """An answer other than success; carries the Status to send."""
+    """An answer other than success; it carries the Status."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
         *,
         retry_after: int | None = None,
     ) -> None:
-        """Take the parts of the Status; `retry_after` is in seconds."""
+        """Take the fields of the Status; `retry_after` is in seconds."""
         super().__init__(message)
         self.code = code
         self.reason = reason
@@ -45,12 +45,12 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
 
 
 class Cause:
-    """One thing that is wrong with a field (field.Error)."""
+    """One error of a field (field.Error)."""
 
     __slots__ = ("detail", "field", "reason")
 
     def __init__(self, reason: str, field: str, detail: str) -> None:
-        """Take reason, path of the field, and text."""
+        """Take the reason, the path of the field, and the detail."""
         self.reason = reason
         self.field = field
         self.detail = detail
@@ -60,33 +60,33 @@ class Cause:
         return {"reason": self.reason, "message": self.detail, "field": self.field}
 
     def __str__(self) -> str:
-        """Return the text as part of the message."""
+        """Return the text of the cause in a message."""
         return f"{self.field}: {self.detail}"
 
 
 def shown(value: Any) -> str:
-    """Return a value as messages show it."""
+    """Return a value as upstream's messages show it."""
     return msgspec.json.encode(value).decode()
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """Return the cause that a field is missing."""
+    """Return the cause for a missing field."""
     text = f"Required value: {detail}" if detail else "Required value"
     return Cause("FieldValueRequired", field, text)
 
 
 def invalid(field: str, value: str, detail: str) -> Cause:
-    """Return the cause that a value is wrong; `value` is JSON."""
+    """Return the cause for a wrong value; `value` is JSON."""
     return Cause("FieldValueInvalid", field, f"Invalid value: {value}: {detail}")
 
 
 def forbidden_field(field: str, detail: str) -> Cause:
-    """Return the cause that a field must not be set so."""
+    """Return the cause for a field that must not have its value."""
     return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
 def not_supported(field: str, value: str, supported: Sequence[str]) -> Cause:
-    """Return the cause that a value is not one of those that exist."""
+    """Return the cause for a value that is not among the supported ones."""
     values = ", ".join(f'"{each}"' for each in supported)
     text = f"Unsupported value: {value}: supported values: {values}"
     return Cause("FieldValueNotSupported", field, text)
@@ -120,7 +120,7 @@ def unauthorized() -> Refusal:
 def forbidden(
     group: str, plural: str, name: str, why: str, causes: Sequence[JSON] = ()
 ) -> Refusal:
-    """403: an object that admission does not let in."""
+    """403: admission refuses the object."""
     details = _details(group, plural, name)
     if causes:
         details["causes"] = list(causes)
@@ -137,7 +137,7 @@ def not_found(group: str, plural: str, name: str) -> Refusal:
 
 
 def no_such_resource() -> Refusal:
-    """404: no such resource in a group version that exists."""
+    """404: the group version has no such resource."""
     message = "the server could not find the requested resource"
     return Refusal(404, "NotFound", message, {})
 
@@ -149,13 +149,13 @@ def method_not_allowed() -> Refusal:
 
 
 def already_exists(group: str, plural: str, name: str) -> Refusal:
-    """409: the name is taken."""
+    """409: the name is in use."""
     message = f'{qualified(group, plural)} "{name}" already exists'
     return Refusal(409, "AlreadyExists", message, _details(group, plural, name))
 
 
 def conflict(group: str, kind: str, name: str, why: str) -> Refusal:
-    """409: not what the client thinks it is."""
+    """409: the object is not in the state that the client expects."""
     message = (
         f'Operation cannot be fulfilled on {qualified(group, kind)} "{name}": {why}'
     )
@@ -163,7 +163,7 @@ def conflict(group: str, kind: str, name: str, why: str) -> Refusal:
 
 
 def expired(message: str) -> Refusal:
-    """410: the version is no longer known."""
+    """410: the version is no longer in the history."""
     return Refusal(410, "Expired", message)
 
 
@@ -185,13 +185,13 @@ def invalid_object(
 
 
 def not_implemented(what: str) -> Refusal:
-    """501: part of the API, but not of this server."""
+    """501: the API has it, but this server does not."""
     message = f"{what} is not served by the development cluster"
     return Refusal(501, "NotImplemented", message, {})
 
 
 def too_large_version(wanted: int, current: int) -> Refusal:
-    """504: a version that does not exist yet."""
+    """504: the version is not reached yet."""
     details = {
         "causes": [
             {

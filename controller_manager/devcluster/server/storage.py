@@ -1,4 +1,4 @@
-"""Objects with versions and history: what etcd and the watch cache are."""
+"""Objects with versions and history, in the place of etcd and the watch cache."""
 
 import asyncio
 from collections import Counter, deque
@@ -13,26 +13,26 @@ Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 HISTORY: Final = 100_000
-"""Changes of one resource that are remembered for watches."""
+"""The number of changes of one resource that are kept for watches."""
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class TooOldError(Exception):
-    """The version asked for is no longer in the history."""
+    """The requested version is no longer in the history."""
 
     def __init__(self, wanted: int, oldest: int) -> None:
-        """Take what was asked for and what is there."""
+        """Take the requested version and the oldest one in the history."""
         super().__init__(f"too old resource version: {wanted} ({oldest})")
 
 
 class Stored:
-    """One version of an object; never changed once it is stored."""
+    """One version of an object; it never changes."""
 
     __slots__ = ("_encoded", "obj", "version")
 
     def __init__(self, obj: JSON, version: int) -> None:
-        """Take the object, its resourceVersion set."""
+        """Take the object, with its resourceVersion set."""
         self.obj = obj
         self.version = version
         self._encoded: bytes | None = None
@@ -47,7 +47,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to one object; `before` is absent for an addition."""
+    """One change of one object; `before` is `None` for an addition."""
 
     version: int
     type: ChangeType
@@ -57,22 +57,22 @@ class Change:
 
 
 class Watcher:
-    """Gets every change of one resource, in order, from a version on."""
+    """Receives every change of one resource, in order, from a version on."""
 
     def __init__(self, collection: "Collection", backlog: list[Change]) -> None:
-        """Take the changes that have happened already."""
+        """Take the changes that have already happened."""
         self._collection = collection
         self._pending = deque(backlog)
         self._wake: asyncio.Future[None] | None = None
 
     def notify(self, change: Change) -> None:
-        """Hand over a change (called by the collection)."""
+        """Receive a change (called by the collection)."""
         self._pending.append(change)
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     def take(self) -> list[Change]:
-        """Return the changes that are there, without waiting."""
+        """Return the changes so far, without waiting."""
         changes = list(self._pending)
         self._pending.clear()
         return changes
@@ -88,7 +88,7 @@ class Watcher:
             self._wake = None
 
     def close(self) -> None:
-        """Get no more changes."""
+        """Stop receiving changes."""
         self._collection.forget(self)
 
 
@@ -96,16 +96,16 @@ class Collection:
     """All objects of one resource."""
 
     def __init__(self, storage: "Storage") -> None:
-        """Belong to `storage`, which counts versions."""
+        """Take the storage, which counts the versions."""
         self._storage = storage
         self._objects: dict[Key, Stored] = {}
         self._history: deque[Change] = deque()
         self._compacted = 0
-        # Told in the order in which they came: a dict keeps it, a set does not.
+        # Notified in the order of their creation: a dict keeps it, a set does not.
         self._watchers: dict[Watcher, None] = {}
 
     def __len__(self) -> int:
-        """Return how many objects there are."""
+        """Return the number of objects."""
         return len(self._objects)
 
     def __iter__(self) -> Iterator[Stored]:
@@ -113,11 +113,11 @@ class Collection:
         return iter(list(self._objects.values()))
 
     def get(self, key: Key) -> Stored | None:
-        """Return the object of that key."""
+        """Return the object with that key, `None` if there is none."""
         return self._objects.get(key)
 
     def put(self, key: Key, obj: JSON) -> Stored:
-        """Store `obj` under the next version, which is written into it."""
+        """Store `obj` with the next version, and set its resourceVersion."""
         before = self._objects.get(key)
         stored = self._stamped(obj)
         self._objects[key] = stored
@@ -126,7 +126,7 @@ class Collection:
         return stored
 
     def remove(self, key: Key) -> Stored:
-        """Drop an object; its last state gets a version of its own."""
+        """Remove an object; its last state gets a version of its own."""
         before = self._objects.pop(key)
         stored = self._stamped(before.obj)
         self._record(Change(stored.version, "DELETED", key, stored, before))
@@ -147,7 +147,7 @@ class Collection:
     def snapshot(self, version: int | None = None) -> Mapping[Key, Stored]:
         """Return all objects as of `version` (now, if `None`), by key.
 
-        Raises TooOldError if the history does not reach that far.
+        Raises TooOldError if that version is no longer in the history.
         """
         objects = dict(self._objects)
         if version is not None and version < self._storage.version:
@@ -178,7 +178,7 @@ class Collection:
         self._watchers.pop(watcher, None)
 
     def compact(self) -> None:
-        """Forget all history: watches from before now get 410."""
+        """Drop all history: watches of an earlier version now get 410."""
         self._history.clear()
         self._compacted = self._storage.version
 
@@ -187,11 +187,11 @@ class Storage:
     """Collections that share one sequence of versions."""
 
     def __init__(self, history: int = HISTORY) -> None:
-        """Take how many changes of a resource to remember."""
+        """Take the number of changes that each resource keeps."""
         self.history = history
         self.version = 1
         self._collections: dict[str, Collection] = {}
-        self._handed_out: Counter[str] = Counter()
+        self._last_numbers: Counter[str] = Counter()
 
     def collection(self, resource: str) -> Collection:
         """Return the objects of a resource, by its ``plural.group``."""
@@ -200,9 +200,9 @@ class Storage:
         return self._collections[resource]
 
     def next_number(self, name: str) -> int:
-        """Return 1, 2, 3 ... for each name: numbers that are handed out once."""
-        self._handed_out[name] += 1
-        return self._handed_out[name]
+        """Return 1, 2, 3 ... for each name: no number is returned twice."""
+        self._last_numbers[name] += 1
+        return self._last_numbers[name]
 
     def next_version(self) -> int:
         """Return a version higher than all before."""

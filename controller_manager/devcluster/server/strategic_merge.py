@@ -1,4 +1,4 @@
-"""Strategic merge patches, which know by what lists are merged."""
+"""Strategic merge patches: lists are merged by a key."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -26,7 +26,7 @@ MERGE_KEYS: Final[Mapping[str, str]] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""patchMergeKey of the lists of objects that are merged, by field name."""
+"""The patchMergeKey of lists of objects that are merged, by field name."""
 
 _PORTS: Final = {"containers": "containerPort", "initContainers": "containerPort"}
 
@@ -35,10 +35,10 @@ MERGED_PRIMITIVES: Final = frozenset(("finalizers",))
 
 
 def merge_key(field: str, parent: str) -> str:
-    """Return the key by which a list of objects is merged, empty if replaced.
+    """Return the key that merges a list of objects, empty for a list that is replaced.
 
-    `parent` is the list or object that the field is in: the ports of a
-    container are told apart by containerPort, those of a service by port.
+    `parent` is the list or object with the field: the key of a container's ports is
+    containerPort, that of a service's ports is port.
     """
     if field == "ports":
         return _PORTS.get(parent, "port" if parent == "spec" else "")
@@ -129,7 +129,7 @@ def _merge_list(
 def _merge_by_key(
     current: list[Any], patch: list[Any], field: str, key: str, order: Any
 ) -> list[Any]:
-    """Merge item by item; of several with one key (TCP and UDP) the first counts."""
+    """Merge items by key; of several with one key (TCP and UDP) the first counts."""
     items = list(current)
     patched: list[Any] = []
     for each in patch:
@@ -159,7 +159,7 @@ def _ordered_by(
     wanted: list[Any],
     key: str,
 ) -> list[Any]:
-    """Put what the patch names in its order, the rest where the server had it."""
+    """Order the patch's items as the patch says, the others as the server had them."""
     named = [each for each in (*patched, *server_only) if each.get(key) in wanted]
     named.sort(key=lambda each: wanted.index(each.get(key)))
     rest = [each for each in (*server_only, *patched) if each.get(key) not in wanted]
@@ -186,9 +186,9 @@ def _interleave(
     server_order: list[Any],
     identity: Callable[[Any], Any],
 ) -> list[Any]:
-    """Merge two lists; where the server knew both, its order counts.
+    """Merge two lists; items that the server knew keep their order.
 
-    Otherwise what the patch brings comes first, as in apimachinery's
+    Otherwise the items of the patch come first, as in apimachinery's
     strategicpatch (mergeSortedSlice).
     """
     left, right = list(server_only), list(patched)

@@ -1,4 +1,4 @@
-"""What is special about the objects of one kind (registry/rest strategies)."""
+"""The behaviour of the objects of one kind (registry/rest strategies)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -35,10 +35,9 @@ def fields_by_path(*names: str) -> Mapping[str, tuple[str, ...]]:
 class Strategy:
     """How objects of one kind are prepared, checked, shown and deleted.
 
-    This class is the strategy of a kind about which nothing is special: whatever
-    it is given is stored. A kind overrides what is different. Methods change the
-    object that they are given only where they say so, and raise Refusal only
-    where they say so.
+    This class is the strategy of a kind without special behaviour: it stores every
+    object as given. A kind overrides what is different. Methods change the object
+    that they are given, and raise Refusal, only where they say so.
     """
 
     counts_generations: ClassVar[bool] = False
@@ -51,10 +50,10 @@ class Strategy:
     """Whether DELETE answers with the object, and not with a Status."""
 
     orphans_dependents: ClassVar[bool] = False
-    """Whether DELETE spares the dependents unless told otherwise."""
+    """Whether DELETE orphans dependents unless its options say otherwise."""
 
     records_deletion: ClassVar[bool] = False
-    """Whether an object that goes at once is marked as deleted first."""
+    """Whether an object that is removed at once is marked as deleted first."""
 
     merges_strategically: ClassVar[bool] = True
     """Whether PATCH takes a strategic merge patch."""
@@ -63,22 +62,22 @@ class Strategy:
     """Fields of the metadata that a write of the status does not change."""
 
     null_condition_times: ClassVar[tuple[str, ...]] = ()
-    """Times of a condition that Go shows as null rather than leave them out."""
+    """Condition times that Go writes as null when they are absent."""
 
     selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
-    """The path of each field that a field selector may name, beyond the metadata.
+    """The path of each field that a field selector may name, besides the metadata.
 
-    `fields_by_path` makes it of paths in dots.
+    `fields_by_path` makes the mapping from dotted paths.
     """
 
     columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
     """The columns of the table that kubectl prints."""
 
     empty: ClassVar[Mapping[str, Any]] = _NONE
-    """What Go shows of an object that has only metadata, as in a bookmark."""
+    """The fields that Go shows for an object with metadata only, as in a bookmark."""
 
     models: ClassVar[tuple[str, ...]] = ()
-    """How the names of further models of the kind's group begin."""
+    """Prefixes of the names of further models in the kind's group."""
 
     messages: ClassVar[Mapping[str, Message]] = _NONE
     """The protobuf messages in which an object may be sent, by name."""
@@ -86,22 +85,22 @@ class Strategy:
     # Creating and updating
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in `obj` (pkg/apis/*/v1/defaults.go)."""
+        """Fill in the defaults of `obj` (pkg/apis/*/v1/defaults.go)."""
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in `obj`, which has its defaults, with what takes more to know."""
+        """Fill in other fields of `obj`, which has its defaults."""
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Put back into `new` what a PUT of the object may not change."""
+        """Restore fields of `new` that a PUT of the object may not change."""
 
     def admit(self, obj: JSON, storage: Storage) -> None:
-        """Raise Refusal if a valid new object is not let in."""
+        """Raise Refusal if a valid new object is not admitted."""
 
     def after_change(self, namespace: str, storage: Storage) -> None:
-        """Follow up on an object of `namespace` that was written or removed."""
+        """React to a write or removal of an object in `namespace`."""
 
     def after_request(self, objects: "Objects", catalogue: "Catalogue") -> None:
-        """Follow up on a request that wrote objects of the kind."""
+        """React to a request that wrote objects of the kind."""
 
     def changes_generation(self, old: JSON, new: JSON) -> bool:
         """Tell whether an update makes a new generation."""
@@ -114,12 +113,12 @@ class Strategy:
         return validate_subdomain(name, "metadata.name")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check an object that is to be stored, metadata aside."""
+        """Check an object that is to be stored, except its metadata."""
         del obj
         return ()
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check what an update changes, beyond the result being valid."""
+        """Check the changes of an update; the new object itself is valid."""
         del old, new
         return ()
 
@@ -131,19 +130,19 @@ class Strategy:
     # Deleting
 
     def grace_period(self, obj: JSON, wanted: int | None) -> int:
-        """Return the seconds until an object must be gone; `wanted` was asked for."""
+        """Return the seconds until an object is removed; `wanted` was requested."""
         del obj, wanted
         return 0
 
     def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
-        """Return `obj` with its deletion on record; raises Refusal."""
+        """Return `obj` marked as deleted; raises Refusal."""
         period = self.grace_period(obj, options.grace_period)
         return marked_deleted(
             obj, options, now, period, orphans=self.orphans_dependents
         )
 
-    def is_released(self, obj: JSON) -> bool:
-        """Tell whether an object that is being deleted has nothing to wait for."""
+    def can_be_removed(self, obj: JSON) -> bool:
+        """Tell whether an object that is being deleted can be removed now."""
         metadata = obj["metadata"]
         if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
             return False
@@ -152,19 +151,19 @@ class Strategy:
     # Showing
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return an object's row of the table, as `columns` name it."""
+        """Return an object's row of the table, one cell for each of `columns`."""
         del now
         return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", "")]
 
     def label_selector(self, obj: JSON) -> JSON | None:
-        """Return the LabelSelector of the objects that the spec is about."""
+        """Return the LabelSelector of the objects that the spec selects."""
         selector: JSON | None = obj["spec"].get("selector")
         return selector
 
     # Answering
 
     def answer(self, call: "Call", obj: JSON) -> JSON | None:
-        """Answer a POST of an object that is not stored; `None` to store it.
+        """Answer a POST without storing its object; return `None` to store it.
 
         Raises Refusal.
         """
@@ -173,6 +172,6 @@ class Strategy:
 
 
 def _content(obj: JSON) -> JSON:
-    """Return the parts of an object that its generation counts."""
+    """Return the parts of an object whose changes its generation counts."""
     aside = ("metadata", "status", "kind", "apiVersion")
     return {key: value for key, value in obj.items() if key not in aside}

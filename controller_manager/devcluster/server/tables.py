@@ -1,6 +1,6 @@
 """Objects as rows of a table, the form that kubectl prints (printers).
 
-The columns and cells of a kind are its strategy's; here is what they share.
+A kind's strategy has its columns and cells; this module has what they share.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ Cells = list[Any]
 
 
 class Column(NamedTuple):
-    """A column; those of priority 1 show with ``-o wide`` only."""
+    """A column; columns of priority 1 are shown only with ``-o wide``."""
 
     title: str
     type: str = "string"
@@ -75,9 +75,9 @@ def table(
     include: str,
     metadata: JSON,
 ) -> JSON:
-    """Return objects as a Table; `include` says what of them goes along.
+    """Return objects as a Table; `include` selects what each row has of its object.
 
-    That is ``None``, ``Object``, or else the metadata.
+    The values are ``None``, ``Object``, and for all others the metadata.
     """
     rows = []
     for stored in items:

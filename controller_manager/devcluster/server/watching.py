@@ -1,4 +1,4 @@
-"""Answers that go on: watches."""
+"""Watches: answers that stay open and send events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -16,18 +16,18 @@ from controller_manager.devcluster.server.storage import Change, Stored, Watcher
 JSON = dict[str, Any]
 
 BOOKMARK_INTERVAL: Final = 60.0
-"""Seconds between bookmarks, where they are allowed."""
+"""Seconds between bookmarks, if the request allows them."""
 
 _BATCH: Final = 50
-"""Initial events that are sent in one chunk."""
+"""The number of initial events that are sent in one chunk."""
 
 _TICK: Final = 1e-3
-"""Seconds that a clock may be behind a deadline that a timer has reached."""
+"""Seconds that a clock may be behind a deadline when the deadline's timer fires."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """What to watch and how to show it; `timeout` is in seconds."""
+    """What to watch, and how to encode it; `timeout` is in seconds."""
 
     kind: Kind
     namespace: str
@@ -41,7 +41,7 @@ class WatchRequest:
 class WatchResponse:
     """A stream of events: the initial ones, then those of the watcher.
 
-    `since` is the version as of which `initial` is complete.
+    `since` is the version at which `initial` is complete.
     """
 
     request: WatchRequest
@@ -57,7 +57,7 @@ class WatchResponse:
     )
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield events until the time is over; those that wait, together."""
+        """Yield events until the timeout; events that wait are sent together."""
         try:
             async with aclosing(self._chunks()) as chunks:
                 async for chunk in chunks:
@@ -68,8 +68,8 @@ class WatchResponse:
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         start = self.clock.monotonic()
         end, bookmark_at = start + self.request.timeout, start + BOOKMARK_INTERVAL
-        # A bookmark promises that everything up to its version has been sent. A
-        # slow reader takes its time over each chunk, while versions go on.
+        # A bookmark promises that all events up to its version have been sent. A slow
+        # reader takes its time for each chunk, while the version grows.
         version = self.since
         for start in range(0, len(self.initial), _BATCH):
             some = self.initial[start : start + _BATCH]
@@ -99,10 +99,10 @@ class WatchResponse:
         self.watcher.close()
 
     def _event(self, change: Change) -> bytes:
-        """Return the line for a change as this watch sees it, maybe none.
+        """Return the line for a change as this watch sees it, empty if it does not.
 
-        An object that starts to be selected is added, one that stops to be is
-        deleted, in its last selected state but with the version of the change.
+        An object that becomes selected is ADDED. One that is no longer selected is
+        DELETED, in its last selected state but with the version of the change.
         """
         request = self.request
         if request.namespace and change.key[0] != request.namespace:

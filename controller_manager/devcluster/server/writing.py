@@ -41,11 +41,11 @@ JSON = dict[str, Any]
 Select = Callable[[Target, Selection, int | None], list[tuple[Key, Stored]]]
 
 _WHOLE_OBJECTS: Final = frozenset(("", "status"))
-"""Subresources that are written as objects, for every kind that has them."""
+"""Subresources whose body is the whole object, for every kind that has them."""
 
 
 class Writer:
-    """Answers requests that change something."""
+    """Answers requests that change objects."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Writer:
         authorizer: Authorizer,
         select: Select,
     ) -> None:
-        """Take the objects to change, and what answers of strategies need.
+        """Take the objects, and what the strategies need to answer.
 
-        `select` returns the objects that a DELETE of many is about.
+        `select` returns the objects that a DELETE of a collection removes.
         """
         self._objects = objects
         self._catalogue = catalogue
@@ -66,7 +66,7 @@ class Writer:
         self._select = select
 
     def answer(self, target: Target, request: Request) -> Response:
-        """Answer a request that is no GET; raises Refusal."""
+        """Answer a request that is not a GET; raises Refusal."""
         answer = self._written(target, request)
         target.kind.strategy.after_request(self._objects, self._catalogue)
         return answer

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.changes import only
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ NAME = "shared-config"
 class Users(Workload):
     """They share a config map."""
 
-    def furnish(self, namespace: str) -> None:
+    def create_objects(self, namespace: str) -> None:
         if namespace == "default":
             kind = self.world.kind("configmaps")
             shared: dict[str, Any] = {"metadata": {"name": NAME}, "data": {"a": "1"}}
@@ -33,8 +33,8 @@ class SharedConfigProperties(Properties):
 
     controller = "shared-config-controller"
     may_write = (
-        May(("create",), "configmaps"),
-        May(("update",), "configmaps", only(("data",))),
+        AllowedWrite(("create",), "configmaps"),
+        AllowedWrite(("update",), "configmaps", only(("data",))),
     )
     workload = Users
 

@@ -1,8 +1,8 @@
-"""Custom resources: kinds that come and go with their definitions.
+"""Custom resources: kinds that their definitions add and remove.
 
-Objects of theirs are stored as they are: what a definition's schema says of them
-is neither checked nor filled in, and versions differ by their name alone
-(conversion strategy None).
+Their objects are stored as given: the schema of a definition neither validates
+them nor sets defaults, and versions differ by their name alone (conversion
+strategy None).
 """
 
 from datetime import datetime
@@ -24,15 +24,15 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class CustomResourceStrategy(Strategy):
-    """Stores what it is given; when the last object goes, so may its definition."""
+    """Stores objects as given; after its last object a definition can be removed."""
 
     counts_generations: ClassVar = True
     merges_strategically: ClassVar = False
     columns: ClassVar = (NAME, AGE)
 
     def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
-        """Finish definitions whose objects are gone."""
-        follow_definitions(objects, catalogue)
+        """Remove definitions that are being deleted and have no objects any more."""
+        sync_definitions(objects, catalogue)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -42,14 +42,14 @@ class CustomResourceStrategy(Strategy):
 _STRATEGY: Final = CustomResourceStrategy()
 
 
-def follow_definitions(objects: Objects, catalogue: Catalogue) -> None:
-    """Make the catalogue follow the definitions that are stored.
+def sync_definitions(objects: Objects, catalogue: Catalogue) -> None:
+    """Make the catalogue match the stored definitions.
 
-    New ones are established; those that are being deleted lose their objects.
+    New definitions are established; those that are being deleted lose their objects.
     """
     kind = catalogue.of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     if kind is None:
-        return  # nobody can define anything
+        return  # this server has no kind CustomResourceDefinition
     for stored in objects.storage.collection(DEFINITIONS):
         definition = stored.obj
         if "deletionTimestamp" in definition["metadata"]:
@@ -82,7 +82,7 @@ def _establish(objects: Objects, kind: Kind, definition: JSON) -> None:
 
 
 def _finish(objects: Objects, kind: Kind, definition: JSON) -> None:
-    """Delete all objects of a definition; let it go once they are gone."""
+    """Delete all objects of a definition; remove its finalizer when none is left."""
     collection = objects.storage.collection(definition["metadata"]["name"])
     for each in _kinds(definition)[:1]:
         for stored in collection:
@@ -122,10 +122,10 @@ def _condition(kind: str, reason: str, message: str, now: str) -> JSON:
 
 
 def _kinds(definition: JSON) -> list[Kind]:
-    """Return the kinds that a definition makes: one for each served version."""
+    """Return the kinds of a definition: one for each served version."""
     spec = definition["spec"]
     names = spec["names"]
-    # Nothing new while it is going, or it would never be gone.
+    # No new objects while the definition is deleted, or the deletion would never end.
     going = "deletionTimestamp" in definition["metadata"]
     verbs = tuple(verb for verb in ALL_VERBS if not going or verb != "create")
     return [

@@ -1,11 +1,11 @@
-"""CustomResourceDefinition: brings a kind of somebody's own."""
+"""CustomResourceDefinition: adds a kind to the API."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
     CLEANUP,
-    follow_definitions,
+    sync_definitions,
 )
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind, status_of
@@ -24,7 +24,7 @@ JSON = dict[str, Any]
 
 
 class CustomResourceDefinitionStrategy(Strategy):
-    """Serves what is defined, and takes it away again."""
+    """Adds the defined kind to the catalogue, and removes it again."""
 
     counts_generations: ClassVar = True
     models: ClassVar = (
@@ -46,15 +46,15 @@ class CustomResourceDefinitionStrategy(Strategy):
         spec.setdefault("conversion", {}).setdefault("strategy", "None")
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Have the definition wait for its objects when it is deleted."""
+        """Add the finalizer that holds deletion until no custom resource is left."""
         del storage
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if CLEANUP not in finalizers:
             finalizers.append(CLEANUP)
 
     def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
-        """Serve what has been defined."""
-        follow_definitions(objects, catalogue)
+        """Serve the kinds that are defined now."""
+        sync_definitions(objects, catalogue)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check names, versions and scope."""

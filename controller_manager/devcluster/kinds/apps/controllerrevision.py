@@ -1,4 +1,4 @@
-"""ControllerRevision: one state of a template, to go back to."""
+"""ControllerRevision: one revision of a template, for rollbacks."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -19,7 +19,7 @@ JSON = dict[str, Any]
 
 
 class ControllerRevisionStrategy(Strategy):
-    """Shows whose revision it is."""
+    """Shows the owner and the number of a revision."""
 
     columns: ClassVar = (
         NAME,

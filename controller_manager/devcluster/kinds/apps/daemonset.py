@@ -33,7 +33,7 @@ _SHOWN: Final = (
 
 
 class DaemonSetStrategy(Strategy):
-    """Shows counts of nodes also when they are 0."""
+    """Writes the counts of nodes also when they are 0."""
 
     counts_generations: ClassVar = True
     columns: ClassVar = (
@@ -51,7 +51,7 @@ class DaemonSetStrategy(Strategy):
     models: ClassVar = ("V1RollingUpdateDaemonSet",)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in template, how to update, and the counts."""
+        """Fill in template, update strategy, and counts."""
         spec = obj.setdefault("spec", {})
         strategy = spec.setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":

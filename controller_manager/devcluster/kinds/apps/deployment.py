@@ -1,4 +1,4 @@
-"""Deployment: rolls out a template of pods."""
+"""Deployment: rolls out a pod template."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -48,7 +48,7 @@ _BOUNDED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
 
 class DeploymentStrategy(Strategy):
-    """The selector never changes; annotations make a new generation."""
+    """The selector is immutable; a change of annotations is a new generation."""
 
     counts_generations: ClassVar = True
     kept_by_status: ClassVar = ("labels",)
@@ -101,7 +101,7 @@ class DeploymentStrategy(Strategy):
     }
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in size, template, and how to roll out."""
+        """Fill in replicas, template and strategy."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         default_template(spec)
@@ -121,7 +121,7 @@ class DeploymentStrategy(Strategy):
         )
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check size, selector, template, and how to roll out."""
+        """Check replicas, selector, template and strategy."""
         spec = obj["spec"]
         causes = validate_workload(obj)
         causes += _validate_rollout(spec["strategy"])
@@ -136,7 +136,7 @@ class DeploymentStrategy(Strategy):
         return causes
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the selector stays."""
+        """Check that the selector does not change."""
         return validate_selector_unchanged(old, new)
 
     def validate_status(self, obj: JSON) -> Sequence[Cause]:

@@ -1,4 +1,4 @@
-"""ReplicaSet: keeps a number of equal pods."""
+"""ReplicaSet: keeps a number of equal pods running."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,14 +15,14 @@ JSON = dict[str, Any]
 
 
 class ReplicaSetStrategy(ReplicasStrategy):
-    """The selector never changes."""
+    """The selector is immutable."""
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check size, selector and template."""
+        """Check replicas, selector and template."""
         return validate_workload(obj)
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the selector stays."""
+        """Check that the selector does not change."""
         return validate_selector_unchanged(old, new)
 
 

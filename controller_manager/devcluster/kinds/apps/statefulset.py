@@ -23,14 +23,14 @@ JSON = dict[str, Any]
 
 
 class StatefulSetStrategy(Strategy):
-    """The selector never changes."""
+    """The selector is immutable."""
 
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
     models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in size, template, order and how to update."""
+        """Fill in replicas, template, pod management policy and update strategy."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         spec.setdefault("podManagementPolicy", "OrderedReady")
@@ -48,11 +48,11 @@ class StatefulSetStrategy(Strategy):
         status.setdefault("availableReplicas", 0)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check size, selector and template."""
+        """Check replicas, selector and template."""
         return validate_workload(obj)
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the selector stays."""
+        """Check that the selector does not change."""
         return validate_selector_unchanged(old, new)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:

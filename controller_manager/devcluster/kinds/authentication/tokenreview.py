@@ -1,4 +1,4 @@
-"""TokenReview: whose a token is."""
+"""TokenReview: asks which user a token authenticates."""
 
 from typing import Any, ClassVar, Final
 
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class TokenReviewStrategy(Strategy):
-    """Answers, and stores nothing."""
+    """Answers a review without storing it."""
 
     models: ClassVar = ("V1Token", "V1UserInfo")
 

@@ -1,8 +1,10 @@
-"""SelfSubjectAccessReview: what one may do oneself."""
+"""SelfSubjectAccessReview: asks whether the user of the request may do something."""
 
 from typing import Any, ClassVar, Final
 
-from controller_manager.devcluster.kinds.authorization.attempts import attempt_of
+from controller_manager.devcluster.kinds.authorization.review_attributes import (
+    review_attributes,
+)
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
@@ -12,7 +14,7 @@ JSON = dict[str, Any]
 
 
 class SelfSubjectAccessReviewStrategy(Strategy):
-    """Answers, and stores nothing."""
+    """Answers a review without storing it."""
 
     messages: ClassVar = {
         "SelfSubjectAccessReview": {
@@ -44,9 +46,9 @@ class SelfSubjectAccessReviewStrategy(Strategy):
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Return the review with its status."""
-        attempt = attempt_of(obj.get("spec", {}))
+        attributes = review_attributes(obj.get("spec", {}))
         return reviewed(
-            call, obj, {"allowed": call.authorizer.allows(call.user, attempt)}
+            call, obj, {"allowed": call.authorizer.allows(call.user, attributes)}
         )
 
 

@@ -1,8 +1,10 @@
-"""SubjectAccessReview: what somebody may do."""
+"""SubjectAccessReview: asks whether a user may do something."""
 
 from typing import Any, ClassVar, Final
 
-from controller_manager.devcluster.kinds.authorization.attempts import attempt_of
+from controller_manager.devcluster.kinds.authorization.review_attributes import (
+    review_attributes,
+)
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.call import Call
@@ -13,7 +15,7 @@ JSON = dict[str, Any]
 
 
 class SubjectAccessReviewStrategy(Strategy):
-    """Answers, and stores nothing."""
+    """Answers a review without storing it."""
 
     models: ClassVar = ("V1SubjectAccess",)
 
@@ -21,7 +23,7 @@ class SubjectAccessReviewStrategy(Strategy):
         """Return the review with its status."""
         spec = obj.get("spec", {})
         user = User(spec.get("user", ""), "", tuple(spec.get("groups") or ()))
-        allowed = call.authorizer.allows(user, attempt_of(spec))
+        allowed = call.authorizer.allows(user, review_attributes(spec))
         if not call.authorizer.enforced:
             allowed = call.tokens.is_known(user.name)
         return reviewed(call, obj, {"allowed": allowed})

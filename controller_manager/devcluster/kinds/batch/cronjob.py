@@ -1,4 +1,4 @@
-"""CronJob: makes jobs by a schedule."""
+"""CronJob: creates jobs on a schedule."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -27,7 +27,7 @@ JSON = dict[str, Any]
 
 
 class CronJobStrategy(Strategy):
-    """Has limits for the jobs that it leaves behind."""
+    """Has limits for the finished jobs that are kept."""
 
     counts_generations: ClassVar = True
     columns: ClassVar = (

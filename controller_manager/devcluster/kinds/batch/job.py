@@ -1,4 +1,4 @@
-"""Job: pods that run to their end."""
+"""Job: pods that run to completion."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -29,7 +29,7 @@ JSON = dict[str, Any]
 
 
 class JobStrategy(Strategy):
-    """A job selects its own pods."""
+    """A job selects its own pods by default."""
 
     counts_generations: ClassVar = True
     orphans_dependents: ClassVar = True
@@ -73,7 +73,7 @@ class JobStrategy(Strategy):
         obj.setdefault("status", {})
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Make the job select its own pods, unless its user knows better."""
+        """Make the job select its own pods, unless manualSelector is set."""
         del storage
         if not obj["spec"].get("manualSelector"):
             _label(obj)

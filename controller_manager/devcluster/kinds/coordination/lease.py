@@ -1,4 +1,4 @@
-"""Lease: who holds a right, and for how long."""
+"""Lease: who holds a lock, and for how long."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class LeaseStrategy(Strategy):
-    """Is never changed by somebody who has not seen its last version."""
+    """Refuses an update without a resourceVersion."""
 
     allows_unconditional_update: ClassVar = False
     columns: ClassVar = (NAME, Column("Holder"), AGE)

@@ -1,4 +1,4 @@
-"""Binding: assigns a pod to a node, and is never stored."""
+"""Binding: assigns a pod to a node; it is never stored."""
 
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 
 
 class BindingStrategy(Strategy):
-    """Answers: the pod of that name is assigned to the target."""
+    """Assigns the pod with the binding's name to the target."""
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Assign the pod; raises Refusal."""

@@ -1,4 +1,4 @@
-"""ComponentStatus: listed for the sake of old clients, always empty."""
+"""ComponentStatus: old clients list it; the list is always empty."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""ConfigMap: data of programs."""
+"""ConfigMap: configuration data of programs."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class ConfigMapStrategy(Strategy):
-    """Shows how many entries there are."""
+    """Shows the number of entries."""
 
     columns: ClassVar = (NAME, Column("Data", "integer"), AGE)
     messages: ClassVar = {

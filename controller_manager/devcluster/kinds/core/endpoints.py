@@ -1,4 +1,4 @@
-"""Endpoints: the addresses behind a service."""
+"""Endpoints: the addresses of a service's pods."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -21,7 +21,7 @@ _SHOWN: Final = 3
 
 
 class EndpointsStrategy(Strategy):
-    """Shows the first addresses, and how many more there are."""
+    """Shows the first addresses, and the number of the others."""
 
     columns: ClassVar = (NAME, Column("Endpoints"), AGE)
 

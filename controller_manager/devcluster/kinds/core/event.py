@@ -1,4 +1,4 @@
-"""Event: what has happened, told for a while."""
+"""Event: a report of something that happened; it expires."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ JSON = dict[str, Any]
 
 
 class EventStrategy(Strategy):
-    """Has every field of the first version of events, if empty."""
+    """Writes every field of core/v1 events, empty ones too."""
 
     selectable_fields: ClassVar = {
         **fields_by_path(
@@ -46,7 +46,7 @@ class EventStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in what events never go without."""
+        """Fill in the fields that every event has."""
         obj.setdefault("source", {})
         obj.setdefault("firstTimestamp", None)
         obj.setdefault("lastTimestamp", None)
@@ -55,7 +55,7 @@ class EventStrategy(Strategy):
         obj.setdefault("reportingInstance", "")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check that an event is in the namespace of what it is about."""
+        """Check that an event is in the namespace of its involved object."""
         namespace = obj["metadata"].get("namespace", "")
         involved = obj.get("involvedObject", {}).get("namespace", "")
         if involved == namespace or (not involved and namespace == "default"):
@@ -94,7 +94,7 @@ KIND: Final = Kind(
 
 
 def expire_events(storage: Storage, before: datetime) -> None:
-    """Drop the events that were last seen before that time."""
+    """Delete the events that were last seen before a time."""
     collection = storage.collection(KIND.resource)
     for stored in collection:
         metadata = stored.obj["metadata"]

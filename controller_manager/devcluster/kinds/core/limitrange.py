@@ -1,4 +1,4 @@
-"""LimitRange: what containers of a namespace may ask for."""
+"""LimitRange: limits for the requests of containers in a namespace."""
 
 from typing import Final
 

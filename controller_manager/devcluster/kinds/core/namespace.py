@@ -1,4 +1,4 @@
-"""Namespace: a scope of names, which ends with all that is in it."""
+"""Namespace: a scope of names, which is deleted with all its objects."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -29,7 +29,7 @@ _SYSTEM: Final = frozenset(("default", "kube-system", "kube-public"))
 
 
 class NamespaceStrategy(Strategy):
-    """A namespace goes once its spec has no finalizers left."""
+    """A namespace is removed when its spec has no finalizers left."""
 
     returns_deleted: ClassVar = True
     records_deletion: ClassVar = True
@@ -54,12 +54,12 @@ class NamespaceStrategy(Strategy):
         obj.setdefault("status", {}).setdefault("phase", "Active")
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Have the namespace wait for its content when it is deleted."""
+        """Add the finalizer that holds deletion until the namespace is empty."""
         del storage
         obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Keep the finalizers of the spec, which ``finalize`` changes."""
+        """Keep the finalizers of the spec; only ``finalize`` changes them."""
         new["spec"] = old["spec"]
 
     def validate_name(self, name: str) -> list[Cause]:
@@ -67,7 +67,7 @@ class NamespaceStrategy(Strategy):
         return validate_label(name, "metadata.name")
 
     def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
-        """Return a namespace that ends; raises Refusal."""
+        """Return a terminating namespace; raises Refusal."""
         del options
         metadata = dict(obj["metadata"])
         name = metadata["name"]
@@ -85,9 +85,9 @@ class NamespaceStrategy(Strategy):
         status = {**obj.get("status", {}), "phase": "Terminating"}
         return {**obj, "metadata": metadata, "status": status}
 
-    def is_released(self, obj: JSON) -> bool:
-        """Tell whether nothing is left to wait for, neither here nor in the spec."""
-        return super().is_released(obj) and not obj.get("spec", {}).get("finalizers")
+    def can_be_removed(self, obj: JSON) -> bool:
+        """Tell whether the metadata and the spec have no finalizers left."""
+        return super().can_be_removed(obj) and not obj.get("spec", {}).get("finalizers")
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

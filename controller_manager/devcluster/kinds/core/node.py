@@ -33,7 +33,7 @@ _INFO: Final = (
 
 
 class NodeStrategy(Strategy):
-    """Has what no node goes without; generated clients insist on it."""
+    """Fills in fields that every node has; generated clients require them."""
 
     selectable_fields: ClassVar = fields_by_path("spec.unschedulable")
     columns: ClassVar = (
@@ -45,7 +45,7 @@ class NodeStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in endpoints and machine."""
+        """Fill in the daemon endpoints and the node info."""
         obj.setdefault("spec", {})
         status = obj.setdefault("status", {})
         status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})

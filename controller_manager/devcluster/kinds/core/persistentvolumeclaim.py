@@ -1,4 +1,4 @@
-"""PersistentVolumeClaim: what a pod asks for of a volume."""
+"""PersistentVolumeClaim: a request for a volume."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -33,7 +33,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     )
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table; size and modes once there is a volume."""
+        """Return the row of the table; a bound claim has a size and access modes."""
         spec, status = obj.get("spec", {}), obj.get("status", {})
         volume = spec.get("volumeName", "")
         return [

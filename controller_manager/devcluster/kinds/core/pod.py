@@ -38,9 +38,9 @@ JSON = dict[str, Any]
 
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LONGEST: Final = 100 * 365 * 86400
-"""A century is for ever, and still a date."""
+"""A hundred years: longer than anybody waits, and still a valid date."""
 
-_MAY_CHANGE: Final = (
+_FORBIDDEN_UPDATE: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),"
@@ -50,7 +50,7 @@ _MAY_CHANGE: Final = (
 
 
 class PodStrategy(Strategy):
-    """A pod's spec hardly changes, and a pod has time to end."""
+    """Most of a pod's spec is immutable, and a pod has a grace period."""
 
     counts_generations: ClassVar = True
     returns_deleted: ClassVar = True
@@ -109,11 +109,11 @@ class PodStrategy(Strategy):
         status.setdefault("qosClass", qos_class(spec))
 
     def admit(self, obj: JSON, storage: Storage) -> None:
-        """Refuse a pod that takes more than a quota leaves."""
+        """Refuse a pod that would exceed a quota."""
         admit_to_quota(storage, obj)
 
     def after_change(self, namespace: str, storage: Storage) -> None:
-        """Count what the pods of the namespace take."""
+        """Recount the quotas of the namespace."""
         recount_quotas(storage, namespace)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
@@ -121,9 +121,9 @@ class PodStrategy(Strategy):
         return validate_pod_spec(obj["spec"], "spec")
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the spec stays, but for the few fields that may change."""
-        before = _without_changeable(old["spec"])
-        after = _without_changeable(new["spec"])
+        """Check that only the few mutable fields of the spec change."""
+        before = _without_mutable_fields(old["spec"])
+        after = _without_mutable_fields(new["spec"])
         if before == after:
             return ()
         changed = [
@@ -136,10 +136,10 @@ class PodStrategy(Strategy):
             f"{shown(after.get(name))},"
             for name in changed
         )
-        return (forbidden_field("spec", f"{_MAY_CHANGE}{lines}\n"),)
+        return (forbidden_field("spec", f"{_FORBIDDEN_UPDATE}{lines}\n"),)
 
     def grace_period(self, obj: JSON, wanted: int | None) -> int:
-        """Return the seconds that a pod has to end: none unless it runs somewhere."""
+        """Return the grace period in seconds: 0 unless the pod runs on a node."""
         spec, phase = obj["spec"], obj.get("status", {}).get("phase")
         if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
             return 0
@@ -202,7 +202,7 @@ def _default_tolerations(spec: JSON) -> None:
             )
 
 
-def _without_changeable(spec: JSON) -> JSON:
+def _without_mutable_fields(spec: JSON) -> JSON:
     rest = {
         key: value
         for key, value in spec.items()
@@ -215,7 +215,7 @@ def _without_changeable(spec: JSON) -> JSON:
 
 
 def _reason(obj: JSON, statuses: Sequence[JSON]) -> str:
-    """Return what the column Status says."""
+    """Return the text of the column Status."""
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status = obj.get("status", {})

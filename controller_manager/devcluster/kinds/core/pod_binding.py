@@ -1,4 +1,4 @@
-"""The binding of a pod: which node it is assigned to."""
+"""The subresource ``binding``: assigns a pod to a node."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def bind(
     *,
     dry_run: bool = False,
 ) -> None:
-    """Assign a pod, which is of `kind`, to a node; raises Refusal."""
+    """Assign a pod of the kind `kind` to a node; raises Refusal."""
     stored = objects.find(kind, namespace, name)
     assigned = stored.obj["spec"].get("nodeName")
     if assigned:

@@ -1,4 +1,4 @@
-"""The eviction of a pod: a deletion that asks first."""
+"""The subresource ``eviction``: deletes a pod."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ JSON = dict[str, Any]
 
 
 def eviction(call: Call, body: JSON) -> JSON:
-    """Delete a pod as the options of an Eviction say; raises Refusal."""
+    """Delete a pod with the options of an Eviction; raises Refusal."""
     options = Deletion.parse(body.get("deleteOptions") or {}, {})
     dry_run = call.dry_run or options.dry_run
     call.objects.delete(call.kind, call.namespace, call.name, options, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""PodTemplate: a template of pods that stands alone."""
+"""PodTemplate: a pod template as an object of its own."""
 
 from typing import Any, ClassVar, Final
 
@@ -10,7 +10,7 @@ JSON = dict[str, Any]
 
 
 class PodTemplateStrategy(Strategy):
-    """Counts the changes of its template."""
+    """Counts the changes of the template as generations."""
 
     counts_generations: ClassVar = True
 

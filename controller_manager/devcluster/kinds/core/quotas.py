@@ -1,4 +1,4 @@
-"""Quotas: what pods take, and whether there is room for one more."""
+"""Quotas: the usage of pods, and whether a new pod would exceed a quota."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -14,7 +14,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 def _usage(pod: JSON) -> dict[str, Fraction]:
-    """Return what one pod takes of a quota."""
+    """Return how much one pod uses of each quota resource."""
     usage = {"pods": Fraction(1), "count/pods": Fraction(1)}
     for container in pod["spec"].get("containers", []):
         resources = container.get("resources", {})
@@ -55,7 +55,7 @@ def _pods(storage: Storage, namespace: str) -> list[JSON]:
 
 
 def recount_quotas(storage: Storage, namespace: str) -> None:
-    """Keep the status of a namespace's quotas true, as the quota controller would."""
+    """Update the status of a namespace's quotas, as the quota controller would."""
     collection = storage.collection("resourcequotas")
     for stored in collection:
         metadata = stored.obj["metadata"]
@@ -69,7 +69,7 @@ def recount_quotas(storage: Storage, namespace: str) -> None:
 
 
 def admit_to_quota(storage: Storage, pod: JSON) -> None:
-    """Refuse a pod that takes more than a quota of its namespace leaves.
+    """Refuse a pod that would exceed a quota of its namespace.
 
     Raises Refusal.
     """

@@ -1,4 +1,4 @@
-"""ReplicationController: what was before replica sets."""
+"""ReplicationController: the predecessor of ReplicaSet."""
 
 from typing import Any, ClassVar, Final
 
@@ -9,12 +9,12 @@ JSON = dict[str, Any]
 
 
 class ReplicationControllerStrategy(ReplicasStrategy):
-    """Selects by plain labels, those of its template unless told otherwise."""
+    """Selects pods by equality; the default selector is the template's labels."""
 
     orphans_dependents: ClassVar = True
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in size, template, selector and labels."""
+        """Fill in replicas, template, selector and labels."""
         super().apply_defaults(obj)
         if labels := obj["spec"]["template"]["metadata"].get("labels"):
             obj["spec"].setdefault("selector", dict(labels))

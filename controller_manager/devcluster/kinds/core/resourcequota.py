@@ -1,4 +1,4 @@
-"""ResourceQuota: how much the pods of a namespace may take."""
+"""ResourceQuota: how much the pods of a namespace may use."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ JSON = dict[str, Any]
 
 
 class ResourceQuotaStrategy(Strategy):
-    """Shows what is used of the limits."""
+    """Shows the usage and the limits."""
 
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("Request"), Column("Limit"), AGE)
@@ -37,7 +37,7 @@ class ResourceQuotaStrategy(Strategy):
         obj.setdefault("status", {})
 
     def after_change(self, namespace: str, storage: Storage) -> None:
-        """Count what the pods of the namespace take."""
+        """Recount the quotas of the namespace."""
         recount_quotas(storage, namespace)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:

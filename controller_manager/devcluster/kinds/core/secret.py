@@ -1,4 +1,4 @@
-"""Secret: data that not everybody may see."""
+"""Secret: confidential data."""
 
 import base64
 from datetime import datetime
@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 
 
 class SecretStrategy(Strategy):
-    """Takes texts, and stores them as base64."""
+    """Encodes ``stringData`` as base64 into ``data``."""
 
     selectable_fields: ClassVar = fields_by_path("type")
     columns: ClassVar = (NAME, Column("Type"), Column("Data", "integer"), AGE)
@@ -28,7 +28,7 @@ class SecretStrategy(Strategy):
     }
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the type, and encode what is given as text."""
+        """Fill in the type, and encode ``stringData``."""
         obj.setdefault("type", "Opaque")
         if given := obj.pop("stringData", None):
             data = obj.setdefault("data", {})

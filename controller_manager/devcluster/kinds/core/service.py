@@ -72,7 +72,7 @@ class ServiceStrategy(Strategy):
     }
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in type, ports and families."""
+        """Fill in type, ports and IP families."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("sessionAffinity", "None")
         spec.setdefault("type", "ClusterIP")
@@ -86,7 +86,7 @@ class ServiceStrategy(Strategy):
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Hand out the next address, unless one is given or none is needed."""
+        """Assign the next address, unless one is given or the service is headless."""
         spec = obj["spec"]
         if spec["type"] != "ExternalName" and "clusterIP" not in spec:
             number = storage.next_number("addresses of services")
@@ -98,7 +98,7 @@ class ServiceStrategy(Strategy):
         return validate_service_name(name, "metadata.name")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check that there are ports, where there is an address."""
+        """Check that a service with an address has ports."""
         spec = obj["spec"]
         has_address = spec.get("clusterIP") != "None"
         if spec.get("type") != "ExternalName" and has_address and not spec.get("ports"):

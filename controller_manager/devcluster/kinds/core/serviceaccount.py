@@ -1,4 +1,4 @@
-"""ServiceAccount: what programs in pods act as."""
+"""ServiceAccount: the identity of programs in pods."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -17,7 +17,7 @@ JSON = dict[str, Any]
 
 
 class ServiceAccountStrategy(Strategy):
-    """Shows how many secrets are named."""
+    """Shows the number of secrets."""
 
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("Secrets"), AGE)

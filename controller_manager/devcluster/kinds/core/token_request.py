@@ -1,4 +1,4 @@
-"""TokenRequest: tokens for a service account."""
+"""TokenRequest: issues a token for a service account."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,11 +1,11 @@
-"""Cells that volumes and claims of volumes share."""
+"""Cells that volumes and volume claims share."""
 
 from typing import Any, Final
 
 JSON = dict[str, Any]
 
 UNSET: Final = "<unset>"
-"""What tables show of a field that nobody has set."""
+"""The text that tables show for an unset field."""
 
 _SHORT: Final = {
     "ReadWriteOnce": "RWO",
@@ -16,12 +16,12 @@ _SHORT: Final = {
 
 
 def access_modes(modes: list[str]) -> str:
-    """Return modes as kubectl abbreviates them, each once and in its order."""
+    """Return kubectl's abbreviations of access modes, each once, in kubectl's order."""
     return ",".join(short for mode, short in _SHORT.items() if mode in modes)
 
 
 def phase_of(obj: JSON) -> str:
-    """Return the phase, or that the object is being deleted."""
+    """Return the phase, or Terminating for an object that is being deleted."""
     if "deletionTimestamp" in obj["metadata"]:
         return "Terminating"
     return str(obj.get("status", {}).get("phase", ""))

@@ -1,4 +1,4 @@
-"""PodDisruptionBudget: how many pods may be gone at a time."""
+"""PodDisruptionBudget: how many pods may be unavailable at a time."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class PodDisruptionBudgetStrategy(Strategy):
-    """Counts the changes of its spec."""
+    """Counts the changes of the spec as generations."""
 
     counts_generations: ClassVar = True
     columns: ClassVar = (

@@ -1,4 +1,4 @@
-"""Who may do what, by the roles and bindings that are stored.
+"""RBAC: authorizes requests by the stored roles and bindings.
 
 Upstream: plugin/pkg/auth/authorizer/rbac.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attempt, Authorizer
+from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.storage import Storage
 
 JSON = dict[str, Any]
@@ -25,21 +25,21 @@ class RBACAuthorizer(Authorizer):
         """Take the storage with the roles."""
         self._storage = storage
 
-    def allows(self, user: User, attempt: Attempt) -> bool:
+    def allows(self, user: User, attributes: Attributes) -> bool:
         """Tell whether `user` may do it."""
         if _MASTERS in user.groups:
             return True
-        return any(_permits(rule, attempt) for rule in self._rules(user, attempt))
+        return any(_permits(rule, attributes) for rule in self._rules(user, attributes))
 
-    def _rules(self, user: User, attempt: Attempt) -> Iterator[JSON]:
+    def _rules(self, user: User, attributes: Attributes) -> Iterator[JSON]:
         for binding in self._stored("clusterrolebindings"):
             if _binds(binding, user):
                 yield from self._rules_of(binding, "")
-        if not attempt.namespace:
+        if not attributes.namespace:
             return
         for binding in self._stored("rolebindings"):
             namespace = binding["metadata"]["namespace"]
-            if namespace == attempt.namespace and _binds(binding, user):
+            if namespace == attributes.namespace and _binds(binding, user):
                 yield from self._rules_of(binding, namespace)
 
     def _stored(self, plural: str) -> list[JSON]:
@@ -74,23 +74,23 @@ def _binds(binding: JSON, user: User) -> bool:
     return False
 
 
-def _permits(rule: Mapping[str, Any], attempt: Attempt) -> bool:
-    if not _among(attempt.verb, rule.get("verbs")):
+def _permits(rule: Mapping[str, Any], attributes: Attributes) -> bool:
+    if not _among(attributes.verb, rule.get("verbs")):
         return False
-    if attempt.path:
+    if attributes.path:
         return any(
-            pattern in ("*", attempt.path)
-            or (pattern.endswith("*") and attempt.path.startswith(pattern[:-1]))
+            pattern in ("*", attributes.path)
+            or (pattern.endswith("*") and attributes.path.startswith(pattern[:-1]))
             for pattern in rule.get("nonResourceURLs") or ()
         )
     names = rule.get("resourceNames")
     return (
-        _among(attempt.group, rule.get("apiGroups"))
+        _among(attributes.group, rule.get("apiGroups"))
         and (
-            _among(attempt.full_resource, rule.get("resources"))
-            or f"*/{attempt.subresource}" in (rule.get("resources") or ())
+            _among(attributes.full_resource, rule.get("resources"))
+            or f"*/{attributes.subresource}" in (rule.get("resources") or ())
         )
-        and (not names or attempt.name in names)
+        and (not names or attributes.name in names)
     )
 
 

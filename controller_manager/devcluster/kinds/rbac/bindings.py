@@ -1,4 +1,4 @@
-"""Bindings: who has which role."""
+"""Bindings of roles: columns, messages and validation that both kinds share."""
 
 from datetime import datetime
 from typing import Any, ClassVar, Final
@@ -15,7 +15,7 @@ _SUBJECTS: Final = ("User", "Group", "ServiceAccount")
 
 
 class BindingStrategy(Strategy):
-    """The name may be anything that fits into a path."""
+    """The name may be any segment of a path."""
 
     columns: ClassVar = (
         NAME,
@@ -61,7 +61,7 @@ class BindingStrategy(Strategy):
 
 
 def _subjects(obj: JSON, kind: str) -> str:
-    """Return the names of the subjects of one kind; accounts with their namespace."""
+    """Return the names of one kind of subjects; accounts with their namespace."""
     return ", ".join(
         f"{each['namespace']}/{each['name']}" if each.get("namespace") else each["name"]
         for each in obj.get("subjects", ())

@@ -1,4 +1,4 @@
-"""ClusterRole: rights in all namespaces."""
+"""ClusterRole: permissions in all namespaces."""
 
 from typing import Final
 

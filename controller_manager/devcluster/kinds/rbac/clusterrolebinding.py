@@ -1,4 +1,4 @@
-"""ClusterRoleBinding: gives a role everywhere to users."""
+"""ClusterRoleBinding: grants a role in all namespaces."""
 
 from typing import Final
 

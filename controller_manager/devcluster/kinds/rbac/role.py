@@ -1,4 +1,4 @@
-"""Role: rights in a namespace."""
+"""Role: permissions in a namespace."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""RoleBinding: gives a role in a namespace to users."""
+"""RoleBinding: grants a role in one namespace."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Roles: what may be done to which resources."""
+"""Roles: messages and validation that both kinds share."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from controller_manager.devcluster.server.strategy import Strategy
 
 
 class RoleStrategy(Strategy):
-    """The name may be anything that fits into a path."""
+    """The name may be any segment of a path."""
 
     messages: ClassVar = {
         "Role": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},

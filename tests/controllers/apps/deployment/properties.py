@@ -13,7 +13,7 @@ from controller_manager.controllers.apps.deployment.scaling import Plan
 from tests.controllers.apps.deployment.workload import DeploymentUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of
-from tests.simulation.properties import May, Properties, Violate
+from tests.simulation.properties import AllowedWrite, Properties, Violate
 
 JSON = dict[str, Any]
 
@@ -66,10 +66,10 @@ class DeploymentProperties(Properties):
 
     controller = "deployment-controller"
     may_write = (
-        May(("update",), "deployments", _changes_deployment),
-        May(("update",), "deployments/status", _changes_status),
-        May(("create", "delete"), "replicasets"),
-        May(("patch",), "replicasets", _changes_replica_set),
+        AllowedWrite(("update",), "deployments", _changes_deployment),
+        AllowedWrite(("update",), "deployments/status", _changes_status),
+        AllowedWrite(("create", "delete"), "replicasets"),
+        AllowedWrite(("patch",), "replicasets", _changes_replica_set),
     )
     workload = DeploymentUsers
 

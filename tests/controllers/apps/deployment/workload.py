@@ -24,7 +24,7 @@ class DeploymentUsers(Workload):
         super().__init__(world)
         self._rng = random.Random(f"users {world.seed}")
 
-    def furnish(self, namespace: str) -> None:
+    def create_objects(self, namespace: str) -> None:
         if namespace == NAMESPACE:
             for name in _NAMES:
                 self._create(namespace, name, self._rng)
@@ -63,7 +63,7 @@ class DeploymentUsers(Workload):
         """Delete, wait, and create, as ``kubectl replace --force`` does."""
         metadata = obj["metadata"]
         if policy == "Orphan":
-            self.world.state.spared.update(
+            self.world.state.orphaned.update(
                 (each["metadata"]["uid"], metadata["uid"])
                 for each in self.world.stored("replicasets", NAMESPACE)
                 if any(
@@ -77,7 +77,7 @@ class DeploymentUsers(Workload):
         kind = self.world.kind("deployments")
         self.world.server.objects.create(kind, NAMESPACE, again)
 
-    async def conclude(self) -> None:
+    async def clean_up(self) -> None:
         """Resume every paused deployment."""
         for deployment in self.world.stored("deployments", NAMESPACE):
             if deployment["spec"].get("paused"):

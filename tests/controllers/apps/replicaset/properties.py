@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.simulation.changes import only
 from tests.simulation.objects import lives
-from tests.simulation.properties import May, Properties, Write
+from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.state import State
 
 JSON = dict[str, Any]
@@ -43,9 +43,9 @@ class ReplicaSetProperties(Properties):
 
     controller = "replicaset-controller"
     may_write = (
-        May(("create", "delete"), "pods"),
-        May(("patch",), "pods", only(("metadata", "ownerReferences"))),
-        May(("update",), "replicasets/status", only(("status",))),
+        AllowedWrite(("create", "delete"), "pods"),
+        AllowedWrite(("patch",), "pods", only(("metadata", "ownerReferences"))),
+        AllowedWrite(("update",), "replicasets/status", only(("status",))),
     )
 
     def __init__(self, state: State) -> None:

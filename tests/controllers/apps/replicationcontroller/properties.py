@@ -1,7 +1,7 @@
 """What the controller of replication controllers promises."""
 
 from tests.simulation.changes import only
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 
 
 class ReplicationControllerProperties(Properties):
@@ -9,9 +9,9 @@ class ReplicationControllerProperties(Properties):
 
     controller = "replicationcontroller-controller"
     may_write = (
-        May(("create", "delete"), "pods"),
-        May(("patch",), "pods", only(("metadata", "ownerReferences"))),
-        May(("update",), "replicationcontrollers/status", only(("status",))),
+        AllowedWrite(("create", "delete"), "pods"),
+        AllowedWrite(("patch",), "pods", only(("metadata", "ownerReferences"))),
+        AllowedWrite(("update",), "replicationcontrollers/status", only(("status",))),
     )
 
 

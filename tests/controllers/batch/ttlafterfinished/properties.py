@@ -1,13 +1,13 @@
 """What the TTL-after-finished controller promises."""
 
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 
 
 class TTLAfterFinishedProperties(Properties):
     """It deletes jobs, nothing else."""
 
     controller = "ttl-after-finished-controller"
-    may_write = (May(("delete",), "jobs"),)
+    may_write = (AllowedWrite(("delete",), "jobs"),)
 
 
 PROPERTIES = TTLAfterFinishedProperties

@@ -23,7 +23,7 @@ from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
-    follow_definitions,
+    sync_definitions,
 )
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
@@ -185,7 +185,7 @@ def serve_widgets(user: User, *, served: bool) -> None:
     assert stored is not None
     kinds = user.cluster.server.catalogue
     if served:
-        follow_definitions(user.cluster.server.objects, kinds)
+        sync_definitions(user.cluster.server.objects, kinds)
         return
     found = kinds.find("example.com", "v1", "widgets")
     assert found is not None

@@ -10,7 +10,7 @@ from tests.simulation.changes import only
 from tests.simulation.ending import pools_of
 from tests.simulation.managers import Manager
 from tests.simulation.objects import path_of
-from tests.simulation.properties import May, Properties, Write
+from tests.simulation.properties import AllowedWrite, Properties, Write
 
 JSON = dict[str, Any]
 
@@ -20,8 +20,8 @@ class GarbageCollectorProperties(Properties):
 
     controller = "garbage-collector-controller"
     may_write = (
-        May(("delete",), "*"),
-        May(
+        AllowedWrite(("delete",), "*"),
+        AllowedWrite(
             ("patch",),
             "*",
             only(("metadata", "ownerReferences"), ("metadata", "finalizers")),
@@ -37,7 +37,7 @@ class GarbageCollectorProperties(Properties):
             return
         metadata = write.before["metadata"]
         for owner in metadata.get("ownerReferences", []):
-            if (metadata["uid"], owner["uid"]) in self.state.spared:
+            if (metadata["uid"], owner["uid"]) in self.state.orphaned:
                 yield f"{write}: collected, and was to be kept"
             alive = self._living_owner(write.before, owner["uid"])
             if alive is not None and not _deletes_dependents(alive):

@@ -1,7 +1,7 @@
 """What the namespace controller promises."""
 
 from tests.simulation.changes import only
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 
 
 class NamespaceProperties(Properties):
@@ -9,9 +9,9 @@ class NamespaceProperties(Properties):
 
     controller = "namespace-controller"
     may_write = (
-        May(("delete", "deletecollection"), "*"),
-        May(("update",), "namespaces/status", only(("status",))),
-        May(("update",), "namespaces/finalize", only(("spec", "finalizers"))),
+        AllowedWrite(("delete", "deletecollection"), "*"),
+        AllowedWrite(("update",), "namespaces/status", only(("status",))),
+        AllowedWrite(("update",), "namespaces/finalize", only(("spec", "finalizers"))),
     )
 
 

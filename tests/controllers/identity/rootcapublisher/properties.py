@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from tests.simulation.changes import Path, only
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 
 _DESCRIPTION: Final = ("metadata", "annotations", "kubernetes.io/description")
 
@@ -20,8 +20,8 @@ class RootCAPublisherProperties(Properties):
 
     controller = "root-ca-certificate-publisher-controller"
     may_write = (
-        May(("create",), "configmaps"),
-        May(("update",), "configmaps", _repairs),
+        AllowedWrite(("create",), "configmaps"),
+        AllowedWrite(("update",), "configmaps", _repairs),
     )
 
 

@@ -1,13 +1,13 @@
 """What the service account controller promises."""
 
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 
 
 class ServiceAccountProperties(Properties):
     """It creates accounts; it changes and deletes none."""
 
     controller = "serviceaccount-controller"
-    may_write = (May(("create",), "serviceaccounts"),)
+    may_write = (AllowedWrite(("create",), "serviceaccounts"),)
 
 
 PROPERTIES = ServiceAccountProperties

@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.options.config import Config
 from tests.simulation.changes import only
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 
 _KEPT_PODS: Final = 5
 """Terminated pods that are kept, so that others are collected."""
@@ -19,8 +19,8 @@ class PodGCProperties(Properties):
 
     controller = "pod-garbage-collector-controller"
     may_write = (
-        May(("delete",), "pods"),
-        May(
+        AllowedWrite(("delete",), "pods"),
+        AllowedWrite(
             ("patch",),
             "pods/status",
             only(("status", "phase"), ("status", "conditions")),

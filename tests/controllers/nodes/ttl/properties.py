@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from tests.simulation.changes import Path, only
-from tests.simulation.properties import May, Properties
+from tests.simulation.properties import AllowedWrite, Properties
 
 _ANNOTATION: Final = ("metadata", "annotations", "node.alpha.kubernetes.io/ttl")
 
@@ -19,7 +19,7 @@ class TTLProperties(Properties):
     """It sets one annotation of nodes."""
 
     controller = "ttl-controller"
-    may_write = (May(("patch",), "nodes", _sets_ttl),)
+    may_write = (AllowedWrite(("patch",), "nodes", _sets_ttl),)
 
 
 PROPERTIES = TTLProperties

@@ -1,4 +1,4 @@
-"""Creates that take ten seconds in one namespace."""
+"""A namespace in which each create takes ten seconds."""
 
 import asyncio
 from pathlib import Path
@@ -6,23 +6,23 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.rough.cluster import Fault, RoughCluster, rough_cluster
-from tests.rough.daemon import manager_of
-from tests.rough.objects import deployments, replica_sets, workload
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.cluster import Fault, FaultyCluster, faulty_cluster
+from tests.robustness.daemon import manager_of
+from tests.robustness.objects import deployments, replica_sets, workload
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
 SLOW = 10.0
 PATIENCE = 60.0
-"""Seconds within which all pods of the slow namespace must be there."""
+"""Seconds within which all pods of the slow namespace must exist."""
 
 QUICK = 1.0
 FLAGS = ("--kube-api-qps=200", "--kube-api-burst=200")
 
 
 def slow_creates(namespace: str) -> Fault:
-    """Return a webhook that times out, and that is then ignored."""
+    """Return a fault: a webhook that times out and is then ignored."""
     path = f"/api/v1/namespaces/{namespace}/pods"
 
     async def fault(request: web.Request) -> None:
@@ -32,7 +32,7 @@ def slow_creates(namespace: str) -> Fault:
     return fault
 
 
-async def seconds_of_a_replica_set(cluster: RoughCluster, name: str) -> float:
+async def seconds_of_a_replica_set(cluster: FaultyCluster, name: str) -> float:
     """Return how long a replica set waits for its two pods."""
     before = len(cluster.stored("pods", "quick"))
     await cluster.create(replica_sets("quick"), workload(name, 2))
@@ -41,7 +41,7 @@ async def seconds_of_a_replica_set(cluster: RoughCluster, name: str) -> float:
     )
 
 
-async def seconds_of_a_deployment(cluster: RoughCluster, name: str) -> float:
+async def seconds_of_a_deployment(cluster: FaultyCluster, name: str) -> float:
     """Return how long a deployment waits for its replica set."""
     before = len(cluster.stored("replicasets.apps", "quick"))
     await cluster.create(deployments("quick"), workload(name, 0))
@@ -50,7 +50,7 @@ async def seconds_of_a_deployment(cluster: RoughCluster, name: str) -> float:
     )
 
 
-async def create_slow(cluster: RoughCluster, count: int, replicas: int) -> None:
+async def create_slow(cluster: FaultyCluster, count: int, replicas: int) -> None:
     """Create replica sets in the slow namespace."""
     for number in range(count):
         slow = workload(f"slow-{number}", replicas)
@@ -58,7 +58,7 @@ async def create_slow(cluster: RoughCluster, count: int, replicas: int) -> None:
 
 
 async def pods_within_patience(
-    cluster: RoughCluster, began: float, wanted: int, figures: dict[str, object]
+    cluster: FaultyCluster, began: float, wanted: int, figures: dict[str, object]
 ) -> int:
     """Wait for the pods of the slow namespace; return how many there are."""
     loop = asyncio.get_running_loop()
@@ -73,15 +73,15 @@ async def pods_within_patience(
 def test_pods_come_although_each_create_takes_ten_seconds(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """Seven of each replica set: batches of 1, 2 and 4, thus half a minute.
+    """Seven pods of each replica set: batches of 1, 2 and 4, so half a minute.
 
-    The lease's renew deadline, ten seconds, must not end a write: the lease is
-    renewed meanwhile.
+    The renew deadline of the lease, ten seconds, must not cancel a write: the
+    lease is renewed meanwhile.
     """
 
     async def situation() -> None:
         async with (
-            rough_cluster("slow", "quick") as cluster,
+            faulty_cluster("slow", "quick") as cluster,
             manager_of(cluster, tmp_path, *FLAGS) as manager,
         ):
             cluster.faults.append(slow_creates("slow"))
@@ -109,12 +109,12 @@ def test_pods_come_although_each_create_takes_ten_seconds(
 def test_many_slow_creates_of_one_controller_hold_up_no_other(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """Forty at once: more than all controllers together once could send."""
+    """Forty at once: an early version could not send more in all controllers."""
 
     async def situation() -> None:
         flags = (*FLAGS, "--concurrent-replicaset-syncs=40")
         async with (
-            rough_cluster("slow", "quick") as cluster,
+            faulty_cluster("slow", "quick") as cluster,
             manager_of(cluster, tmp_path, *flags) as manager,
         ):
             cluster.faults.append(slow_creates("slow"))

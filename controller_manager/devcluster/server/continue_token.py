@@ -1,4 +1,4 @@
-"""Continue tokens: where the next page of a list begins."""
+"""Continue tokens: the position at which the next page of a list begins."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ from controller_manager.devcluster.server.statuses import Refusal, bad_request
 
 
 def encode_continue(version: int, start: str) -> str:
-    """Return the token with which a list goes on after `start`."""
+    """Return the token of a page that begins after `start`."""
     body = {"v": "meta.k8s.io/v1", "rv": version, "start": start}
     return base64.urlsafe_b64encode(msgspec.json.encode(body)).decode().rstrip("=")
 

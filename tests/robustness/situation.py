@@ -1,4 +1,4 @@
-"""What every situation needs: a loop, a deadline, and conditions."""
+"""How a test of this package runs: on uvloop, with a deadline, and waits."""
 
 import asyncio
 import math
@@ -8,13 +8,13 @@ from typing import Any
 import uvloop
 
 LIMIT = 150.0
-"""Seconds after which a situation is given up."""
+"""Seconds after which a test is cancelled."""
 
 _POLL = 0.01
 
 
 def on_uvloop(situation: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a situation on the loop that production uses, for `LIMIT` at most."""
+    """Run a test on the event loop of production, for `LIMIT` seconds at most."""
 
     async def bounded() -> None:
         async with asyncio.timeout(LIMIT):
@@ -25,7 +25,7 @@ def on_uvloop(situation: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def seconds_until(condition: Callable[[], bool], limit: float) -> float:
-    """Return the seconds until a condition holds, infinity after `limit`."""
+    """Return the seconds until a condition holds, infinity if not within `limit`."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     while not condition():
@@ -36,7 +36,7 @@ async def seconds_until(condition: Callable[[], bool], limit: float) -> float:
 
 
 async def until(condition: Callable[[], bool], limit: float, what: str) -> None:
-    """Wait for a condition; fail with `what` when it does not hold in time."""
+    """Wait for a condition; fail with `what` if it does not hold within `limit`."""
     seconds = await seconds_until(condition, limit)
     assert seconds < math.inf, f"not within {limit:g} s: {what}"
 

@@ -1,4 +1,4 @@
-"""The development cluster, over HTTPS, with faults and a record of requests."""
+"""The development cluster over HTTPS, with faults and a record of all requests."""
 
 import asyncio
 import itertools
@@ -20,18 +20,17 @@ from controller_manager.devcluster.http_server import HTTPServer
 JSON = dict[str, Any]
 
 Fault = Callable[[web.Request], Awaitable[web.Response | None]]
-"""Delays a request, answers it, or lets it pass (`None`)."""
+"""Delays a request, answers it, or lets it pass (returns `None`)."""
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
 @dataclass(slots=True)
-class Seen:
-    """A request that came over HTTPS, so from the daemon.
+class RecordedRequest:
+    """A request that came over HTTPS, and therefore from the daemon.
 
-    `path` is as it was sent, still escaped. `status` is 0 until there is an
-    answer, and stays 0 if the client does not wait for it. A watch has ended when
-    either side has closed it.
+    `path` is still escaped. `status` is 0 until there is an answer, and stays 0 if
+    the client does not wait for it. A watch has ended when one side has closed it.
     """
 
     at: float
@@ -43,23 +42,23 @@ class Seen:
 
     @property
     def is_watch(self) -> bool:
-        """Whether it asked for changes."""
+        """Whether the request is a watch."""
         return "watch=true" in self.query
 
 
-class RoughFace(HTTPServer):
-    """Records every request, and has each fault look at it first."""
+class FaultyHTTPServer(HTTPServer):
+    """Records every request, and calls each fault before it answers."""
 
     def __init__(self, server: APIServer, tls: ssl.SSLContext) -> None:
         super().__init__(server, 0, tls)
-        self.seen: list[Seen] = []
+        self.requests: list[RecordedRequest] = []
         self.faults: list[Fault] = []
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         loop = asyncio.get_running_loop()
         path, _, query = request.raw_path.partition("?")
-        seen = Seen(loop.time(), request.method, path, query)
-        self.seen.append(seen)
+        seen = RecordedRequest(loop.time(), request.method, path, query)
+        self.requests.append(seen)
         try:
             answer = await self._faulty(request)
             seen.status = answer.status
@@ -74,30 +73,30 @@ class RoughFace(HTTPServer):
         return await super()._handle(request)
 
     def cut_connections(self) -> None:
-        """Close all connections, those of watches too, and go on listening."""
+        """Close all connections, also of watches, and go on listening."""
         server = self._runner.server
         assert server is not None
         for connection in server.connections:
             connection.force_close()
 
 
-class RoughCluster:
-    """A cluster that is running; made by `rough_cluster`."""
+class FaultyCluster:
+    """A cluster that is running; made by `faulty_cluster`."""
 
-    def __init__(self, cluster: DevCluster, face: RoughFace) -> None:
-        self._http = face
+    def __init__(self, cluster: DevCluster, http_server: FaultyHTTPServer) -> None:
+        self._http = http_server
         self.server = cluster.server
         self.url = cluster.url
         self.kubeconfig = cluster.kubeconfig()
 
     @property
-    def seen(self) -> list[Seen]:
-        """All that the daemon asked for, in the order in which it came."""
-        return self._http.seen
+    def requests(self) -> list[RecordedRequest]:
+        """All requests of the daemon, in the order in which they came."""
+        return self._http.requests
 
     @property
     def faults(self) -> list[Fault]:
-        """The faults at work; change the list to change them."""
+        """The active faults; change the list to change them."""
         return self._http.faults
 
     @property
@@ -106,10 +105,10 @@ class RoughCluster:
         return str(self.kubeconfig["users"][0]["user"]["token"])
 
     def cut_connections(self) -> None:
-        """Close the daemon's connections, as a load balancer does that restarts."""
+        """Close the daemon's connections, as a restarting load balancer does."""
         self._http.cut_connections()
 
-    # What the test does, past HTTPS and faults.
+    # What the test itself does: in memory, so without faults.
 
     async def create(self, path: str, obj: JSON) -> JSON:
         """Create an object as the administrator."""
@@ -130,7 +129,7 @@ class RoughCluster:
         return created
 
     def stored(self, resource: str, namespace: str = "") -> list[JSON]:
-        """Return the objects of a resource (``plural.group``), in a namespace."""
+        """Return the objects of a resource (``plural.group``), or of one namespace."""
         return [
             each.obj
             for each in self.server.storage.collection(resource)
@@ -145,35 +144,35 @@ class RoughCluster:
     # The lease.
 
     def renewals(self) -> list[float]:
-        """Return when the lease was taken and renewed, by the loop's clock."""
+        """Return when the lease was taken or renewed, on the loop's clock."""
         return [
             each.at
-            for each in self.seen
+            for each in self.requests
             if each.method in ("POST", "PUT", "PATCH")
             and each.path.startswith(_LEASES)
             and each.status in (200, 201)
         ]
 
     def longest_without_renewal(self) -> float:
-        """Return the longest time in seconds without one since the first."""
+        """Return the longest time in seconds between two renewals."""
         times = [*self.renewals(), asyncio.get_running_loop().time()]
         return max(after - before for before, after in itertools.pairwise(times))
 
 
 @asynccontextmanager
-async def rough_cluster(
+async def faulty_cluster(
     *namespaces: str, start_delay: float = 0.05
-) -> AsyncGenerator[RoughCluster, None]:
+) -> AsyncGenerator[FaultyCluster, None]:
     """Run a cluster with three nodes and some namespaces while entered."""
     options = ClusterOptions(pod_start_delay=start_delay, grace_scale=0)
     cluster = DevCluster(options, SystemClock())
-    face = RoughFace(cluster.server, cluster._tls())
-    cluster._http = face
+    http_server = FaultyHTTPServer(cluster.server, cluster._tls())
+    cluster._http = http_server
     async with cluster:
-        rough = RoughCluster(cluster, face)
+        faulty = FaultyCluster(cluster, http_server)
         for name in namespaces:
-            await rough.create("/api/v1/namespaces", {"metadata": {"name": name}})
-        yield rough
+            await faulty.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        yield faulty
 
 
 def refusal(status: int, reason: str, message: str) -> web.Response:

@@ -1,4 +1,4 @@
-"""Three thousand settled replica sets at the start."""
+"""A start with three thousand settled replica sets."""
 
 import asyncio
 import subprocess
@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 import yaml
 
-from tests.rough.daemon import Daemon, run_daemon
-from tests.rough.situation import on_uvloop, until, until_time
+from tests.robustness.daemon import Daemon, run_daemon
+from tests.robustness.situation import on_uvloop, until, until_time
 
 JSON = dict[str, Any]
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 REPLICA_SETS = 3000
 EVERY = 0.01
 BUSY = 6.0
-"""Seconds after the controllers have started in which they look at everything."""
+"""Seconds after the start of the controllers in which they sync every key."""
 
 IDLE = 2.0
 STARTS = 3
@@ -32,9 +32,9 @@ FLAGS = ("--kube-api-qps=1000", "--kube-api-burst=1000")
 
 @contextmanager
 def settled_cluster(directory: Path) -> Iterator[Path]:
-    """Run the cluster in a process of its own; yield its kubeconfig, to come."""
+    """Run the cluster in a process of its own; yield the path of its kubeconfig."""
     kubeconfig = directory / "cluster"
-    command = [sys.executable, "-m", "tests.rough.settled_cluster"]
+    command = [sys.executable, "-m", "tests.robustness.settled_cluster"]
     arguments = [f"--kubeconfig={kubeconfig}", f"--replica-sets={REPLICA_SETS}"]
     process = subprocess.Popen(
         [*command, *arguments],
@@ -54,10 +54,10 @@ def settled_cluster(directory: Path) -> Iterator[Path]:
 
 
 class Probe:
-    """Asks /livez a hundred times a second, whether or not answers come.
+    """Sends GET /livez a hundred times a second, whether or not answers come.
 
-    So a pause of 400 ms counts as the forty late answers that it is. A few
-    connections are kept: a new one would cost a handshake each time.
+    A pause of 400 ms therefore counts as forty late answers. A few connections are
+    kept open: a new one would cost a handshake each time.
     """
 
     def __init__(self, manager: Daemon) -> None:
@@ -66,7 +66,7 @@ class Probe:
         self.failures: list[str] = []
 
     async def run(self) -> None:
-        """Ask until cancelled, from the first answer on."""
+        """Probe until cancelled; begin to measure at the first answer."""
         connector = aiohttp.TCPConnector(ssl=False, limit=4)
         async with aiohttp.ClientSession(connector=connector) as session:
             while not await self._is_answered(session):  # noqa: ASYNC110 - a process
@@ -96,12 +96,12 @@ class Probe:
 
 
 def percentile(waits: list[float], share: float) -> float:
-    """Return what so large a share of the answers did not exceed."""
+    """Return the time that the given share of the waits did not exceed."""
     return sorted(waits)[int(share * (len(waits) - 1))]
 
 
 def summary(waits: list[float]) -> dict[str, float]:
-    """Return what to show of waits, in milliseconds."""
+    """Return the percentiles to show, in milliseconds."""
     shares = {"median": 0.5, "95 %": 0.95, "99 %": 0.99, "longest": 1.0}
     figures = {
         name: round(1000 * percentile(waits, share), 1)
@@ -112,7 +112,7 @@ def summary(waits: list[float]) -> dict[str, float]:
 
 
 async def measured(manager: Daemon) -> tuple[Probe, int]:
-    """Probe through the start and a while after; return where that begins."""
+    """Probe during the start and after; return the index of the first idle probe."""
     probe = Probe(manager)
     probing = asyncio.create_task(probe.run())
     try:
@@ -129,9 +129,9 @@ async def measured(manager: Daemon) -> tuple[Probe, int]:
 
 
 async def excess(kubeconfig: JSON, directory: Path, figures: dict[str, Any]) -> float:
-    """Start a daemon; return by how many seconds its answers are late at the start.
+    """Start a daemon; return by how many seconds its answers are slower at the start.
 
-    That is the 99th percentile, above that of the same process when it is idle.
+    Compared are the 99th percentiles at the start and when the process is idle.
     """
     async with run_daemon(kubeconfig, directory, *FLAGS) as manager:
         probe, busy = await measured(manager)
@@ -145,10 +145,10 @@ async def excess(kubeconfig: JSON, directory: Path, figures: dict[str, Any]) -> 
 def test_endpoints_answer_soon_while_everything_is_looked_at_for_the_first_time(
     tmp_path: Path, figures: dict[str, Any]
 ) -> None:
-    """Within 50 ms, but for one answer in a hundred, in the best of three starts.
+    """Within 50 ms for 99 % of the answers, in the best of three starts.
 
     The machine is shared: another process makes an answer late now and then. A
-    loop that does not yield does so at every start.
+    loop that does not yield makes answers late at every start.
     """
 
     async def situation() -> None:

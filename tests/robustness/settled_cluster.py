@@ -1,7 +1,7 @@
-"""``python -m tests.rough.settled_cluster``: a cluster full of settled replica sets.
+"""``python -m tests.robustness.settled_cluster``: a cluster of settled replica sets.
 
-A process of its own, so that its work does not disturb what the test measures.
-It ends when its standard input does.
+This is a process of its own, so that its work does not disturb the measurement.
+It ends when its standard input ends.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import uvloop
 
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
-from tests.rough.objects import workload
+from tests.robustness.objects import workload
 
 JSON = dict[str, Any]
 
@@ -24,13 +24,13 @@ LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 def fill(cluster: DevCluster, count: int) -> None:
-    """Store replica sets of one ready pod each, whose status says so."""
+    """Store replica sets with one ready pod each, and with the status of that."""
     server = cluster.server
     replica_sets = server.catalogue.find("apps", "v1", "replicasets")
     pods = server.catalogue.find("", "v1", "pods")
     assert replica_sets is not None
     assert pods is not None
-    # Defaults are filled in once: creating each would take half a minute.
+    # Defaults are filled in once: to create each object would take half a minute.
     replica_set = server.objects.create(replica_sets, "default", workload("x", 1)).obj
     template = replica_set["spec"]["template"]
     pod = server.objects.create(
@@ -47,7 +47,7 @@ def fill(cluster: DevCluster, count: int) -> None:
 
 
 def settled_replica_set(like: JSON, name: str, number: int) -> JSON:
-    """Return a replica set that has its one pod."""
+    """Return a replica set whose one pod exists."""
     new = copy.deepcopy(like)
     new["metadata"].update(name=name, uid=uid_of(number))
     new["spec"]["selector"]["matchLabels"]["app"] = name
@@ -62,7 +62,7 @@ def settled_replica_set(like: JSON, name: str, number: int) -> JSON:
 
 
 def settled_pod(like: JSON, name: str, number: int) -> JSON:
-    """Return the one pod of a replica set: on a node, running and ready."""
+    """Return the one pod of a replica set: scheduled, running and ready."""
     new = copy.deepcopy(like)
     reference = {
         "apiVersion": "apps/v1",
@@ -95,7 +95,7 @@ def uid_of(number: int) -> str:
 
 
 async def serve(kubeconfig: Path, count: int) -> None:
-    """Write the kubeconfig once all is there; serve until told to stop."""
+    """Write the kubeconfig when all objects are stored; serve until stdin ends."""
     async with DevCluster(ClusterOptions(), SystemClock()) as cluster:
         fill(cluster, count)
         cluster.write_kubeconfig(kubeconfig)

@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 import yaml
 
-from tests.rough.cluster import RoughCluster
-from tests.rough.situation import until
+from tests.robustness.cluster import FaultyCluster
+from tests.robustness.situation import until
 
 _ROOT = Path(__file__).parents[2]
 _START = 30.0
@@ -23,7 +23,7 @@ _SHOWN = 30
 
 
 class Daemon:
-    """A daemon that was started; made by `run_daemon`."""
+    """A running daemon; `run_daemon` makes it."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", port: int, log: Path, token: str
@@ -35,15 +35,15 @@ class Daemon:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     def log(self) -> str:
-        """Return what it has written."""
+        """Return everything that the daemon has logged."""
         return self._log.read_text()
 
     async def until_logged(self, text: str, limit: float = _START) -> None:
-        """Wait until it has written something."""
+        """Wait until the daemon has logged a text."""
 
         def logged() -> bool:
             assert self.is_running, "the daemon has ended"
@@ -52,13 +52,13 @@ class Daemon:
         await until(logged, limit, f"a log line with {text}")
 
     async def until_it_leads(self) -> None:
-        """Wait until it holds the lease and starts controllers."""
+        """Wait until the daemon holds the lease and starts controllers."""
         await self.until_logged("Starting controller")
 
     async def get(
         self, path: str, *, as_admin: bool = False, limit: float = 5.0
     ) -> tuple[int, str]:
-        """Ask over a connection of its own; (0, reason) if there is no answer."""
+        """Send a GET over a new connection; (0, reason) if there is no answer."""
         headers = {"Authorization": f"Bearer {self._token}"} if as_admin else {}
         url = f"https://127.0.0.1:{self.port}{path}"
         connector = aiohttp.TCPConnector(ssl=False, force_close=True)
@@ -80,9 +80,9 @@ async def run_daemon(
     *flags: str,
     files: tuple[int, int] | None = None,
 ) -> AsyncGenerator[Daemon, None]:
-    """Run the daemon while entered; what it wrote is shown if the test fails.
+    """Run the daemon while entered; its log is shown if the test fails.
 
-    `files` are its soft and its hard limit of open files.
+    `files` are the soft and the hard limit of open files.
     """
     path, log = directory / "kubeconfig", directory / "daemon.log"
     path.write_text(yaml.safe_dump(kubeconfig))
@@ -99,7 +99,7 @@ async def run_daemon(
 
 
 def manager_of(
-    cluster: RoughCluster,
+    cluster: FaultyCluster,
     directory: Path,
     *flags: str,
     files: tuple[int, int] | None = None,
@@ -125,7 +125,7 @@ def _command(
     if files is None:
         return program
     soft, hard = files
-    # Python's own way, a function between fork and exec, is not safe with threads.
+    # Not `preexec_fn` of subprocess: it is not safe with threads.
     limited = f'ulimit -Sn {soft} && ulimit -Hn {hard} && exec "$0" "$@"'
     return ["sh", "-c", limited, *program]
 
@@ -144,7 +144,7 @@ def _start(command: list[str], log: Path) -> "subprocess.Popen[bytes]":
 async def _stop(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
-        # In a thread: the daemon may need the cluster in this loop to end well.
+        # In a thread: while the daemon stops, it may need the cluster in this loop.
         await asyncio.to_thread(process.wait, _STOP)
     except subprocess.TimeoutExpired:
         process.kill()

@@ -1,13 +1,13 @@
-"""Owner references with names that are paths."""
+"""Owner references whose names look like paths."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.rough.cluster import RoughCluster, rough_cluster
-from tests.rough.daemon import manager_of
-from tests.rough.objects import CONFIG_MAPS, owned
-from tests.rough.situation import on_uvloop, seconds_until
+from tests.robustness.cluster import FaultyCluster, faulty_cluster
+from tests.robustness.daemon import manager_of
+from tests.robustness.objects import CONFIG_MAPS, owned
+from tests.robustness.situation import on_uvloop, seconds_until
 
 pytestmark = pytest.mark.slow
 
@@ -20,37 +20,37 @@ HOSTILE = (
     "a/b",
 )
 KINDS = ("Namespace", "ConfigMap")
-"""One that is of no namespace, and one that is of one."""
+"""One cluster-scoped kind and one namespaced kind."""
 
 PATIENCE = 10.0
 
 
-async def plant(cluster: RoughCluster) -> None:
-    """Create a dependent of every hostile owner."""
+async def create_dependents(cluster: FaultyCluster) -> None:
+    """Create a dependent of every owner with a hostile name."""
     for kind in KINDS:
         for number, name in enumerate(HOSTILE):
             planted = owned(f"hostile-{kind.lower()}-{number}", kind, name)
             await cluster.create(CONFIG_MAPS, planted)
 
 
-def strange(path: str) -> bool:
-    """Tell whether a path that was asked for has anything of a hostile name.
+def is_hostile(path: str) -> bool:
+    """Tell whether a requested path contains a part of a hostile name.
 
-    A name is one segment of a path; so no segment is a dot or two, none has an
-    escaped character, and none is what stood behind a slash in a name. Names
-    begin with the fifth segment.
+    A name is one segment of a path. So no segment is ``.`` or ``..``, none has an
+    escaped character, and none is the part of a name after a slash. Names begin
+    with the fifth segment.
     """
     parts = {".", "..", "services", "proxy", "a", "b"}
     return "%" in path or not parts.isdisjoint(path.split("/")[4:])
 
 
-def asked_for(cluster: RoughCluster) -> list[str]:
-    """Return the strange paths that the daemon asked for."""
-    return sorted({each.path for each in cluster.seen if strange(each.path)})
+def hostile_paths(cluster: FaultyCluster) -> list[str]:
+    """Return the strange paths that the daemon requested."""
+    return sorted({each.path for each in cluster.requests if is_hostile(each.path)})
 
 
-async def seconds_of_garbage(cluster: RoughCluster, name: str, owner: str) -> float:
-    """Return how long an object without an owner waits for being collected."""
+async def seconds_of_garbage(cluster: FaultyCluster, name: str, owner: str) -> float:
+    """Return how long an object with a missing owner waits for its deletion."""
     await cluster.create(CONFIG_MAPS, owned(name, owner, "vanished"))
     return await seconds_until(
         lambda: not cluster.has("configmaps", "default", name), PATIENCE
@@ -60,22 +60,22 @@ async def seconds_of_garbage(cluster: RoughCluster, name: str, owner: str) -> fl
 def test_a_name_in_an_owner_reference_leads_to_no_other_path(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """And what comes after such a name is collected."""
+    """Objects that come after such a name are still collected."""
 
     async def situation() -> None:
         async with (
-            rough_cluster() as cluster,
+            faulty_cluster() as cluster,
             manager_of(cluster, tmp_path) as manager,
         ):
-            await plant(cluster)
+            await create_dependents(cluster)
             await manager.until_it_leads()
             waits = [
                 await seconds_of_garbage(cluster, f"garbage-{turn}", "ConfigMap")
                 for turn in range(5)
             ]
-            # The collector asks for a namespace that does not exist, too.
+            # The collector also reads a namespace that does not exist.
             waits.append(await seconds_of_garbage(cluster, "last", "Namespace"))
-            figures["strange paths"] = paths = asked_for(cluster)
+            figures["strange paths"] = paths = hostile_paths(cluster)
             figures["slowest collection"] = max(waits)
             assert paths == []
             assert max(waits) < PATIENCE

@@ -1,4 +1,4 @@
-"""What was measured, and room for many connections."""
+"""Figures that a test measures, and a higher limit of open files."""
 
 import resource
 import sys
@@ -11,7 +11,7 @@ _FILES = 4096
 
 @pytest.fixture
 def figures(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
-    """Take what a situation measures; a failing test shows it, and JUnit's XML."""
+    """Collect what a test measures; shown in its output and in JUnit's XML."""
     measured: dict[str, object] = {}
     yield measured
     for name, value in measured.items():
@@ -22,7 +22,7 @@ def figures(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
 
 @pytest.fixture(autouse=True)
 def _many_files() -> Iterator[None]:
-    """Let this process open as many files as the situations need."""
+    """Let this process open as many files as the tests need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))

@@ -1,4 +1,4 @@
-"""Those who do what nobody should, and what befalls machines."""
+"""Disturbances: faults of machines, and unexpected edits of objects."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from tests.simulation.network import (
     SlowCreates,
     forget_history,
 )
-from tests.simulation.world import DOOMED, NAMESPACE, World
+from tests.simulation.world import DELETABLE_NAMESPACE, NAMESPACE, World
 
 JSON = dict[str, Any]
 
 STEP: Final = 5.0
-"""Seconds for each of which there may be one fault."""
+"""Seconds per step; there is at most one fault in each."""
 
 _FOREIGN_OWNER: Final = {
     "apiVersion": "v1",
@@ -29,18 +29,18 @@ _FOREIGN_OWNER: Final = {
 }
 
 
-async def disturb(world: World) -> None:
-    """Do, for ever, what faults there are of each five seconds."""
+async def inject_faults(world: World) -> None:
+    """Inject the faults of each step, forever."""
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(STEP)
         fault = world.faults.draw(WORLD_FAULTS, "world", loop.time())
         if fault is not None:
-            # Not in step with anything else.
-            loop.call_later(STEP * fault.share, _befall, world, fault)
+            # At a moment that coincides with no other timer.
+            loop.call_later(STEP * fault.share, _inject, world, fault)
 
 
-def _befall(world: World, fault: Fault) -> None:
+def _inject(world: World, fault: Fault) -> None:
     if fault.kind in _MACHINES:
         manager = fault.rng.choice(world.managers)
         _MACHINES[fault.kind](world, manager, fault)
@@ -51,7 +51,7 @@ def _befall(world: World, fault: Fault) -> None:
         try:
             edit(world, fault.rng.choice(found), fault)
         except Refusal:
-            return  # somebody else has changed it just now
+            return  # another client has just changed the object
 
 
 # Machines
@@ -66,41 +66,45 @@ def _pause(_: World, manager: Manager, fault: Fault) -> None:
 
 
 def _cut_off_lease(_: World, manager: Manager, fault: Fault) -> None:
-    manager.line.no_lease_until = manager.line.now() + fault.rng.uniform(5, 60)
+    manager.connection.no_lease_until = manager.connection.now() + fault.rng.uniform(
+        5, 60
+    )
 
 
 def _lag(_: World, manager: Manager, fault: Fault) -> None:
     rng = fault.rng
-    manager.line.lagging[rng.choice(WATCHED)] = manager.line.now() + rng.uniform(5, 400)
+    manager.connection.lagging[rng.choice(WATCHED)] = (
+        manager.connection.now() + rng.uniform(5, 400)
+    )
 
 
 def _old_replica(world: World, manager: Manager, fault: Fault) -> None:
-    """Break the connection, and have it go to a server that is behind.
+    """Break the connection, and connect to a server that is behind.
 
-    Every second time the manager starts anew there.
+    In half of the cases the manager starts anew there.
     """
     age = fault.rng.uniform(5, 120)
-    now = manager.line.now()
+    now = manager.connection.now()
     version = next(
         (number for at, number in reversed(world.versions) if at < now - age), 0
     )
-    manager.line.old = OldReplica(version, now + fault.rng.uniform(5, 60))
-    manager.line.cut()
+    manager.connection.old = OldReplica(version, now + fault.rng.uniform(5, 60))
+    manager.connection.cut()
     if fault.share < 0.5:
         manager.crash()
 
 
 def _restart_server(world: World, _: Manager, fault: Fault) -> None:
-    """Break all connections; the watch cache begins anew."""
+    """Break all connections; the watch cache is empty afterwards."""
     seconds = fault.rng.uniform(1, 30)
     forget_history(world.server)
     for manager in world.managers:
-        manager.line.down_until = manager.line.now() + seconds
-        manager.line.cut()
+        manager.connection.down_until = manager.connection.now() + seconds
+        manager.connection.cut()
 
 
 def _set_quota(world: World, _: Manager, fault: Fault) -> None:
-    """Let there be no more pods than there are, for a while."""
+    """Allow no more pods than exist, for a while."""
     kind = world.kind("resourcequotas")
     pods = len(world.stored("pods", NAMESPACE))
     quota = {"metadata": {"name": "quota"}, "spec": {"hard": {"pods": str(pods)}}}
@@ -113,41 +117,44 @@ def _set_quota(world: World, _: Manager, fault: Fault) -> None:
 
 
 def _delete_namespace(world: World, _: Manager, __: Fault) -> None:
-    found = world.find("namespaces", "", DOOMED)
+    found = world.find("namespaces", "", DELETABLE_NAMESPACE)
     if found is not None and "deletionTimestamp" not in found["metadata"]:
         world.delete("namespaces", found)
 
 
 _REFUSED: Final = tuple(each for each in WATCHED if each != "replicasets")
-"""What may not be listed for a while.
+"""Resources that may be refused for a while.
 
-Orphans are replica sets here. Their owner does not wait for longer than half a minute
-until they can be listed; a manager that crashes then forgets whom it left tied.
+Replica sets are left out: orphans are replica sets here. Their deleted owner waits
+at most half a minute until they can be listed; if the manager then crashes, it
+forgets which dependents still have to be orphaned.
 """
 
 
 def _slow_down_creates(_: World, manager: Manager, fault: Fault) -> None:
-    """Have a webhook take up to half a minute, longer than the lease has left."""
+    """Let a webhook delay creates by up to half a minute, longer than the lease."""
     rng = fault.rng
-    until = manager.line.now() + rng.uniform(30, 300)
+    until = manager.connection.now() + rng.uniform(30, 300)
     plural = rng.choice(("pods", "replicasets"))
-    manager.line.slow_creates[plural] = SlowCreates(rng.uniform(5, 30), until)
+    manager.connection.slow_creates[plural] = SlowCreates(rng.uniform(5, 30), until)
 
 
 def _refuse_list(_: World, manager: Manager, fault: Fault) -> None:
     rng = fault.rng
-    until = manager.line.now() + rng.uniform(20, 400)
-    manager.line.refused[rng.choice(_REFUSED)] = until
-    manager.line.cut()
+    until = manager.connection.now() + rng.uniform(20, 400)
+    manager.connection.refused[rng.choice(_REFUSED)] = until
+    manager.connection.cut()
 
 
 def _cut_idle_streams(_: World, manager: Manager, fault: Fault) -> None:
-    manager.line.cuts_idle_until = manager.line.now() + fault.rng.uniform(60, 600)
-    manager.line.cut()
+    manager.connection.cuts_idle_until = manager.connection.now() + fault.rng.uniform(
+        60, 600
+    )
+    manager.connection.cut()
 
 
 def _leave_half_open(_: World, manager: Manager, __: Fault) -> None:
-    manager.line.fall_silent()
+    manager.connection.fall_silent()
 
 
 _MACHINES: Final[dict[str, Callable[[World, Manager, Fault], None]]] = {

@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts what has been idle for too long."""
+"""A TCP proxy that closes idle connections."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 
 class CuttingProxy:
-    """Passes bytes on, and closes a connection after `idle` silent seconds."""
+    """Forwards bytes, and closes a connection after `idle` seconds without any."""
 
     def __init__(self, target: int, idle: float) -> None:
         """Take the port to connect to, on the loopback interface."""
@@ -14,7 +14,7 @@ class CuttingProxy:
         self._idle = idle
         self._connections: set[asyncio.Task[None]] = set()
         self.cuts = 0
-        """How many connections were closed for being idle."""
+        """How many connections were closed because they were idle."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[int, None]:
@@ -57,7 +57,7 @@ class CuttingProxy:
     async def _until_over(
         self, link: "_Link", pumps: set["asyncio.Task[None]"]
     ) -> None:
-        """Wait until a side has closed, or nobody has said anything for long."""
+        """Wait until one side has closed, or no byte came for too long."""
         while (left := self._idle - link.silence()) > 0:
             over, _ = await asyncio.wait(
                 pumps, timeout=left, return_when=asyncio.FIRST_COMPLETED
@@ -68,20 +68,20 @@ class CuttingProxy:
 
 
 class _Link:
-    """The two directions of a connection."""
+    """Both directions of one connection."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
 
     def silence(self) -> float:
-        """Return the seconds since the last byte, in whichever direction."""
+        """Return the seconds since the last byte in either direction."""
         return self._loop.time() - self._heard_at
 
     async def pump(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter
     ) -> None:
-        """Pass bytes on until the source ends."""
+        """Forward bytes until the source ends."""
         while data := await source.read(65536):
             self._heard_at = self._loop.time()
             sink.write(data)

@@ -1,4 +1,4 @@
-"""One resource that may not be listed."""
+"""A resource that the daemon may not list."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.rough.cluster import Fault, RoughCluster, refusal, rough_cluster
-from tests.rough.daemon import Daemon, manager_of
-from tests.rough.objects import deployments, end_a_job, workload
-from tests.rough.situation import on_uvloop, seconds_until
+from tests.robustness.cluster import Fault, FaultyCluster, faulty_cluster, refusal
+from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.objects import deployments, end_a_job, workload
+from tests.robustness.situation import on_uvloop, seconds_until
 
 pytestmark = pytest.mark.slow
 
 PATIENCE = 15.0
 RESTART = 60.0
-"""Seconds that a refused list may take to be tried again."""
+"""Seconds until a refused list must be tried again."""
 
 
 def refused(plural: str, group: str = "") -> Fault:
-    """Return a role that lacks list and watch of one resource."""
+    """Return a fault: a role without list and watch of one resource."""
 
     async def fault(request: web.Request) -> web.Response | None:
         if request.method != "GET" or not request.path.endswith(f"/{plural}"):
@@ -33,16 +33,16 @@ def refused(plural: str, group: str = "") -> Fault:
     return fault
 
 
-def job_is_deleted(cluster: RoughCluster) -> bool:
+def job_is_deleted(cluster: FaultyCluster) -> bool:
     return not cluster.has("jobs.batch", "default", "done")
 
 
-def authority_is_published(cluster: RoughCluster) -> bool:
+def authority_is_published(cluster: FaultyCluster) -> bool:
     return cluster.has("configmaps", "default", "kube-root-ca.crt")
 
 
 async def readiness(manager: Daemon, plural: str) -> str:
-    """Return what /readyz says of a resource to somebody who may know."""
+    """Return the line of /readyz about a resource, as an authorized user sees it."""
     _, text = await manager.get("/readyz?verbose", as_admin=True)
     lines = [line for line in text.splitlines() if plural in line]
     return "\n".join(lines)
@@ -60,12 +60,12 @@ def test_one_resource_that_cannot_be_listed_stops_no_other_controller(
     figures: dict[str, object],
     plural: str,
     group: str,
-    done: Callable[[RoughCluster], bool],
+    done: Callable[[FaultyCluster], bool],
 ) -> None:
-    """Only the controller that needs it waits, and starts once it may list."""
+    """Only the controller that needs it waits, and starts when it may list."""
 
     async def situation() -> None:
-        async with rough_cluster() as cluster:
+        async with faulty_cluster() as cluster:
             cluster.faults.append(refused(plural, group))
             await end_a_job(cluster, "done")
             async with manager_of(cluster, tmp_path) as manager:

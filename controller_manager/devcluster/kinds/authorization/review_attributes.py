@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from controller_manager.devcluster.server.authorization import Attempt
+from controller_manager.devcluster.server.authorization import Attributes
 
 JSON = dict[str, Any]
 
 
-def attempt_of(spec: JSON) -> Attempt:
-    """Return the attempt that the spec of a review describes."""
+def review_attributes(spec: JSON) -> Attributes:
+    """Return the attributes that the spec of a review describes."""
     if path := spec.get("nonResourceAttributes"):
-        return Attempt(path.get("verb", ""), path=path.get("path", ""))
+        return Attributes(path.get("verb", ""), path=path.get("path", ""))
     wanted = spec.get("resourceAttributes") or {}
-    return Attempt(
+    return Attributes(
         wanted.get("verb", ""),
         group=wanted.get("group", ""),
         resource=wanted.get("resource", ""),

@@ -1,9 +1,9 @@
-"""Objects that the situations are about, and where they are created."""
+"""Objects that the tests create, and the paths of their collections."""
 
 import uuid
 from typing import Any
 
-from tests.rough.cluster import RoughCluster
+from tests.robustness.cluster import FaultyCluster
 
 JSON = dict[str, Any]
 
@@ -44,7 +44,7 @@ def replication_controller(name: str, replicas: int) -> JSON:
 
 
 def _finished_job(name: str) -> JSON:
-    """Return a job that may be deleted as soon as it has ended."""
+    """Return a job that may be deleted as soon as it has finished."""
     template = _template(name)
     template["spec"]["restartPolicy"] = "Never"
     spec = {"ttlSecondsAfterFinished": 0, "template": template}
@@ -52,7 +52,7 @@ def _finished_job(name: str) -> JSON:
 
 
 def owned(name: str, kind: str, owner: str) -> JSON:
-    """Return an object whose owner of that name does not exist."""
+    """Return an object whose owner, of that name, does not exist."""
     reference = {
         "apiVersion": "v1",
         "kind": kind,
@@ -62,8 +62,8 @@ def owned(name: str, kind: str, owner: str) -> JSON:
     return {"metadata": {"name": name, "ownerReferences": [reference]}}
 
 
-async def end_a_job(cluster: RoughCluster, name: str) -> None:
-    """Have a job in `default` that ttl-after-finished-controller is to delete."""
+async def end_a_job(cluster: FaultyCluster, name: str) -> None:
+    """Create a finished job that ttl-after-finished-controller is to delete."""
     await cluster.create("/apis/batch/v1/namespaces/default/jobs", _finished_job(name))
     kind = cluster.server.catalogue.find("batch", "v1", "jobs")
     assert kind is not None

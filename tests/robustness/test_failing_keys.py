@@ -7,35 +7,35 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from tests.rough.cluster import RoughCluster, refusal, rough_cluster
-from tests.rough.daemon import manager_of
-from tests.rough.objects import replica_sets, workload
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.cluster import FaultyCluster, faulty_cluster, refusal
+from tests.robustness.daemon import manager_of
+from tests.robustness.objects import replica_sets, workload
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
 KEYS = 400
 FIRST_TRIES = 80.0
-"""Seconds that the first try of every key may take.
+"""Seconds that the first tries of all keys may take.
 
-Of 20 requests a second, a few are retries; so 400 first tries take some 30.
+Of 20 requests a second, a few are retries; so 400 first tries take about 30 s.
 """
 
 INHERITED = 7.0
-"""Seconds after which a new object is no longer taken for a former leader's.
+"""Seconds after which a new object is no longer taken for one of a former leader.
 
-What may be such a leader's is looked up once before it is acted on.
+Objects that a former leader may have made are read once before they are used.
 """
 
 SETTLED = 60.0
-"""Seconds after the first tries by which only retries are left.
+"""Seconds after the first tries until all requests are retries.
 
 Retries begin with a burst of a hundred.
 """
 
 WINDOW = 20.0
 RETRIES = 11.0
-"""A second: the overall limit is ten once the burst is over."""
+"""Per second: the overall rate limit is ten when the burst is used up."""
 
 SERVED = 2.0
 FLAGS = (
@@ -47,13 +47,13 @@ POSTS = "/api/v1/namespaces/failing/pods"
 
 
 class Webhook:
-    """Fails for each pod of a namespace, and remembers whose pods they were."""
+    """Fails for each pod of a namespace, and remembers the owners of these pods."""
 
     def __init__(self) -> None:
         self.tried: set[str] = set()
 
     async def fail(self, request: web.Request) -> web.Response | None:
-        """Answer as an API server whose webhook has failed."""
+        """Answer as an API server whose webhook failed."""
         if request.method != "POST" or request.path != POSTS:
             return None
         pod = msgspec.json.decode(await request.read())
@@ -62,10 +62,10 @@ class Webhook:
         return refusal(500, "InternalError", message)
 
 
-async def fill(cluster: RoughCluster) -> None:
-    """Create the replica sets, with the status that their failure gives them.
+async def fill(cluster: FaultyCluster) -> None:
+    """Create the replica sets, with the status that the failure gives them.
 
-    So the first try of each is one request, and not two.
+    So the first try of each key is one request, and not two.
     """
     kind = cluster.server.catalogue.find("apps", "v1", "replicasets")
     assert kind is not None
@@ -90,7 +90,7 @@ async def fill(cluster: RoughCluster) -> None:
         )
 
 
-async def seconds_of_healthy(cluster: RoughCluster, name: str) -> float:
+async def seconds_of_healthy(cluster: FaultyCluster, name: str) -> float:
     """Create a healthy replica set; return how long it waits for its two pods."""
     wanted = len(cluster.stored("pods", "healthy")) + 2
     await cluster.create(replica_sets("healthy"), workload(name, 2))
@@ -99,8 +99,8 @@ async def seconds_of_healthy(cluster: RoughCluster, name: str) -> float:
     )
 
 
-async def serve_healthy(cluster: RoughCluster, until: float) -> list[float]:
-    """Create healthy replica sets in turn; return how long each waited."""
+async def serve_healthy(cluster: FaultyCluster, until: float) -> list[float]:
+    """Create healthy replica sets, one after the other; return how long each waited."""
     loop = asyncio.get_running_loop()
     waits: list[float] = []
     while (began := loop.time()) < until:
@@ -109,30 +109,30 @@ async def serve_healthy(cluster: RoughCluster, until: float) -> list[float]:
     return waits
 
 
-def reads(cluster: RoughCluster) -> int:
-    """Return how often pods or replica sets of the namespace were read."""
+def reads(cluster: FaultyCluster) -> int:
+    """Return how many reads of pods and replica sets of the namespace were sent."""
     return sum(
         each.method == "GET" and "/namespaces/failing/" in each.path
-        for each in cluster.seen
+        for each in cluster.requests
     )
 
 
-def tries(cluster: RoughCluster, since: float) -> int:
-    """Return how many creates of failing pods were sent."""
+def tries(cluster: FaultyCluster, since: float) -> int:
+    """Return how many creates of failing pods were sent since a time."""
     return sum(
         each.method == "POST" and each.path == POSTS and each.at > since
-        for each in cluster.seen
+        for each in cluster.requests
     )
 
 
 def test_keys_that_fail_are_retried_seldom_and_do_not_hold_up_healthy_ones(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """At the default rate limit; a 500 is an answer, so nothing is looked up."""
+    """At the default rate limit; a 500 is an answer, so no object is read again."""
 
     async def situation() -> None:
         webhook = Webhook()
-        async with rough_cluster("failing", "healthy") as cluster:
+        async with faulty_cluster("failing", "healthy") as cluster:
             cluster.faults.append(webhook.fail)
             async with manager_of(cluster, tmp_path, *FLAGS) as manager:
                 await manager.until_it_leads()

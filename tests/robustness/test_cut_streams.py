@@ -1,4 +1,4 @@
-"""A proxy that cuts connections that have been idle for twelve seconds."""
+"""A proxy that closes connections that were idle for twelve seconds."""
 
 import asyncio
 import copy
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.rough.cluster import RoughCluster, rough_cluster
-from tests.rough.daemon import run_daemon
-from tests.rough.objects import (
+from tests.robustness.cluster import FaultyCluster, faulty_cluster
+from tests.robustness.daemon import run_daemon
+from tests.robustness.objects import (
     CONFIG_MAPS,
     deployments,
     end_a_job,
@@ -18,8 +18,8 @@ from tests.rough.objects import (
     replication_controller,
     workload,
 )
-from tests.rough.proxy import CuttingProxy
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.proxy import CuttingProxy
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
@@ -28,24 +28,24 @@ SEEN = 1.0
 LIMIT = 30.0
 ROUNDS = 3
 BETWEEN = 2.7
-"""Seconds between two changes of one round, each of another resource.
+"""Seconds between two changes of one round; each change is of another resource.
 
-So six changes take sixteen seconds, and each watch has been quiet for longer
-than the proxy allows when the next change comes.
+Six changes take sixteen seconds, so each watch has been idle for longer than the
+proxy allows when the next change of its resource comes.
 """
 
 RENEW_DEADLINE = 10.0
 
-Change = Callable[[RoughCluster, str], Awaitable[Callable[[], bool]]]
-"""Makes a change, by a name; returns whether the daemon has acted on it."""
+Change = Callable[[FaultyCluster, str], Awaitable[Callable[[], bool]]]
+"""Makes a change with a name; returns a check whether the daemon has acted on it."""
 
 
-async def new_namespace(cluster: RoughCluster, name: str) -> Callable[[], bool]:
+async def new_namespace(cluster: FaultyCluster, name: str) -> Callable[[], bool]:
     await cluster.create("/api/v1/namespaces", {"metadata": {"name": name}})
     return lambda: cluster.has("serviceaccounts", name, "default")
 
 
-async def new_deployment(cluster: RoughCluster, name: str) -> Callable[[], bool]:
+async def new_deployment(cluster: FaultyCluster, name: str) -> Callable[[], bool]:
     await cluster.create(deployments("default"), workload(name, 0))
     return lambda: any(
         each["metadata"]["name"].startswith(name)
@@ -53,7 +53,7 @@ async def new_deployment(cluster: RoughCluster, name: str) -> Callable[[], bool]
     )
 
 
-async def new_controller(cluster: RoughCluster, name: str) -> Callable[[], bool]:
+async def new_controller(cluster: FaultyCluster, name: str) -> Callable[[], bool]:
     path = "/api/v1/namespaces/default/replicationcontrollers"
     await cluster.create(path, replication_controller(name, 1))
     return lambda: any(
@@ -62,12 +62,12 @@ async def new_controller(cluster: RoughCluster, name: str) -> Callable[[], bool]
     )
 
 
-async def ended_job(cluster: RoughCluster, name: str) -> Callable[[], bool]:
+async def ended_job(cluster: FaultyCluster, name: str) -> Callable[[], bool]:
     await end_a_job(cluster, name)
     return lambda: not cluster.has("jobs.batch", "default", name)
 
 
-async def new_node(cluster: RoughCluster, name: str) -> Callable[[], bool]:
+async def new_node(cluster: FaultyCluster, name: str) -> Callable[[], bool]:
     await cluster.create("/api/v1/nodes", {"metadata": {"name": name}})
     return lambda: any(
         "node.alpha.kubernetes.io/ttl" in each["metadata"].get("annotations", {})
@@ -76,7 +76,7 @@ async def new_node(cluster: RoughCluster, name: str) -> Callable[[], bool]:
     )
 
 
-async def garbage(cluster: RoughCluster, name: str) -> Callable[[], bool]:
+async def garbage(cluster: FaultyCluster, name: str) -> Callable[[], bool]:
     await cluster.create(CONFIG_MAPS, owned(name, "ConfigMap", "vanished"))
     return lambda: not cluster.has("configmaps", "default", name)
 
@@ -91,15 +91,15 @@ CHANGES: dict[str, Change] = {
 }
 
 
-async def act_at(cluster: RoughCluster, when: float, change: str, name: str) -> float:
-    """Make a change at a time; return the seconds until the daemon has acted."""
+async def act_at(cluster: FaultyCluster, when: float, change: str, name: str) -> float:
+    """Make a change at a time; return the seconds until the daemon has acted on it."""
     await until_time(when)
     has_acted = await CHANGES[change](cluster, name)
     return await seconds_until(has_acted, LIMIT)
 
 
-async def waits_of_changes(cluster: RoughCluster) -> dict[str, list[float]]:
-    """Make changes of each resource in turn; return how long each waited."""
+async def waits_of_changes(cluster: FaultyCluster) -> dict[str, list[float]]:
+    """Make changes of each resource in turn; return the seconds that each waited."""
     began = asyncio.get_running_loop().time() + IDLE + 2
     tasks = {
         change: [
@@ -108,7 +108,7 @@ async def waits_of_changes(cluster: RoughCluster) -> dict[str, list[float]]:
                     cluster,
                     began + BETWEEN * (turn * len(CHANGES) + number),
                     change,
-                    f"rough-{change}-{turn}",
+                    f"robust-{change}-{turn}",
                 )
             )
             for turn in range(ROUNDS)
@@ -118,11 +118,11 @@ async def waits_of_changes(cluster: RoughCluster) -> dict[str, list[float]]:
     return {change: await asyncio.gather(*each) for change, each in tasks.items()}
 
 
-def longest_gap(cluster: RoughCluster) -> float:
-    """Return the longest time in seconds for which a watch was not open."""
+def longest_gap(cluster: FaultyCluster) -> float:
+    """Return the longest time in seconds for which a resource had no open watch."""
     ends: dict[tuple[str, ...], float] = {}
     gaps = [0.0]
-    for each in cluster.seen:
+    for each in cluster.requests:
         if not each.is_watch:
             continue
         selectors = sorted(s for s in each.query.split("&") if "Selector=" in s)
@@ -134,7 +134,7 @@ def longest_gap(cluster: RoughCluster) -> float:
 
 
 def through(kubeconfig: dict[str, Any], port: int) -> dict[str, Any]:
-    """Return the kubeconfig with another port in the place of its server's."""
+    """Return the kubeconfig with the port of the proxy as the server's port."""
     changed = copy.deepcopy(kubeconfig)
     changed["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     return changed
@@ -143,10 +143,10 @@ def through(kubeconfig: dict[str, Any], port: int) -> dict[str, Any]:
 def test_changes_are_seen_at_once_behind_a_proxy_that_cuts_idle_streams(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """For a minute, of six resources, most of whose watches were just cut."""
+    """For a minute, with changes of six resources; most watches were just cut."""
 
     async def situation() -> None:
-        async with rough_cluster() as cluster:
+        async with faulty_cluster() as cluster:
             proxy = CuttingProxy(int(cluster.url.rpartition(":")[2]), IDLE)
             async with (
                 proxy.running() as port,

@@ -1,23 +1,23 @@
-"""More custom resources than there may be open files."""
+"""More custom resources than the process may open files."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from tests.rough.cluster import JSON, RoughCluster, rough_cluster
-from tests.rough.daemon import manager_of
-from tests.rough.objects import owned
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.cluster import JSON, FaultyCluster, faulty_cluster
+from tests.robustness.daemon import manager_of
+from tests.robustness.objects import owned
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
 RESOURCES = 220
-GROUP = "rough.example.com"
+GROUP = "robustness.example.com"
 SOFT = 200
 HARD = 4096
 COLLECTED = 45.0
-"""Seconds within which a dependent must go; the first sync may take thirty."""
+"""Seconds within which a dependent must be deleted; the first sync may take 30 s."""
 
 RENEW_DEADLINE = 10.0
 FLAGS = ("--kube-api-qps=500", "--kube-api-burst=500")
@@ -49,8 +49,8 @@ def definition(number: int) -> JSON:
     }
 
 
-async def define(cluster: RoughCluster) -> None:
-    """Define all resources, and have an object whose owner has vanished."""
+async def define(cluster: FaultyCluster) -> None:
+    """Define all resources, and create an object whose owner does not exist."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for number in range(RESOURCES):
         await cluster.create(path, definition(number))
@@ -70,7 +70,7 @@ def test_the_soft_limit_of_open_files_is_raised(
     """Every custom resource is watched, and the lease is kept."""
 
     async def situation() -> None:
-        async with rough_cluster() as cluster:
+        async with faulty_cluster() as cluster:
             await define(cluster)
             async with manager_of(
                 cluster, tmp_path, *FLAGS, files=(SOFT, HARD)
@@ -82,7 +82,7 @@ def test_the_soft_limit_of_open_files_is_raised(
                 )
                 watched = {
                     each.path
-                    for each in cluster.seen
+                    for each in cluster.requests
                     if each.path.startswith(f"/apis/{GROUP}/v1/things")
                 }
                 figures["resources asked for"] = len(watched)
@@ -100,17 +100,17 @@ def test_the_soft_limit_of_open_files_is_raised(
 def test_a_hard_limit_that_is_too_low_costs_completeness_and_not_the_lease(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """And the log says what is too low."""
+    """The log names the limit that is too low."""
 
     async def situation() -> None:
-        async with rough_cluster() as cluster:
+        async with faulty_cluster() as cluster:
             await define(cluster)
             async with manager_of(
                 cluster, tmp_path, *FLAGS, files=(SOFT, SOFT)
             ) as manager:
                 await manager.until_it_leads()
                 began = asyncio.get_running_loop().time()
-                # Two deadlines: a renewal that fails is noticed after one.
+                # Two deadlines: a renewal that fails is noticed after one deadline.
                 await until_time(began + 2.5 * RENEW_DEADLINE)
                 said = [
                     line for line in manager.log().splitlines() if is_of_limit(line)
@@ -127,5 +127,5 @@ def test_a_hard_limit_that_is_too_low_costs_completeness_and_not_the_lease(
 
 
 def is_of_limit(line: str) -> bool:
-    """Tell whether a line of the log speaks of the limit of open files."""
+    """Tell whether a line of the log is about the limit of open files."""
     return "limit" in line.lower() and "open files" in line.lower()

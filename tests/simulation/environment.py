@@ -1,4 +1,4 @@
-"""Where one thing is made to happen on purpose, and what comes of it is looked at."""
+"""The environment of a scenario: a cluster, one manager, short ways to use them."""
 
 import asyncio
 import traceback
@@ -18,13 +18,13 @@ JSON = dict[str, Any]
 
 
 @dataclass
-class Stage:
-    """A cluster, one manager, and short ways to look and to act."""
+class Environment:
+    """A cluster with one manager, and short ways to read and change objects."""
 
     world: World
     checks: Checks
     churn: int = 10_000
-    """How many deployments come and go in a week."""
+    """How many deployments are created and deleted in a week."""
 
     @property
     def manager(self) -> Manager:
@@ -56,7 +56,7 @@ class Stage:
         self.edit(name, template={**template, "spec": spec})
 
     def live_pods(self) -> list[str]:
-        """Return the names of all pods that count for some replica set."""
+        """Return the names of all active pods of replica sets."""
         return [
             pod["metadata"]["name"]
             for replica_set in self.world.stored("replicasets")
@@ -95,18 +95,18 @@ class Stage:
         return self.now - started
 
 
-Scenario = Callable[[Stage], Awaitable[None]]
+Scenario = Callable[[Environment], Awaitable[None]]
 
 
-async def play_on_stage(
+async def play_in_environment(
     scenario: Scenario, churn: int, managers: int, more_properties: tuple[str, ...]
 ) -> list[str]:
-    """Return what goes wrong in a scenario."""
+    """Return the violations in a scenario."""
     world = World(0, Faults(0, frozenset()), managers, more_properties)
     async with simulated(world) as checks:
-        stage = Stage(world, checks, churn)
+        environment = Environment(world, checks, churn)
         try:
-            await scenario(stage)
+            await scenario(environment)
         except AssertionError as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             checks.violate(f"{where.name}: not so: {error or where.line}")

@@ -1,4 +1,4 @@
-"""Seven hundred and fifty connections that say nothing, at 256 files."""
+"""Seven hundred and fifty idle connections, with a limit of 256 open files."""
 
 import asyncio
 import math
@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.rough.cluster import RoughCluster, rough_cluster
-from tests.rough.daemon import Daemon, manager_of
-from tests.rough.objects import deployments, workload
-from tests.rough.situation import on_uvloop, seconds_until, until_time
+from tests.robustness.cluster import FaultyCluster, faulty_cluster
+from tests.robustness.daemon import Daemon, manager_of
+from tests.robustness.objects import deployments, workload
+from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
 pytestmark = pytest.mark.slow
 
 FILES = 256
 CONNECTIONS = 750
 LATER = 250
-"""Connections that come after the daemon's own were cut."""
+"""Connections that come after the daemon's own connections were cut."""
 
 AT_ONCE = 25
 PACE = 0.1
 PATIENCE = 45.0
-"""Seconds until every connection that asks nothing must be closed.
+"""Seconds until every idle connection must be closed.
 
-The header of a request may take 32, as upstream; the rest is for the machine.
+The header of a request may take 32 s, as upstream; the rest is for the machine.
 """
 
 RENEW_DEADLINE = 10.0
@@ -35,7 +35,7 @@ HALF_A_HEADER = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: id"
 
 
 class Flood:
-    """Idle connections of three kinds, and what has become of them."""
+    """Idle connections of three kinds, and a count of how they ended."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -47,10 +47,10 @@ class Flood:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, count: int) -> None:
-        """Open connections within seconds; each is kept until it is closed.
+        """Open connections within seconds; each stays open until it is closed.
 
-        Not all at once: the kernel keeps some hundred that nobody has accepted
-        yet, and answers for others although the daemon never hears of them.
+        They do not all open at once: the kernel holds some hundred connections that
+        are not accepted yet, and the daemon would never see the others.
         """
         sent = ((None, b""), (None, HALF_A_HELLO), (self._tls, HALF_A_HEADER))
         for number in range(count):
@@ -72,20 +72,20 @@ class Flood:
             while await reader.read(1024):
                 continue
         except OSError:
-            pass  # A reset is a way to close, and counted as one.
+            pass  # A reset is one way to close, and is counted as one.
         finally:
             writer.transport.abort()
         self.ends["closed"] += 1
 
     async def end(self) -> None:
-        """Close those that are still open."""
+        """Close the connections that are still open."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def probe(manager: Daemon, until: float) -> list[tuple[float, int]]:
-    """Ask /livez once a second; return when, and what the answer was."""
+    """Send GET /livez once a second; return the time and status of each answer."""
     loop = asyncio.get_running_loop()
     answers = []
     while (asked_at := loop.time()) < until:
@@ -95,8 +95,8 @@ async def probe(manager: Daemon, until: float) -> list[tuple[float, int]]:
     return answers
 
 
-async def rolled_out_after(cluster: RoughCluster, name: str) -> float:
-    """Create a deployment; return the seconds until its pods are there."""
+async def rolled_out_after(cluster: FaultyCluster, name: str) -> float:
+    """Create a deployment; return the seconds until its pods exist."""
     before = len(cluster.stored("pods", "default"))
     await cluster.create(deployments("default"), workload(name, 3))
     return await seconds_until(
@@ -105,7 +105,7 @@ async def rolled_out_after(cluster: RoughCluster, name: str) -> float:
 
 
 def answered_from(answers: list[tuple[float, int]]) -> float:
-    """Return when the last stretch of answers began, infinity if there is none."""
+    """Return when the last unbroken series of answers began, infinity for none."""
     since = math.inf
     for at, status in reversed(answers):
         if status != 200:
@@ -117,11 +117,11 @@ def answered_from(answers: list[tuple[float, int]]) -> float:
 def test_connections_that_say_nothing_cost_neither_the_lease_nor_the_endpoints(
     tmp_path: Path, figures: dict[str, object]
 ) -> None:
-    """Without a byte, with half a TLS hello, and with half a header."""
+    """The connections send no byte, half a TLS hello, or half a header."""
 
     async def situation() -> None:
         async with (
-            rough_cluster() as cluster,
+            faulty_cluster() as cluster,
             manager_of(cluster, tmp_path, files=(FILES, FILES)) as manager,
         ):
             await manager.until_it_leads()
@@ -131,7 +131,7 @@ def test_connections_that_say_nothing_cost_neither_the_lease_nor_the_endpoints(
                 await flood.begin(CONNECTIONS - LATER)
                 probing = asyncio.create_task(probe(manager, began + PATIENCE))
                 rollouts = [await rolled_out_after(cluster, "first")]
-                # What the daemon opens anew, it opens while others come, too.
+                # The daemon must open its connections again while others come.
                 cluster.cut_connections()
                 await flood.begin(LATER)
                 await until_time(began + PATIENCE - 10)

@@ -1,0 +1,127 @@
+"""Faults of clusters: slow webhooks, refused lists, proxies, many objects.
+
+They are no faults of upstream's. Each was seen with the daemon as a process
+(`tests/robustness`). They take an environment, as those of `scenarios` do.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any, Final
+
+from tests.simulation.environment import Environment, Scenario
+from tests.simulation.network import SlowCreates
+from tests.simulation.world import NAMESPACE
+
+JSON = dict[str, Any]
+
+_LONG: Final = 25.0
+"""Seconds of a create: longer than the lease lasts without a renewal."""
+
+
+async def webhook_outlasts_the_lease(environment: Environment) -> None:
+    """No issue: a webhook takes 25 s for each pod, while the lease is renewed.
+
+    A write that gets only the time that the lease had left when the write began is
+    never carried out.
+    """
+    await asyncio.sleep(10)
+    for manager in environment.world.managers:
+        manager.connection.slow_creates["pods"] = SlowCreates(
+            _LONG, environment.now + 3600
+        )
+    environment.create(replicas=3)
+    await environment.until(lambda: len(environment.live_pods()) == 3, within=3 * _LONG)
+
+
+async def list_is_refused(environment: Environment) -> None:
+    """No issue: config maps may not be listed for an hour; one controller needs them.
+
+    The others start, and that one starts when it may list them.
+    """
+    until = environment.now + 3600
+    environment.manager.connection.refused["configmaps"] = until
+    environment.manager.crash()
+    await asyncio.sleep(30)
+    environment.create(replicas=3)
+    await environment.until(environment.is_complete, within=30)
+    environment.world.create_namespace("late")
+    await asyncio.sleep(until - environment.now - 1)
+    assert environment.world.find("configmaps", "late", "kube-root-ca.crt") is None
+    await asyncio.sleep(70)
+    assert environment.world.find("configmaps", "late", "kube-root-ca.crt") is not None
+
+
+async def hundreds_are_settled_at_the_start(environment: Environment) -> None:
+    """No issue: a manager starts where hundreds of deployments need nothing.
+
+    No sync awaits anything; the workers must yield to others between syncs.
+    """
+    for number in range(300):
+        environment.create(f"web-{number}", replicas=0)
+    await asyncio.sleep(60)
+    environment.manager.crash()
+    await asyncio.sleep(60)
+
+
+async def slow_creates_of_one_controller(environment: Environment) -> None:
+    """No issue: creates of pods take ten seconds each, and forty are under way.
+
+    A write of another controller must wait for none of them.
+    """
+    await asyncio.sleep(10)
+    environment.manager.connection.slow_creates["pods"] = SlowCreates(
+        10.0, environment.now + 600
+    )
+    for number in range(5):
+        environment.create(f"slow-{number}", replicas=30)
+    await asyncio.sleep(45)  # by now batches of sixteen are under way for each
+    for number in range(5):
+        environment.create(f"other-{number}", replicas=0)
+        created = partial(_has_replica_set, environment, f"other-{number}")
+        await environment.until(created, within=1)
+        await asyncio.sleep(2)
+
+
+def _has_replica_set(environment: Environment, deployment: str) -> bool:
+    return any(
+        each["metadata"]["name"].startswith(f"{deployment}-")
+        for each in environment.world.stored("replicasets", NAMESPACE)
+    )
+
+
+async def proxy_cuts_idle_streams(environment: Environment) -> None:
+    """No issue: for an hour, a proxy closes streams that are idle for twelve seconds.
+
+    The controllers still act on changes at once, whenever they come.
+    """
+    environment.manager.connection.cuts_idle_until = environment.now + 3600
+    environment.manager.connection.cut()
+    await asyncio.sleep(30)
+    for number in range(60):
+        await asyncio.sleep(20 + 0.7 * number)
+        name = f"web-{number}"
+        environment.create(name, replicas=0)
+        await environment.until(lambda: _has_replica_set(environment, name), within=0.6)  # noqa: B023
+
+
+async def watches_stay_half_open(environment: Environment) -> None:
+    """No issue: the peer of all watches is gone without closing them.
+
+    After three minutes without a bookmark they are opened anew.
+    """
+    await asyncio.sleep(10)
+    environment.manager.connection.fall_silent()
+    environment.create(replicas=3)
+    await environment.until(environment.is_complete, within=200)
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    webhook_outlasts_the_lease,
+    list_is_refused,
+    hundreds_are_settled_at_the_start,
+    slow_creates_of_one_controller,
+    proxy_cuts_idle_streams,
+    watches_stay_half_open,
+)
+PAIRS: Final[tuple[Scenario, ...]] = (webhook_outlasts_the_lease,)
+"""Scenarios that need leader election."""
