@@ -44,7 +44,7 @@ class Registry:
         self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
         self._by_name: dict[str, Descriptor] = {}
         for descriptor in self.descriptors:
-            for name in (descriptor.name, *descriptor.aliases):
+            for name in dict.fromkeys((descriptor.name, *descriptor.aliases)):
                 if name in self._by_name:
                     msg = (
                         f"two controllers are called {name}: {descriptor.name} of "

@@ -28,6 +28,7 @@ from controller_manager.client.errors import (
     ProtocolError,
     TransportError,
 )
+from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
@@ -117,6 +118,14 @@ class ServiceAccountToken:
                 )
 
     async def _request(self) -> None:
+        # The token serves all keys of a controller, not only the one under sync.
+        of_key = SYNC_KEY.set("")
+        try:
+            await self._exchange_for_token()
+        finally:
+            SYNC_KEY.reset(of_key)
+
+    async def _exchange_for_token(self) -> None:
         requested_at = self._clock.monotonic()
         requested_on = self._clock.now()
         try:

@@ -98,7 +98,10 @@ class Lister(Generic[ObjectT]):
         reference = controller_of(obj)
         if reference is None or reference.kind != self._kind:
             return None
+        # The owner is in the same namespace, or of no namespace.
         owner = self.get(obj.metadata.namespace, reference.name)
+        if owner is None:
+            owner = self.get("", reference.name)
         if owner is None or owner.metadata.uid != reference.uid:
             return None
         return owner

@@ -21,6 +21,10 @@ STALE_RECHECK: Final = 1.0
 """Seconds until a key that waits for a stale cache is synced again."""
 
 
+_FIRST_SWEEP: Final = 64
+"""Keys from which on versions that the caches show are dropped."""
+
+
 def requeue_for(stale: SharedInformer[Any]) -> Requeue:
     """Return the outcome of a sync that must wait for a cache."""
     return Requeue(
@@ -39,9 +43,11 @@ class ConsistencyStore:
     def __init__(self, informers: ControllerInformers) -> None:
         """Take the informers that the controller reads; start empty."""
         self._informers = informers
-        self.records_writes = True
-        """Whether `record_write` records anything. A feature gate may switch it off."""
+        self.records_writes = False
+        """Whether `record_write` records anything. A `Reconciler`, which waits for
+        the caches, switches it on."""
         self._written: dict[str, dict[SharedInformer[Any], tuple[int, int]]] = {}
+        self._next_sweep = _FIRST_SWEEP
 
     def __len__(self) -> int:
         """Return the number of keys that have a recorded version."""
@@ -59,9 +65,23 @@ class ConsistencyStore:
         """Have `key` wait until the cache shows `obj` or a newer version of it."""
         version = resource_version_number(obj.metadata.resource_version)
         for informer in self._showing(resource, obj):
+            if key not in self._written:
+                self._make_room()
             versions = self._written.setdefault(key, {})
             written = (informer.epoch, version)
             versions[informer] = max(written, versions.get(informer, (0, 0)))
+
+    def _make_room(self) -> None:
+        """Drop the versions that the caches show, whenever there are twice as many.
+
+        Most keys are synced after their write, which drops their versions. Others
+        have no change to come: the namespace of a new service account, for instance.
+        """
+        if len(self._written) < self._next_sweep:
+            return
+        for key in list(self._written):
+            self.stale_cache(key)
+        self._next_sweep = max(_FIRST_SWEEP, 2 * len(self._written))
 
     def _showing(
         self, resource: AnyResource, obj: KubeObject

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.events import EventRecorder
 from controller_manager.clock import Clock
@@ -19,7 +19,7 @@ from controller_manager.options.config import Config
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Reconcile, Workers, ignore_stale
+from controller_manager.runtime.worker import Reconcile, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from controller_manager.workqueue.ratelimiters import Backoff
 
@@ -72,7 +72,6 @@ class ControllerContext:
         count: int,
         on_start: Callable[[], Iterable[None]] = tuple,
         ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
-        on_stale: Callable[[AnyResource], None] = ignore_stale,
     ) -> Workers:
         """Return `count` workers that take keys from `queue`.
 
@@ -92,8 +91,6 @@ class ControllerContext:
             turns=self.turns,
             on_start=on_start,
             ready=ready,
-            consistency=self.consistency,
-            on_stale=on_stale,
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from controller_manager.api.meta import KubeObject
+from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
@@ -12,6 +12,7 @@ from controller_manager.informers.indexes import (
     ORPHANS_BY_LABEL,
 )
 from controller_manager.informers.lister import Lister
+from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.handlers import (
     OwnedHandler,
@@ -54,6 +55,12 @@ class Reconciler(Generic[ObjectT]):
     workers: int = 1
     """How many objects are reconciled at a time; `__init__` may set it."""
 
+    reads_own_writes: bool = True
+    """Whether an object waits until the caches show what its last sync has written.
+
+    A controller that reads from the API server before it acts needs no waiting.
+    """
+
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch the declared resources."""
         self.context = context
@@ -78,7 +85,7 @@ class Reconciler(Generic[ObjectT]):
         informer = self.context.informers.informer(watch.resource)
         match watch:
             case For():
-                informer.add_handler(handler_for(watch, self.queue, self.deleted))
+                informer.add_handler(handler_for(watch, self.queue, self._deleted))
             case Owns(resource=resource):
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
                 self._listers[resource] = self.context.lister(resource, *owned)
@@ -125,6 +132,10 @@ class Reconciler(Generic[ObjectT]):
         """Return the delays between retries, `None` for upstream's default."""
         return None
 
+    def is_known_gone(self, obj: ObjectT) -> bool:  # noqa: ARG002 - any object
+        """Tell whether the API server has said that this cached object is gone."""
+        return False
+
     def stale(self, resource: AnyResource) -> None:
         """Note that a sync waits for the cache of a resource to show a write."""
 
@@ -143,13 +154,18 @@ class Reconciler(Generic[ObjectT]):
 
     def make_workers(self) -> Workers:
         """Return the workers, not yet running."""
+        self.context.consistency.records_writes = self.reads_own_writes
         return self.context.workers(
             self.queue,
             self._sync,
             self.workers,
             on_start=self.enqueue_all,
-            on_stale=self.stale,
         )
+
+    def _deleted(self, obj: ObjectT) -> None:
+        # A new object of the same name does not wait for writes of this one's syncs.
+        self.context.consistency.forget(key_of(obj))
+        self.deleted(obj)
 
     async def _sync(self, key: str) -> Outcome:
         obj = self.objects.by_key(key)
@@ -157,4 +173,9 @@ class Reconciler(Generic[ObjectT]):
             self.context.consistency.forget(key)
             self.forget(key)
             return DONE
+        if self.is_known_gone(obj):
+            return DONE
+        if (stale := self.context.consistency.stale_cache(key)) is not None:
+            self.stale(stale.resource)
+            return requeue_for(stale)
         return await self.reconcile(obj)

@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from controller_manager.api.resource import AnyResource
 from controller_manager.client.errors import (
     APIError,
     ProtocolError,
@@ -26,7 +25,6 @@ from controller_manager.client.errors import (
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.consistency import ConsistencyStore, requeue_for
 from controller_manager.runtime.outcome import Done, Outcome, Requeue, SyncError
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
@@ -46,10 +44,6 @@ Other tasks run between two pieces, so each piece must take little time.
 Reconcile = Callable[[str], Awaitable[Outcome]]
 
 
-def ignore_stale(resource: AnyResource) -> None:
-    """Do nothing when a key waits for a stale cache."""
-
-
 class SyncMetrics(Protocol):
     """Hooks that the loop calls, pre-created for every outcome."""
 
@@ -60,11 +54,10 @@ class SyncMetrics(Protocol):
 class Workers:
     """N workers of one controller over one queue.
 
-    A worker waits for its turn and takes a key. If the caches do not show the writes
-    of the key's last sync yet, it requeues the key. Otherwise it awaits `reconcile`
-    and maps the outcome to the queue: `Done` forgets the key's failures (and adds
-    the key again after a delay, if asked), `Requeue` adds it again after a delay, an
-    exception adds it rate-limited. A key is never dropped: upstream drops a
+    A worker waits for its turn, takes a key, awaits `reconcile` and maps the outcome
+    to the queue: `Done` forgets the key's failures (and adds the key again after a
+    delay, if asked), `Requeue` adds it again after a delay, an exception adds it
+    rate-limited. A key is never dropped: upstream drops a
     deployment after 15 failures, and it then stays stuck until it changes or the
     resync comes, 12 hours later.
 
@@ -86,19 +79,13 @@ class Workers:
         turns: Turns,
         on_start: Callable[[], Iterable[None]] = tuple,
         ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
-        consistency: ConsistencyStore | None = None,
-        on_stale: Callable[[AnyResource], None] = ignore_stale,
     ) -> None:
         """Take the controller's name, its queue, its reconcile and its worker count.
 
         `on_start` is iterated over once, when the queue has just been opened; other
         tasks run between two steps. The workers start once `ready` returns, and
-        immediately without it; the queue collects keys meanwhile. With `consistency`
-        a key waits until the caches show the writes of its last sync; `on_stale` is
-        called with the resource whose cache is stale.
+        immediately without it; the queue collects keys meanwhile.
         """
-        self._consistency = consistency
-        self._on_stale = on_stale
         self._on_start = on_start
         self._ready = ready
         self._started = False
@@ -190,7 +177,7 @@ class Workers:
         ):
             of_key = SYNC_KEY.set(key)
             try:
-                outcome = self._must_wait(key) or await self._reconcile(key)
+                outcome = await self._reconcile(key)
             except Exception as error:  # noqa: BLE001 - a failed sync must not end it
                 self._failed(key, error)
                 self._metrics.observe("error", self._clock.monotonic() - started)
@@ -198,15 +185,6 @@ class Workers:
             finally:
                 SYNC_KEY.reset(of_key)
             self._succeeded(key, outcome, self._clock.monotonic() - started)
-
-    def _must_wait(self, key: str) -> Outcome | None:
-        """Return a requeue if a cache is stale, `None` if all caches are fresh."""
-        if self._consistency is None:
-            return None
-        if (stale := self._consistency.stale_cache(key)) is None:
-            return None
-        self._on_stale(stale.resource)
-        return requeue_for(stale)
 
     def _succeeded(self, key: str, outcome: Outcome, seconds: float) -> None:
         match outcome:

@@ -66,6 +66,7 @@ async def test_a_write_is_recorded_for_the_key_under_sync(
     """No key waits for a write outside of a sync, or when a gate disables this."""
     informer = informers.informer(PODS)
     store = ConsistencyStore(informers)
+    store.records_writes = True
     store.record_write(PODS, pod("5"))
     assert len(store) == 0
     token = SYNC_KEY.set("n/web")
@@ -93,3 +94,15 @@ async def test_no_key_waits_for_a_write_that_no_informer_shows(
     root = ConfigMap(metadata=ObjectMeta(name="kube-root-ca.crt", resource_version="5"))
     store.record("a", CONFIG_MAPS, root)
     assert store.stale_cache("a") is watched
+
+
+async def test_versions_that_the_caches_show_are_dropped_in_time(
+    informers: ControllerInformers,
+) -> None:
+    """Keys that no change brings a sync to would pile up."""
+    informer = informers.informer(PODS)
+    store = ConsistencyStore(informers)
+    for number in range(1000):
+        store.record(f"n/{number}", PODS, pod(str(number + 1)))
+        informer.advanced(str(number + 1))
+    assert len(store) <= 64

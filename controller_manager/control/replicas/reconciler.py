@@ -84,9 +84,6 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     uses_deletion_costs = True
     """Whether the annotation pod-deletion-cost counts."""
 
-    reads_own_writes = True
-    """Whether an owner waits until the caches show the writes of its last sync."""
-
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch owners and pods."""
         super().__init__(context)
@@ -110,7 +107,6 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     def starting(self) -> None:
         """Note that this process begins to lead."""
         self._takeover.start_leading()
-        self._consistency.records_writes = self.reads_own_writes
 
     def deleted(self, obj: OwnerT) -> None:
         """Drop the state of an owner, so that a new one of its name starts afresh."""
@@ -130,6 +126,11 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         """Stop to expect the deletion of this pod."""
         self._expectations.deletion_settled(key, obj.metadata.uid)
 
+    def is_known_gone(self, obj: OwnerT) -> bool:
+        """Tell whether the API server has said that this owner is gone."""
+        metadata = obj.metadata
+        return self._gone.get(metadata.uid) == metadata.resource_version
+
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache, if upstream's gate is enabled."""
         if self.reads_own_writes:
@@ -140,9 +141,6 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     async def reconcile(self, owner: OwnerT) -> Outcome:
         """Create or delete pods of the owner, and write its status."""
         key = key_of(owner)
-        metadata = owner.metadata
-        if self._gone.get(metadata.uid) == metadata.resource_version:
-            return DONE
         if self.reads_own_writes:
             self._expectations.cache_caught_up(key)
         selector = self._usable_selector(owner)

@@ -39,6 +39,8 @@ class NamespaceReconciler(Reconciler[Namespace]):
 
     watches = (For(NAMESPACES, when=is_deleting, delay=_SETTLE),)
     queue_name = "namespace"
+    # Each sync reads the namespace from the API server.
+    reads_own_writes = False
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context."""

@@ -1,0 +1,63 @@
+"""Watches that say nothing for a while, as behind a broken proxy."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+
+from controller_manager.client.transport import Request, Response, Stream, Transport
+
+
+@dataclass
+class SilentStream:
+    """A stream whose chunks wait while its resource is silent."""
+
+    inner: Stream
+    speaks: asyncio.Event
+
+    @property
+    def status(self) -> int:
+        return self.inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.inner.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        async for chunk in self.inner.chunks():
+            await self.speaks.wait()
+            yield chunk
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+@dataclass
+class SilentWatches:
+    """Passes everything on, but for events of the resources that are silenced."""
+
+    inner: Transport
+    _speaks: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    def _of(self, plural: str) -> asyncio.Event:
+        if plural not in self._speaks:
+            self._speaks[plural] = asyncio.Event()
+            self._speaks[plural].set()
+        return self._speaks[plural]
+
+    def silence(self, plural: str) -> None:
+        """Hold back all events of a resource from now on."""
+        self._of(plural).clear()
+
+    async def request(self, request: Request) -> Response:
+        return await self.inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        plural = request.path.rpartition("/")[2]
+        return SilentStream(await self.inner.stream(request), self._of(plural))
+
+    async def close(self) -> None:
+        await self.inner.close()

@@ -1,0 +1,114 @@
+"""What every reconciler may rely on, while watches say nothing."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.core.v1 import NAMESPACES, NODES, PODS, Namespace
+from controller_manager.api.meta import is_deleting
+from controller_manager.client.client import DeleteOptions, PatchType
+from tests.clusters import Cluster, make_config
+from tests.controllers.builders import replica_set_json
+from tests.controllers.user import User, settle
+from tests.runtime.silence import SilentWatches
+
+pytestmark = pytest.mark.looptime
+
+OUT_OF_SERVICE = {
+    "key": "node.kubernetes.io/out-of-service",
+    "effect": "NoExecute",
+    "value": "x",
+}
+KEPT = {
+    "metadata": {"name": "kept", "finalizers": ["example.com/kept"]},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+async def test_a_key_waits_until_the_caches_show_its_last_writes(
+    cluster: Cluster,
+) -> None:
+    """A replica set that changes meanwhile gets no pods twice."""
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(transport=watches):
+        user = User(cluster)
+        watches.silence("pods")
+        await user.create(REPLICASETS, replica_set_json(replicas=2))
+        await settle()
+        await user.patch(REPLICASETS, "rs", {"spec": {"replicas": 3}})
+        await asyncio.sleep(60)
+        assert len(await user.pods()) == 2
+
+
+async def test_a_new_object_does_not_wait_for_what_was_written_for_its_namesake(
+    cluster: Cluster,
+) -> None:
+    """The former one is forgotten at once, though a cache is stale."""
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(transport=watches):
+        user = User(cluster)
+        watches.silence("pods")
+        await user.create(REPLICASETS, replica_set_json(replicas=2))
+        await settle()
+        before = {each.metadata.name for each in await user.pods()}
+        await cluster.client.delete(REPLICASETS, "default", "rs")
+        await user.create(REPLICASETS, replica_set_json(replicas=3))
+        await settle()
+        after = {each.metadata.name for each in await user.pods()}
+        assert (len(before), len(after - before)) == (2, 3)
+
+
+async def test_a_namespace_is_emptied_though_its_own_status_is_not_seen(
+    cluster: Cluster,
+) -> None:
+    """The controller reads the namespace from the API server in each sync."""
+    watches = SilentWatches(cluster.transport)
+    config = make_config(controllers=("namespace",))
+    async with cluster.manager(config, transport=watches):
+        cluster.add_namespace("shop")
+        await cluster.client.create_json(PODS, "shop", msgspec.json.encode(KEPT))
+        await settle()
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(1)
+        watches.silence("namespaces")
+        await asyncio.sleep(30)
+        shop: Namespace = await cluster.client.get(NAMESPACES, "", "shop")
+        assert is_deleting(shop)
+        freed = {"metadata": {"finalizers": None}}
+        await cluster.client.patch(PODS, "shop", "kept", freed, PatchType.MERGE)
+        await asyncio.sleep(60)
+        page = await cluster.client.list_page(NAMESPACES)
+        assert "shop" not in {each.metadata.name for each in page.items}
+
+
+async def test_one_pod_that_is_not_seen_to_fail_holds_up_no_other(
+    cluster: Cluster,
+) -> None:
+    """Rounds of the pod garbage collector are no objects: they wait for nothing."""
+    watches = SilentWatches(cluster.transport)
+    taints = [OUT_OF_SERVICE]
+    for node, spec in (("lost", {"taints": taints}), ("ailing", {})):
+        cluster.add("Node", node, spec=spec, status=NOT_READY)
+    for pod, node in (("a", "lost"), ("b", "ailing")):
+        cluster.add("Pod", pod, spec=running_on(node), status={"phase": "Running"})
+    config = make_config(controllers=("podgc",))
+    async with cluster.manager(config, transport=watches):
+        for pod in ("a", "b"):
+            options = DeleteOptions(grace_period_seconds=3600)
+            await cluster.client.delete(PODS, "default", pod, options)
+        await asyncio.sleep(1)
+        watches.silence("pods")
+        await asyncio.sleep(23)
+        patch = {"spec": {"taints": taints}}
+        await cluster.client.patch(NODES, "", "ailing", patch, PatchType.MERGE)
+        await asyncio.sleep(60)
+        assert await User(cluster).pods() == []
+
+
+NOT_READY = {"conditions": [{"type": "Ready", "status": "False"}]}
+
+
+def running_on(node: str) -> dict[str, object]:
+    return {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
