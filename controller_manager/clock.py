@@ -1,8 +1,8 @@
-"""Time as a constructor argument.
+"""Clocks, which are passed as constructor arguments.
 
-Nothing in this project reads the wall clock by itself: whoever needs the time
-is given a :class:`Clock`, so that a test can own it. Sleeping goes through
-asyncio, whose loop a test may run on virtual time.
+No class in this project reads the wall clock by itself: a class that needs the time
+takes a :class:`Clock`, so that a test can control it. Sleeping goes through asyncio,
+whose loop a test may run on virtual time.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own clocks.
 
-    Not the running loop's time: uvloop keeps that in whole milliseconds and
-    renews it once a turn, too coarse to measure a sync with.
+    It does not use the running loop's time: uvloop keeps that in whole milliseconds
+    and updates it once a turn, which is too coarse to measure a sync.
     """
 
     def now(self) -> datetime:
@@ -37,8 +37,8 @@ class SystemClock:
     def monotonic(self) -> float:
         """Return the seconds since the machine was started.
 
-        Those in which it was suspended count, where the machine has a clock that
-        counts them: a lease goes on while its holder sleeps.
+        Time in which the machine was suspended counts, if the machine has a clock for
+        that: a lease expires even while its holder is suspended.
         """
         return time.clock_gettime(_SINCE_BOOT)
 

@@ -1,8 +1,8 @@
-"""All controllers of this build, and which of them to run.
+"""The registry: finds all controllers of this build, and selects those to run.
 
-A controller is found by its descriptor: ``CONTROLLER`` of a package below
-``controller_manager.controllers``, or what an entry point of the group
-``controller_manager.controllers`` of another distribution names.
+A controller is found by its descriptor. That is ``CONTROLLER`` of a package below
+``controller_manager.controllers``, or the object that another distribution names in
+an entry point of the group ``controller_manager.controllers``.
 """
 
 import difflib
@@ -29,7 +29,7 @@ class UnknownControllerError(ValueError):
 
 
 class RegistryError(Exception):
-    """Controllers that cannot be had together, or not at all; says which."""
+    """A controller that cannot be loaded, or two that conflict; names them."""
 
 
 class Registry:
@@ -38,8 +38,8 @@ class Registry:
     def __init__(self, descriptors: Iterable[Descriptor]) -> None:
         """Take the descriptors; controllers start in the order of their names.
 
-        Raises RegistryError for a name, an alias, a flag or a gate that means two
-        things.
+        Raises RegistryError if two controllers have the same name, alias or flag, or
+        declare the same feature gate differently.
         """
         self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
         self._by_name: dict[str, Descriptor] = {}
@@ -74,14 +74,15 @@ class Registry:
         return tuple(each.options for each in self.descriptors if each.options)
 
     def __getitem__(self, name: str) -> Descriptor:
-        """Return the controller of a name or alias; raises KeyError for none."""
+        """Return the controller of a name or alias; raises KeyError if unknown."""
         return self._by_name[name]
 
     def check_selection(self, selection: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return problems and warnings about the entries of ``--controllers``.
 
-        A name that no controller has is a problem. One that kube-controller-manager
-        has and this build has not is worth a warning, unless it is switched off.
+        An unknown name is a problem. The name of a controller of
+        kube-controller-manager that this build lacks is a warning, unless the entry
+        disables that controller.
         """
         absent = self._absent()
         problems: list[str] = []
@@ -97,14 +98,14 @@ class Registry:
         return problems, warnings
 
     def _absent(self) -> dict[str, str]:
-        """Return upstream's names and aliases that nobody has here."""
+        """Return upstream's names and aliases that this build lacks."""
         names = {alias: name for name, alias in upstream.ALIASES.items() if alias}
         names |= {name: name for name in upstream.ALIASES}
         return {key: name for key, name in names.items() if name not in self._by_name}
 
     def _unknown(self, name: str, absent: Mapping[str, str]) -> str:
-        # An alias may be what was meant, but the name is what to write. A name
-        # that this build has not must be much like it to be worth mentioning.
+        # If an alias is similar, suggest the name of its controller. A name that this
+        # build lacks is suggested only if it is very similar.
         meant = [
             self._by_name[each].name
             for each in difflib.get_close_matches(name, sorted(self._by_name), 3, 0.5)
@@ -117,11 +118,11 @@ class Registry:
         return f'"{name}" is not in the list of known controllers: try {hint}'
 
     def select(self, selection: Iterable[str]) -> list[Descriptor]:
-        """Return the controllers that ``--controllers`` asks for.
+        """Return the controllers that ``--controllers`` selects.
 
-        ``name`` enables and ``-name`` disables one, by name or alias, and the
-        first of them counts; ``*`` enables all others that are on by default.
-        Raises UnknownControllerError for other words.
+        ``name`` enables and ``-name`` disables a controller, by name or alias; its
+        first entry counts. ``*`` enables all others that are on by default. Raises
+        UnknownControllerError for an unknown name.
         """
         entries = tuple(selection)
         problems, _ = self.check_selection(entries)
@@ -145,7 +146,7 @@ def _gates(descriptors: Iterable[Descriptor]) -> tuple[Gate, ...]:
             if gates.setdefault(gate.name, gate) != gate:
                 msg = (
                     f"{descriptor.name} declares the feature gate {gate.name} "
-                    "otherwise than another controller does; make them equal"
+                    "differently from another controller; make them equal"
                 )
                 raise RegistryError(msg)
     return tuple(gates.values())
@@ -153,11 +154,13 @@ def _gates(descriptors: Iterable[Descriptor]) -> tuple[Gate, ...]:
 
 @cache
 def registry() -> Registry:
-    """Return the registry of this build; it is found once.
+    """Return the registry of this build; it is made once.
 
-    Raises RegistryError if a package's descriptor cannot be had.
+    Raises RegistryError if a descriptor cannot be loaded, or if two conflict.
     """
-    return Registry((*_in_tree(), *_of_others(entry_points(group=ENTRY_POINTS))))
+    return Registry(
+        (*_in_tree(), *_from_entry_points(entry_points(group=ENTRY_POINTS)))
+    )
 
 
 def _in_tree() -> Iterator[Descriptor]:
@@ -171,7 +174,7 @@ def _in_tree() -> Iterator[Descriptor]:
             )
 
 
-def _of_others(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
+def _from_entry_points(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
     for entry_point in found:
         origin = entry_point.dist.name if entry_point.dist else "an unknown package"
         try:
@@ -181,12 +184,12 @@ def _of_others(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
             why = " ".join(f"{type(error).__name__}: {error}".split())
             msg = (
                 f"the controller {entry_point.name} of {origin} cannot be imported "
-                f"from {entry_point.value}: {why}; mend or uninstall the package"
+                f"from {entry_point.value}: {why}; repair or uninstall the package"
             )
             raise RegistryError(msg) from error
         if not isinstance(loaded, Descriptor):
             msg = (
-                f"{entry_point.value} of {origin} is no Descriptor; name one in its "
+                f"{entry_point.value} of {origin} is not a Descriptor; name one in its "
                 f"entry point of the group {ENTRY_POINTS}"
             )
             raise RegistryError(msg)

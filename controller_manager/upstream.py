@@ -1,7 +1,7 @@
-"""What kube-controller-manager 1.36 has: the names of its controllers.
+"""The names of the controllers of kube-controller-manager 1.36.
 
-Facts of cmd/kube-controller-manager/names and of app/controller_descriptor.go. What
-of them is not in this build follows from it.
+Upstream: cmd/kube-controller-manager/names and app/controller_descriptor.go. The
+registry compares them with this build to find the controllers that it lacks.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ OFF_BY_DEFAULT: Final = frozenset(
         "token-cleaner-controller",
     )
 )
-"""What runs only if it is named in ``--controllers``."""
+"""The controllers that run only if they are named in ``--controllers``."""
 
 ON_BY_DEFAULT: Final = tuple(sorted(ALIASES.keys() - OFF_BY_DEFAULT))
-"""What runs with ``--controllers=*``."""
+"""The controllers that run with ``--controllers=*``."""

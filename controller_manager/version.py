@@ -1,4 +1,4 @@
-"""Which build this is, and which upstream release its behaviour answers to."""
+"""The version of this build, and the upstream release that it reproduces."""
 
 from typing import Final
 
@@ -9,4 +9,4 @@ KUBERNETES_VERSION: Final = "v1.36.2"
 """The kube-controller-manager release whose visible behaviour is reproduced."""
 
 USER_AGENT: Final = f"controller-manager/v{VERSION}"
-"""What this program calls itself in its requests."""
+"""The User-Agent header of this program's requests."""

@@ -1,4 +1,4 @@
-"""Reading YAML that a person wrote, with errors that a person can act on."""
+"""Reads YAML files that a person wrote; errors name the file and the line."""
 
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -8,7 +8,7 @@ import yaml
 
 _MALFORMED: Final = (
     yaml.YAMLError,
-    # What the parser raises for scalars that their tag does not fit.
+    # The parser raises these for a scalar that does not fit its tag.
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -19,11 +19,11 @@ _MALFORMED: Final = (
 
 
 class UnreadableFile(Exception):  # noqa: N818 - says what it is
-    """A file is not there or is no YAML; the message is one line."""
+    """A file cannot be read or is not YAML; the message is one line."""
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """Refuses a mapping that names a key twice."""
+    """Refuses a mapping in which a key occurs twice."""
 
     def construct_mapping(
         self,
@@ -34,7 +34,7 @@ class _UniqueKeys(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is not None and key in seen:
-                problem = f"the key {key!r} stands there twice"
+                problem = f"the key {key!r} occurs twice"
                 raise yaml.constructor.ConstructorError(
                     None, None, problem, key_node.start_mark
                 )
@@ -47,8 +47,8 @@ def read_documents(
 ) -> list[Any]:
     """Return the documents of a YAML file.
 
-    Raises UnreadableFile, whose message begins with `where` and names the line;
-    with `unique_keys` for a key that is named twice, too.
+    Raises UnreadableFile, whose message begins with `where` and names the line. With
+    `unique_keys` it is raised, too, for a key that occurs twice in a mapping.
     """
     loader = _UniqueKeys if unique_keys else yaml.SafeLoader
     try:
@@ -70,12 +70,12 @@ def read_documents(
 def read_document(
     file: Path | Traversable, where: str, *, unique_keys: bool = False
 ) -> Any:  # noqa: ANN401 - YAML
-    """Return the one document of a YAML file, `None` if it is empty.
+    """Return the only document of a YAML file, `None` if the file is empty.
 
-    Raises UnreadableFile, for more than one document, too.
+    Raises UnreadableFile as `read_documents` does, and for more than one document.
     """
     documents = read_documents(file, where, unique_keys=unique_keys)
     if len(documents) > 1:
-        msg = f"{where}: has {len(documents)} documents, it must be one"
+        msg = f"{where}: has {len(documents)} documents, it must have one"
         raise UnreadableFile(msg)
     return documents[0] if documents else None

@@ -49,7 +49,7 @@ def test_every_package_of_a_controller_is_found_with_its_descriptor() -> None:
 def test_what_a_descriptor_loads_is_there(name: str) -> None:
     """It is a class or a function, in a module of the controller's own package."""
     descriptor = registry()[name]
-    loaded = descriptor.loaded()
+    loaded = descriptor.resolve()
     assert callable(loaded)
     assert loaded.__module__.startswith(f"{descriptor.package}.")
 
@@ -101,8 +101,8 @@ def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
     with pytest.raises(RegistryError) as caught:
         Registry((one, other))
     assert str(caught.value) == (
-        "z declares the feature gate SomeFeature otherwise than another controller "
-        "does; make them equal"
+        "z declares the feature gate SomeFeature differently from another controller; "
+        "make them equal"
     )
 
 

@@ -1,9 +1,8 @@
 """The command line, shaped as Cobra shapes kube-controller-manager's.
 
-`command` is the command and its subcommands, `flags` the reading of arguments
-as pflag does, `help` what is printed, `daemon` what runs. Only this package
-picks uvloop, and only it imports the development cluster, when that is asked
-for.
+`command` has the command and its subcommands, `flags` reads arguments as pflag does,
+`help` prints the help, and `daemon` runs the manager. Only this package uses uvloop,
+and only its subcommands import the development cluster.
 """
 
 from controller_manager.cli.command import main

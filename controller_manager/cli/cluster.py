@@ -1,4 +1,4 @@
-"""The subcommands of the development cluster, an extra."""
+"""The subcommands of the development cluster, which is an extra of the package."""
 
 import shlex
 from collections.abc import Coroutine
@@ -46,25 +46,25 @@ def _needs_extra(error: ImportError) -> NoReturn:
 
 
 class _CommandLine(click.Command):
-    """Takes, after ``--``, a command that is left as it is."""
+    """Takes a command after ``--``, and does not parse it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the arguments at the first ``--``."""
+        """Split the arguments at the first ``--``."""
         position = args.index("--") if "--" in args else len(args)
         ctx.meta[_COMMAND] = args[position + 1 :]
         rest = super().parse_args(ctx, args[:position])
         if rest:
             message = (
-                f"devcluster: unexpected argument {rest[0]!r}; a command stands after "
+                f"devcluster: unexpected argument {rest[0]!r}; write a command after "
                 f"--, as in: {NAME} devcluster -- {shlex.join(rest)}"
             )
             raise Failure([message])
         if args[position:] == ["--"]:
-            raise Failure(["devcluster: no command stands after --"])
+            raise Failure(["devcluster: there is no command after --"])
         return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Add the command to the line of usage."""
+        """Add the command to the usage line."""
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND [ARGS]...]"]
 
 
@@ -81,7 +81,7 @@ class _CommandLine(click.Command):
     type=click.IntRange(0, 65535),
     default=6443,
     show_default=True,
-    help="Port of the API server, on the loopback interface; 0 takes a free one.",
+    help="Port of the API server, on the loopback interface; 0 chooses a free port.",
 )
 @click.option(
     "--nodes",
@@ -126,8 +126,8 @@ class _CommandLine(click.Command):
 @click.option(
     "--rbac",
     is_flag=True,
-    help="Let everybody do only what roles allow: the administrator everything, "
-    "controllers what upstream's bootstrap roles give them.",
+    help="Authorize requests by roles: the administrator may do everything, each "
+    "controller what its bootstrap role of upstream allows.",
 )
 @click.option(
     "-v",
@@ -153,17 +153,17 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Run an API server, nodes and the controllers until interrupted.
 
-    With a COMMAND they run as long as it does. It finds the cluster's kubeconfig
-    in KUBECONFIG, gets the signals that are sent here, and its exit code becomes
-    that of this program.
+    With a COMMAND, they run until it ends. The COMMAND finds the cluster's kubeconfig
+    in KUBECONFIG, and gets the signals that are sent to this program. This program
+    ends with its exit code.
     """
     command: list[str] = ctx.meta[_COMMAND]
     if verbosity is None:
         verbosity = -1 if command else 0
     if without_controllers and secure_port:
         message = (
-            "--secure-port: serves the controllers' health and metrics, and there are "
-            "none with --without-controllers; leave one of the two out"
+            "--secure-port: serves the controllers' health and metrics, but there are "
+            "no controllers with --without-controllers; remove one of the two flags"
         )
         raise Failure([message])
     try:
@@ -200,7 +200,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
 @click.command("demo")
 @click.option("-v", "--v", "verbosity", type=int, default=-1, help="Log verbosity.")
 def demo_command(verbosity: int) -> None:
-    """Play on a development cluster: apply, update, roll back, scale, delete."""
+    """Show a deployment on a development cluster: apply, update, roll back, scale."""
     try:
         from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
             run_demo,

@@ -31,14 +31,14 @@ class DaemonGroup(click.Group):
     """Parses flags as pflag does, and prints help as Cobra does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Normalise what pflag takes and click does not; find unknown flags."""
+        """Convert pflag's syntax to click's; find unknown flags."""
         own, rest = split(args, self.commands)
         return super().parse_args(ctx, [*normalised(ctx, own), *rest])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest subcommands when there is no such one."""
+        """Return the subcommand; suggest the nearest name for an unknown one."""
         if args[0] not in self.commands:
             hint = _nearest(args[0], self.commands)
             message = f'unknown command "{args[0]}" for "{NAME}"; {hint}'
@@ -46,7 +46,7 @@ class DaemonGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write description, usage, subcommands and flags by section."""
+        """Write the description, the usage, the subcommands and all flags."""
         commands = {
             name: self.commands[name].get_short_help_str(200)
             for name in self.list_commands(ctx)
@@ -58,7 +58,7 @@ class ConfigCommand(click.Command):
     """A subcommand that takes the daemon's flags."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Normalise what pflag takes and click does not; find unknown flags."""
+        """Convert pflag's syntax to click's; find unknown flags."""
         return super().parse_args(ctx, normalised(ctx, args))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -105,8 +105,9 @@ def _daemon(**given: tuple[str, ...]) -> None:
     if values:
         listed = ", ".join(f"--{name}" for name in values)
         message = (
-            f"{listed}: a flag of the daemon; {ctx.invoked_subcommand} takes its "
-            f"flags after its name, see {NAME} {ctx.invoked_subcommand} --help"
+            f"{listed}: a flag of the daemon; write the flags of "
+            f"{ctx.invoked_subcommand} after its name, see {NAME} "
+            f"{ctx.invoked_subcommand} --help"
         )
         raise Failure([message])
 
@@ -144,7 +145,7 @@ def completion_command(shell: str) -> None:
 @click.argument("command", required=False)
 @click.pass_context
 def help_command(ctx: click.Context, command: str | None) -> None:
-    """Show the help of a command, or of all of them."""
+    """Show the help of a command, or the main help."""
     parent = ctx.parent
     assert parent is not None  # noqa: S101 - it is a subcommand
     assert isinstance(parent.command, click.Group)  # noqa: S101 - the one below

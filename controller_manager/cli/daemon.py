@@ -1,4 +1,4 @@
-"""Running the daemon: credentials, signals, uvloop."""
+"""Runs the daemon: reads credentials, handles signals, uses uvloop."""
 
 import asyncio
 import os
@@ -40,13 +40,13 @@ from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
 ResultT = TypeVar("ResultT")
 
 _RESERVE: Final = 4
-"""Files kept back for the lease: for its watch and its requests, each twice."""
+"""Files reserved for the lease: for its watch and its requests, each twice."""
 
 _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 
 
 async def run_daemon(config: Config, logger: Logger) -> None:
-    """Run until SIGTERM or SIGINT; a second one ends the process at once."""
+    """Run until SIGTERM or SIGINT; a second signal ends the process immediately."""
     clock = SystemClock()
     open_files = raise_open_files_limit(logger)
     log_loop_errors(logger)
@@ -68,14 +68,14 @@ async def run_daemon(config: Config, logger: Logger) -> None:
 
 
 def stop_on_signals(logger: Logger) -> asyncio.Event:
-    """Return what the first signal sets; the second one ends the process."""
+    """Return an event that the first signal sets; a second signal ends the process."""
     stop = asyncio.Event()
 
     def received(name: str) -> None:
         if stop.is_set():
             logger.warning("Second signal, exiting at once", signal=name)
             os._exit(1)
-        # First of all: nothing that goes wrong with the log may get in the way.
+        # Set this first: a failure of the log must not prevent it.
         stop.set()
         logger.info("Stopping", signal=name)
 
@@ -88,7 +88,10 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
 async def _connect(
     config: Config, clock: Clock, logger: Logger, stack: AsyncExitStack
 ) -> Connections:
-    """Read all credentials; open what they lead to. Raises ConfigError."""
+    """Read all credentials and open the connections.
+
+    Raises ConfigError for credentials that cannot be used.
+    """
     from controller_manager.client.http import HTTPTransport  # noqa: PLC0415 - aiohttp
 
     def connect(
@@ -141,7 +144,10 @@ def _root_ca(path: str) -> str:
 
 
 def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials | None:
-    """Return whom to ask about those who scrape; in a pod, its own server."""
+    """Return the credentials to review requests with; in a pod, those of the pod.
+
+    `None` if there are no such credentials.
+    """
     if not path:
         return in_cluster(clock, logger=logger) if is_in_cluster() else None
     try:
@@ -152,7 +158,7 @@ def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials
 
 
 def run(main: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run `main` on uvloop; turn what a user can mend into one line."""
+    """Run `main` on uvloop; report errors that a user can correct in one line."""
     import uvloop  # noqa: PLC0415 - nothing else needs it
 
     try:
@@ -167,7 +173,7 @@ def run(main: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 
 def _mendable(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one failure in a group that a user can mend, else the group."""
+    """Return a Failure if a user can correct all errors of a group, else the group."""
     known, unknown = group.split(_MENDABLE)
     if known is not None and unknown is None:
         first: BaseException = known

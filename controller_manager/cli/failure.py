@@ -1,4 +1,4 @@
-"""How bad input is reported."""
+"""The errors that report bad input."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ class Failure(click.ClickException):
     exit_code = 1
 
     def __init__(self, problems: Sequence[str]) -> None:
-        """Take the lines."""
+        """Take the problems, one line each."""
         super().__init__("\n".join(problems))
         self.problems = problems
 
@@ -24,6 +24,6 @@ class Failure(click.ClickException):
 
 
 class CommandNotRun(Failure):
-    """A command cannot be run; the exit code is the one that shells have for it."""
+    """A command cannot be run; shells use the same exit code for that."""
 
     exit_code = 127

@@ -1,4 +1,4 @@
-"""Arguments as pflag reads them: what click does not know of."""
+"""Converts arguments in pflag's syntax to click's syntax."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from controller_manager.options.parsing import OptionsError, parse, suggest
 from controller_manager.registry import registry
 
 PROBLEMS: Final = "controller_manager.problems"
-"""Where the parser leaves what it could not make sense of, for one report."""
+"""The key of the click context under which problems are collected for one report."""
 
 
 def split(args: list[str], commands: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Cut the arguments before the subcommand: those are the daemon's own."""
+    """Split the arguments into those of the daemon, and the subcommand with its own."""
     takes_value = False
     for position, argument in enumerate(args):
         if takes_value:
@@ -29,13 +29,13 @@ def split(args: list[str], commands: Mapping[str, Any]) -> tuple[list[str], list
 
 
 def normalised(ctx: click.Context, args: list[str]) -> list[str]:
-    """Return arguments as click takes them; leave unknown ones as problems."""
+    """Return arguments in click's syntax; record unknown flags as problems."""
     problems: list[str] = []
     known: list[str] = []
     takes_value = False
     for argument in args:
         if takes_value:
-            # Whatever it looks like, it is the value of the flag before it.
+            # It is the value of the flag before it, even if it looks like a flag.
             known[-1] = f"{known[-1]}={argument}"
             takes_value = False
         elif problem := _unknown(argument):
@@ -44,7 +44,7 @@ def normalised(ctx: click.Context, args: list[str]) -> list[str]:
             known.append(_normalised(argument))
             takes_value = _takes_value(argument)
     ctx.meta[PROBLEMS] = problems
-    # A short flag takes its value without the sign.
+    # Click takes the value of a short flag without an equals sign.
     return [re.sub(r"^-v=", "-v", each) for each in known]
 
 
@@ -70,9 +70,9 @@ def _unknown(argument: str) -> str | None:
 
 
 def _normalised(argument: str) -> str:
-    """Return a flag with dashes for underscores, and a value if it is a switch."""
+    """Return a flag with dashes for underscores; a boolean one gets a value."""
     if not argument.startswith("--"):
-        # pflag takes -v=2 as well as -v2 and -v 2.
+        # pflag accepts -v=2 as well as -v2 and -v 2.
         return re.sub(r"^-v=", "-v", argument)
     name, equals, value = argument[2:].partition("=")
     name = name.replace("_", "-")
@@ -106,7 +106,7 @@ def given_values(given: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, .
 
 
 def make_config(given: Mapping[str, Sequence[str]], problems: Sequence[str]) -> Config:
-    """Return the config that flags make; raises Failure with every problem."""
+    """Return the config for the given flags; raises Failure with all problems."""
     try:
         return parse(given, registry(), problems)
     except OptionsError as error:

@@ -1,4 +1,4 @@
-"""Help as Cobra prints it: flags by section."""
+"""Prints help as Cobra does, with the flags by section."""
 
 import shutil
 import textwrap
@@ -69,7 +69,7 @@ def _width() -> int:
 
 
 def _sections(width: int) -> list[str]:
-    """Return all flags by section, and the heading of those that follow."""
+    """Return the lines of all flags by section, and the heading of the global flags."""
     lines: list[str] = []
     flags_of_build = registry().flags
     for section in dict.fromkeys(flag.section for flag in flags_of_build):

@@ -1,4 +1,4 @@
-"""How many files this process may have open: each watch takes one."""
+"""The limit of open files of this process: each watch needs one file."""
 
 import resource
 from typing import Final
@@ -6,16 +6,16 @@ from typing import Final
 from controller_manager.observability.logs import Logger
 
 _FEW: Final = 1024
-"""Below this number a usual cluster with custom resources may need more."""
+"""Below this limit a warning is logged: custom resources may need more files."""
 
 
 def raise_open_files_limit(logger: Logger) -> int:
-    """Raise the soft limit of open files to the hard one.
+    """Raise the soft limit of open files to the hard limit.
 
     Returns the limit, 0 if there is none.
 
-    Go's runtime does the same at its start. A soft limit of 1,024 is usual and has
-    historic reasons only (``select``, which nothing here uses).
+    Go's runtime does the same at its start. A soft limit of 1,024 is usual for
+    historic reasons only (``select``, which this program does not use).
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -34,8 +34,8 @@ def raise_open_files_limit(logger: Logger) -> int:
         return 0
     if soft < _FEW:
         logger.warning(
-            "This process may have few files open, and each resource that is watched "
-            "takes one; raise the hard limit (ulimit -n, LimitNOFILE=)",
+            "This process may open few files, and each watched resource needs one; "
+            "raise the hard limit (ulimit -n, LimitNOFILE=)",
             limit=soft,
         )
     return soft

@@ -18,10 +18,10 @@ from controller_manager.runtime.roles import (
 @click.command("roles")
 @click.argument("controllers", nargs=-1, metavar="[CONTROLLER]...")
 def roles_command(controllers: tuple[str, ...]) -> None:
-    """Print the roles of controllers as manifests, all or those that are named.
+    """Print the roles of all controllers, or of those that are named, as manifests.
 
-    An API server has the roles of kube-controller-manager's own controllers from its
-    start. Those of other controllers must be applied.
+    An API server creates the roles of kube-controller-manager's own controllers when
+    it starts. Apply those of other controllers.
     """
     try:
         chosen = registry().select(controllers or ("*",))

@@ -134,7 +134,7 @@ class ServiceAccountToken:
                 ends = parse_time(answer.status.expiration_timestamp)
                 left = (ends - requested_on).total_seconds()
             except (ValueError, TypeError) as error:
-                msg = f"the token of {self._name} ends at no readable time: {error}"
+                msg = f"the token of {self._name} has an unreadable expiry: {error}"
                 raise ProtocolError(msg) from error
             lifetime = left if 0 < left < lifetime else lifetime
         self._token = answer.status.token

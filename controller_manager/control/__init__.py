@@ -1,8 +1,9 @@
-"""Actors that several controllers share.
+"""Cores that several controllers share.
 
-Here live claiming (adoption and release), expectations, pod creation and deletion,
-slow start, what to do after taking over from another leader, the form of a decision,
-feature gates of several controllers, the core that keeps a number of pods, and what
-every namespace is to have. They act for a controller that hands itself over as an
-argument; none of them knows which one that is.
+``claims`` adopts and releases objects, ``expectations`` counts writes that the cache
+does not show yet, ``pod_control`` creates and deletes pods, ``slow_start`` limits
+bursts, ``takeover`` protects against the last writes of a former leader, ``decision``
+is the form of a decision, ``gates`` has feature gates, ``replicas`` keeps a number
+of pods running, and ``namespaces`` serves controllers that create an object in every
+namespace. No module here knows a particular controller.
 """

@@ -1,4 +1,4 @@
-"""Adopting and releasing (controller_ref_manager.go)."""
+"""Adopts and releases the dependents of an owner (controller_ref_manager.go)."""
 
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
@@ -18,18 +18,18 @@ DependentT = TypeVar("DependentT", bound=KubeObject)
 
 
 class AdoptionRefused(SyncError):  # noqa: N818 - a decision, not a malfunction
-    """The owner that was about to adopt is gone or going."""
+    """The owner that was about to adopt is gone or is being deleted."""
 
 
 class Claimer(Generic[OwnerT, DependentT]):
-    """Makes one owner's dependents be exactly those that it selects.
+    """Makes an owner the controller of exactly those objects that it selects.
 
-    Orphans that match are adopted; own dependents that no longer match are
-    released; what another owner manages is left alone. Before the first
-    adoption the owner is read again from the API server: adopting for an owner
-    that is already being deleted would hand the object to the garbage
-    collector (kubernetes#42639). Every patch carries the dependent's uid, so
-    that it never hits a namesake.
+    Orphans that match are adopted; the owner's dependents that no longer match are
+    released; objects with another controller are left alone. Before the first
+    adoption the owner is read again from the API server: if an owner that is already
+    being deleted adopted an object, the garbage collector would delete that object
+    (kubernetes#42639). Every patch carries the dependent's uid, so that it never
+    changes another object of the same name.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Claimer(Generic[OwnerT, DependentT]):
         owner_resource: Resource[OwnerT],
         dependents: Resource[DependentT],
     ) -> None:
-        """Take the kinds involved."""
+        """Take the client, and the resources of the owner and of its dependents."""
         self._client = client
         self._owner_resource = owner_resource
         self._dependents = dependents
@@ -46,9 +46,9 @@ class Claimer(Generic[OwnerT, DependentT]):
     async def claim(
         self, owner: OwnerT, selector: Selector, objects: Iterable[DependentT]
     ) -> list[DependentT]:
-        """Return those of `objects` that the owner manages from now on.
+        """Return those of `objects` that the owner controls from now on.
 
-        Tries all before it raises the first failure.
+        Tries all objects before it raises the first failure.
         """
         attempt = _Attempt(self, owner, selector)
         claimed: list[DependentT] = []
@@ -66,7 +66,7 @@ class Claimer(Generic[OwnerT, DependentT]):
         return claimed
 
     async def adopt(self, owner: OwnerT, obj: DependentT) -> DependentT | None:
-        """Make `owner` the manager; `None` if the object is gone."""
+        """Make `owner` the controller of `obj`; `None` if the object is gone."""
         resource = self._owner_resource
         reference = controller_reference(owner, resource.api_version, resource.kind)
         references = [msgspec.to_builtins(reference)]
@@ -76,12 +76,13 @@ class Claimer(Generic[OwnerT, DependentT]):
             return None
 
     async def release(self, owner: OwnerT, obj: DependentT) -> None:
-        """Make `owner` no longer the manager."""
+        """Remove the owner reference to `owner` from `obj`."""
         references = [{"$patch": "delete", "uid": owner.metadata.uid}]
         try:
             await self._patch(obj, references)
         except (NotFound, Invalid):
-            # Gone; or it is a namesake, or has no owners any more. All is well.
+            # The object is gone, has another uid, or has no owners any more. In each
+            # case there is nothing left to release.
             return
 
     async def _patch(
@@ -97,7 +98,10 @@ class Claimer(Generic[OwnerT, DependentT]):
         )
 
     async def recheck(self, owner: OwnerT) -> None:
-        """Raise AdoptionRefused unless the owner lives, by a quorum read."""
+        """Read the owner by a quorum read; raise AdoptionRefused if it is gone.
+
+        AdoptionRefused is raised, too, if the owner is being deleted.
+        """
         metadata = owner.metadata
         what = f"{self._owner_resource.kind} {metadata.namespace}/{metadata.name}"
         fresh = await self._client.get(
@@ -115,7 +119,7 @@ class Claimer(Generic[OwnerT, DependentT]):
 
 
 class _Attempt(Generic[OwnerT, DependentT]):
-    """One pass over candidates; re-reads the owner at most once."""
+    """One call of `Claimer.claim`; reads the owner again at most once."""
 
     def __init__(
         self, claimer: Claimer[OwnerT, DependentT], owner: OwnerT, selector: Selector

@@ -1,19 +1,19 @@
-"""Decide, then apply: the form of a reconcile that has something to choose.
+"""Decide, then apply: the form of a reconcile that chooses among actions.
 
 ::
 
     view ─decide→ Step ─apply→ view' ─decide→ Step ─apply→ view'' ─decide→ Decision
 
-A view is an immutable value: the objects that matter, as the caches show them. A
-function `decide` says what follows from a view at a time. It is pure: it does not
-wait, it has no client, no cache, no logger and no clock of its own, and it never
-changes its view. So it can be tested with tables, and a command can show what it
-would do. An `Applier` carries out what was decided, and is the only part that waits
-for the network.
+A view is an immutable value: the relevant objects, as the caches show them. A
+function `decide` takes a view and a time and returns the actions to carry out. It is
+pure: it does not wait, it has no client, no cache, no logger and no clock of its own,
+and it never changes its view. So it can be tested with tables, and a command can show
+what it would do. An `Applier` carries out the actions, and is the only part that
+waits for the network.
 
-Where the next choice depends on an answer of the API server, `decide` returns a
-`Step`. Its actions are carried out, the applier returns the view with what it
-learned, and `decide` is called again with that view. A `Decision` ends the sync.
+If the next choice depends on a response of the API server, `decide` returns a
+`Step`. The applier carries out its actions and returns a view that contains the
+responses. Then `decide` is called again with that view. A `Decision` ends the sync.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.runtime.outcome import Done, Outcome, Requeue
 
 MAX_STEPS: Final = 16
-"""Steps of one sync at most. A `decide` that asks for more has a defect."""
+"""The most steps of one sync. A `decide` that returns more has a defect."""
 
 ViewT = TypeVar("ViewT")
 ActionT = TypeVar("ActionT", bound="Action")
@@ -42,10 +42,10 @@ StatusT_contra = TypeVar("StatusT_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why an object is not yet as its spec wants it: one fact.
+    """One reason why an object is not yet as its spec wants it.
 
-    `waiting_for` is what is awaited, as words that continue "waiting for". `since`
-    is when the wait began, `None` if nobody noted it. `object` is what must change.
+    `waiting_for` completes the words "waiting for". `since` is the time at which the
+    wait began, `None` if it is not known. `object` is the object that must change.
     """
 
     waiting_for: str
@@ -70,30 +70,30 @@ class Action(Protocol):
 
     @property
     def awaits(self) -> Reason | None:
-        """What is awaited until the action has taken effect, `None` for nothing."""
+        """What to wait for until the action has taken effect, `None` for nothing."""
 
 
 class Step(Struct, Generic[ActionT], frozen=True):
-    """Carry out the actions, then decide again with what was learned."""
+    """Carry out the actions, then decide again with the new view."""
 
     actions: tuple[ActionT, ...]
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """What the actions await."""
+        """What the actions wait for."""
         return awaited_by(self.actions)
 
 
 class Decision(Struct, Generic[ActionT, StatusT], frozen=True):
-    """The last word of a sync.
+    """The result that ends a sync.
 
     The actions are carried out one after the other; the first that fails ends the
-    sync. Then `status` is reported: what the object should say about itself,
-    `None` if this sync does not judge that. `reasons` say what the object still
-    waits for; there are none if it is as its spec wants it. `next_look`, in
-    seconds, asks for another sync when no change of an object would bring one.
-    `retry` says that the sync ends unfinished: an exception is raised, and the key
-    is retried with a backoff.
+    sync. Then `status` is written as the object's new status; `None` leaves the
+    status as it is. `reasons` say what the object still waits for; there are none
+    if it is as its spec wants it. `next_look`, in seconds, asks for another sync
+    that no change of an object would cause. `retry` says that the sync is not
+    finished: a `Requeue` becomes the outcome; an exception is raised, and the key is
+    retried with a backoff.
     """
 
     actions: tuple[ActionT, ...] = ()
@@ -104,20 +104,20 @@ class Decision(Struct, Generic[ActionT, StatusT], frozen=True):
 
 
 class Applier(Protocol[ViewT, ActionT_contra, StatusT_contra]):
-    """Carries out what was decided."""
+    """Carries out the actions of a decision."""
 
     async def apply(self, view: ViewT, action: ActionT_contra) -> ViewT:
-        """Carry out one action; return the view with what it taught.
+        """Carry out one action; return the view with the result of the action.
 
-        Raises what the client raises, unless the answer is part of what it teaches.
+        Raises what the client raises, unless the view records that error.
         """
 
     async def report(self, view: ViewT, status: StatusT_contra) -> None:
-        """Write the status, unless the object says the same already."""
+        """Write the status, unless the object has that status already."""
 
 
 class TooManySteps(RuntimeError):  # noqa: N818 - says what is wrong
-    """A `decide` did not come to a decision; this is a defect of it."""
+    """A `decide` returned no decision after the most steps; it has a defect."""
 
 
 async def decide_and_apply(
@@ -127,11 +127,11 @@ async def decide_and_apply(
     clock: Clock,
     logger: Logger,
 ) -> Outcome:
-    """Call `decide` and carry out what it says, until it comes to a decision.
+    """Call `decide` and carry out its actions, until it returns a decision.
 
     Returns the outcome for the worker. Reasons are logged at ``-v=4``. Raises what
-    the applier raises, the decision's own exception, and TooManySteps if there is
-    no decision after `MAX_STEPS` steps.
+    the applier raises, the exception in the decision's `retry`, and TooManySteps if
+    there is no decision after `MAX_STEPS` steps.
     """
     for _ in range(MAX_STEPS):
         decided = decide(view, clock.now())
@@ -148,7 +148,7 @@ async def decide_and_apply(
 
 
 def awaited_by(actions: Iterable[Action]) -> tuple[Reason, ...]:
-    """Return what the actions await, in their order."""
+    """Return what the actions wait for, in their order."""
     reasons = (action.awaits for action in actions)
     return tuple(reason for reason in reasons if reason is not None)
 

@@ -1,7 +1,7 @@
-"""What a controller has asked for and not yet seen (controller_utils.go).
+"""Expectations: writes that the cache does not show yet (controller_utils.go).
 
-A cache that lags would make a controller create a pod twice. After a burst of
-creates and deletes it therefore waits until the watch has shown them all.
+With a stale cache a controller would create a pod twice. After a burst of creates
+and deletes it therefore waits until the watch has shown them all.
 """
 
 from dataclasses import dataclass, field
@@ -11,15 +11,15 @@ from typing import Final
 from controller_manager.clock import Clock
 
 TIMEOUT: Final = 300.0
-"""Seconds after which an expectation is no longer believed in."""
+"""Seconds after which the outcome of an expected write counts as unknown."""
 
 
 class State(Enum):
     """What the expectations for a key allow."""
 
-    FULFILLED = "everything asked for was seen"
-    PENDING = "something asked for has not been seen yet"
-    DOUBTFUL = "what became of something asked for is not known"
+    FULFILLED = "the cache shows all writes"
+    PENDING = "the cache does not show some write yet"
+    UNKNOWN = "the outcome of some write is not known"
 
 
 @dataclass(slots=True)
@@ -27,38 +27,39 @@ class _Expected:
     since: float
     creations: int = 0
     deletions: set[str] = field(default_factory=set)
-    doubtful: bool = False
+    outcome_unknown: bool = False
 
 
 class Expectations:
     """Creations by number and deletions by uid, for each key.
 
-    Upstream acts on its cache once an expectation is five minutes old, and
-    creates surplus pods if the watch lags for longer (kubernetes#129795). Here
-    it becomes `DOUBTFUL` then, as it does at once when a write got no answer:
-    the controller must look at the API server before it acts again.
+    Upstream trusts its cache once an expectation is five minutes old, and creates
+    surplus pods if the watch lags for longer (kubernetes#129795). Here the state
+    becomes `UNKNOWN` then; it becomes `UNKNOWN` immediately when a write got no
+    response. The controller must then read from the API server before it writes
+    again.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock."""
+        """Take the clock; start with no expectations."""
         self._clock = clock
         self._expected: dict[str, _Expected] = {}
 
     def __len__(self) -> int:
-        """Return for how many keys something is expected."""
+        """Return the number of keys that have expectations."""
         return len(self._expected)
 
     def state(self, key: str) -> State:
-        """Return whether `key` may act."""
+        """Return what the expectations for `key` allow."""
         expected = self._expected.get(key)
         if expected is None:
             return State.FULFILLED
-        if expected.doubtful:
-            return State.DOUBTFUL
+        if expected.outcome_unknown:
+            return State.UNKNOWN
         if expected.creations <= 0 and not expected.deletions:
             return State.FULFILLED
         if self._clock.monotonic() - expected.since > TIMEOUT:
-            return State.DOUBTFUL
+            return State.UNKNOWN
         return State.PENDING
 
     def expect_creations(self, key: str, count: int) -> None:
@@ -66,34 +67,34 @@ class Expectations:
         self._expected[key] = _Expected(self._clock.monotonic(), creations=count)
 
     def expect_deletions(self, key: str, uids: set[str]) -> None:
-        """Expect these objects to go, from now on."""
+        """Expect the deletion of these objects, from now on."""
         self._expected[key] = _Expected(self._clock.monotonic(), deletions=uids)
 
     def creations_settled(self, key: str, count: int = 1) -> None:
-        """Expect `count` adds less: they were seen, or will never come."""
+        """Expect `count` fewer adds: they were seen, or will never come."""
         expected = self._expected.get(key)
         if expected is not None:
             expected.creations -= count
 
     def cache_caught_up(self, key: str) -> None:
-        """Expect no more adds: the cache is as new as every answer to a create.
+        """Expect no more adds: the cache is as new as the response to every create.
 
-        What is not in it then came and went unseen, while a watch was broken.
+        An object that it does not show was deleted while the watch was broken.
         """
         expected = self._expected.get(key)
         if expected is not None:
             expected.creations = 0
 
     def deletion_settled(self, key: str, uid: str) -> None:
-        """Expect the deletion of `uid` no longer: seen, or refused."""
+        """Stop to expect the deletion of `uid`: it was seen, or it failed."""
         expected = self._expected.get(key)
         if expected is not None:
             expected.deletions.discard(uid)
 
-    def doubt(self, key: str) -> None:
-        """Note that a write got no answer: it may have been applied or not."""
+    def outcome_unknown(self, key: str) -> None:
+        """Note that a write got no response: it may have been applied or not."""
         expected = self._expected.setdefault(key, _Expected(self._clock.monotonic()))
-        expected.doubtful = True
+        expected.outcome_unknown = True
 
     def forget(self, key: str) -> None:
         """Expect nothing of `key`."""

@@ -1,4 +1,4 @@
-"""Feature gates that several controllers look at."""
+"""Feature gates that several controllers read."""
 
 from typing import Final
 
@@ -8,10 +8,10 @@ POD_DELETION_COST: Final = Gate("PodDeletionCost")
 """An annotation says which of an owner's pods are deleted first."""
 
 TERMINATING_REPLICAS: Final = Gate("DeploymentReplicaSetTerminatingReplicas")
-"""Statuses count the pods that are on their way out."""
+"""Statuses count the pods that are terminating."""
 
 LOGARITHMIC_SCALE_DOWN: Final = Gate("LogarithmicScaleDown", locked=True)
-"""Of pods that are equal otherwise, those of a younger order of age go first."""
+"""Among equal pods, those in a younger power of two of age are deleted first."""
 
 OBSERVED_GENERATION: Final = Gate("PodObservedGenerationTracking", locked=True)
-"""Conditions of pods say of which generation they speak."""
+"""Conditions of pods have an observedGeneration."""

@@ -1,4 +1,4 @@
-"""Something that belongs into every namespace."""
+"""Functions for controllers that create an object in every namespace."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,7 +10,7 @@ _ACTIVE: Final = "Active"
 
 
 def is_active(namespace: Namespace) -> bool:
-    """Tell whether a namespace is not ending: in one that is, nothing is created."""
+    """Tell whether a namespace is active; nothing is created in a terminating one."""
     return namespace.status.phase == _ACTIVE
 
 

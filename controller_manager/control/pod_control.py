@@ -1,4 +1,4 @@
-"""Creating and deleting the pods of an owner, and telling its user.
+"""Creates and deletes the pods of an owner, and records events about that.
 
 Reasons and messages are those of RealPodControl (controller_utils.go).
 """
@@ -26,7 +26,7 @@ def pod_from_template(
 ) -> bytes:
     """Return the request body of a pod, encoded once for a whole burst.
 
-    The template's spec is copied as bytes, so no field of it can be lost.
+    The spec of the template is copied as bytes, so none of its fields can be lost.
     """
     metadata: dict[str, Any] = {
         "generateName": f"{owner.metadata.name}-",
@@ -53,7 +53,7 @@ class PodControl:
     def __init__(
         self, client: Client, recorder: EventRecorder, owner_resource: AnyResource
     ) -> None:
-        """Take what to write with, and the kind of the owners."""
+        """Take the client, the recorder, and the resource of the owners."""
         self._client = client
         self._recorder = recorder
         self._owner_resource = owner_resource
@@ -76,7 +76,7 @@ class PodControl:
         return pod
 
     async def delete(self, owner: KubeObject, pod: Pod) -> None:
-        """Delete this very pod; raises NotFound if it is gone already."""
+        """Delete the pod with this uid; raises NotFound if it is gone already."""
         name = pod.metadata.name
         options = DeleteOptions(uid=pod.metadata.uid)
         try:

@@ -1,4 +1,4 @@
-"""Trying one before trying many (slowStartBatch)."""
+"""Slow start: tries one write before it tries many (slowStartBatch)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,9 +9,9 @@ async def slow_start(
 ) -> tuple[int, Exception | None]:
     """Run `action` `count` times, in batches of 1, 2, 4, 8 and so on.
 
-    A batch runs concurrently. After a batch with a failure no further one is
-    started: a quota that has run out is met once, not 500 times. Returns how
-    many runs were started, and the first failure if there was one.
+    A batch runs concurrently. After a batch with a failure no further batch is
+    started: an exhausted quota refuses one write, not 500. Returns how many runs
+    were started, and the first failure if there was one.
     """
     started, batch = 0, 1
     while started < count:
@@ -24,6 +24,6 @@ async def slow_start(
             if isinstance(result, Exception):
                 return started, result
             if result is not None:
-                raise result  # not ours to hold back: a cancellation
+                raise result  # a cancellation must not be swallowed
         batch *= 2
     return started, None

@@ -1,8 +1,9 @@
-"""What a former leader has done, and a standby's cache may not know of yet.
+"""Protection against writes of a former leader that the cache does not show yet.
 
-A warm cache lags behind the server, most of the time by milliseconds, and by
-minutes when a watch has fallen silent. This process remembers its own writes
-(see `consistency`); those of the leader before it must be looked up.
+The cache of a standby lags behind the API server, usually by milliseconds, and by
+minutes when a watch has stopped to send events. This process records its own writes
+(see `consistency`); to see those of the former leader it must read from the API
+server.
 """
 
 from datetime import datetime, timedelta
@@ -13,43 +14,43 @@ from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
 
 _SKEW: Final = timedelta(seconds=5)
-"""By how much the clocks of several API servers may differ, and the second that
-their time is told to."""
+"""The largest difference between the clocks of several API servers. It includes one
+second, because timestamps are in whole seconds."""
 
 
 class Takeover:
-    """Tells which objects must be looked at on the server before acting on them.
+    """Tells which objects must be read from the API server before writing for them.
 
-    Those are the ones that were there before this process led, each once.
-    Upstream needs none of this: its caches are filled after it was elected.
+    Those are the objects that were created before this process led, each once.
+    Upstream does not need this: its caches start after it was elected.
     """
 
     def __init__(self, server_clock: Clock, *, elected: bool) -> None:
-        """Take the API server's time, which is what objects are stamped with.
+        """Take a clock with the API server's time, which sets creation timestamps.
 
-        Where nobody is `elected` there is no former leader.
+        Without an election (`elected`) there is no former leader.
         """
         self._clock = server_clock
         self._elected = elected
         self._since: datetime | None = None
-        self._looked_at: set[str] = set()
+        self._rechecked: set[str] = set()
 
-    def leads(self) -> None:
+    def start_leading(self) -> None:
         """Note that this process leads from now on."""
         if self._elected:
             self._since = self._clock.now()
 
-    def is_doubtful(self, obj: KubeObject) -> bool:
-        """Tell whether to look at the server before acting on `obj`."""
-        if self._since is None or key_of(obj) in self._looked_at:
+    def must_recheck(self, obj: KubeObject) -> bool:
+        """Tell whether to read from the API server before writing for `obj`."""
+        if self._since is None or key_of(obj) in self._rechecked:
             return False
         created = obj.metadata.creation_timestamp
         return created is None or parse_time(created) <= self._since + _SKEW
 
-    def looked_at(self, key: str) -> None:
-        """Note that this has been done."""
-        self._looked_at.add(key)
+    def rechecked(self, key: str) -> None:
+        """Note that the object of `key` was read from the API server."""
+        self._rechecked.add(key)
 
     def forget(self, key: str) -> None:
-        """Drop what is known of an object that is gone."""
-        self._looked_at.discard(key)
+        """Drop the key of an object that is gone."""
+        self._rechecked.discard(key)

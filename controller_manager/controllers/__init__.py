@@ -1,8 +1,8 @@
-"""The controllers, siblings that never import each other.
+"""The controllers; they never import each other.
 
-Each has a directory, ``controllers/<area>/<name>/``; areas are cut as upstream's
-owners cut them. Its ``__init__`` exports a `Descriptor` as ``CONTROLLER`` and imports
-nothing heavy; flags, metrics and code stand beside it. A reconcile reads caches only;
-what it decides is a plain value, made by pure functions that tests can call; only
-applying that value awaits the network.
+Each has a package, ``controllers/<area>/<name>/``; an area corresponds to a SIG of
+upstream. The ``__init__`` of the package exports a `Descriptor` as ``CONTROLLER`` and
+imports nothing heavy; flags, metrics and code are in modules beside it. A reconcile
+reads caches only. Pure functions, which tests can call, make its decision, a plain
+value; only the code that applies this value awaits the network.
 """

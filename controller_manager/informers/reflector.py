@@ -240,7 +240,7 @@ class Reflector(Generic[ObjectT]):
             return False
         if self._state is State.WATCH and self._watch_was_long():
             self._logger.v(2).info(
-                "Watch cut, resuming", resource=self._name, err=str(error)
+                "Watch closed, resuming", resource=self._name, err=str(error)
             )
             self._failures = 0
             return True
@@ -421,7 +421,7 @@ class Reflector(Generic[ObjectT]):
                 await self._deliver_all(batch)
         if not seen and loop.time() - started < _SHORT_WATCH:
             # The server ends every watch at once: do not reconnect in a fast loop.
-            msg = "the watch ended at once, with nothing"
+            msg = "the watch ended at once, without an event"
             raise TransportError(msg)
 
     async def _deliver_all(self, batch: list[WatchEvent[ObjectT]]) -> None:

@@ -1,8 +1,7 @@
-"""The caches of one daemon: informers, and who waits for which of them."""
+"""The caches of one daemon: the informers, and the controllers that need them."""
 
 import asyncio
 import gc
-from functools import partial
 from typing import Final
 
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
@@ -11,12 +10,12 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import CacheCollectors
 from controller_manager.serving.health import HealthCheck
 
-_PATIENCE: Final = 10.0
-"""Seconds that all caches are waited for before some controllers start alone."""
+_SYNC_TIMEOUT: Final = 10.0
+"""Seconds to wait for all caches before controllers with synced caches start."""
 
 
 class CacheGroup(Runnable):
-    """Runs the informers that controllers have asked for, each resource once."""
+    """Runs the informers that controllers need, one for each resource."""
 
     def __init__(
         self, factory: InformerFactory, metrics: CacheCollectors, logger: Logger
@@ -36,36 +35,37 @@ class CacheGroup(Runnable):
         return self._factory
 
     def add(self, controller: str, informers: ControllerInformers) -> None:
-        """Note which informers a controller needs, none perhaps."""
+        """Note which informers a controller needs; it may need none."""
         self._needs[controller] = informers
 
     async def run(self, life: Lifetime) -> None:
         """Start all informers."""
         self._tasks = [
             life.tasks.create_task(self._factory.run(), name="informers"),
-            life.tasks.create_task(self._note_sync(), name="sync"),
+            life.tasks.create_task(self._report_sync(), name="sync"),
         ]
 
-    async def _note_sync(self) -> None:
+    async def _report_sync(self) -> None:
         await self._factory.wait_for_sync()
         self._logger.info("Caches are synced")
         self.synced.set()
 
     async def wait(self) -> None:
-        """Wait until all controllers can start; after ten seconds until some can.
+        """Wait until all controllers can start, for ten seconds; then for some.
 
-        What is cached by then lives long, so no later collection of garbage looks
-        at it.
+        Objects that are cached by then live long, so they are frozen: later garbage
+        collections skip them.
         """
-        await self.some_can_work(_PATIENCE)
+        await self.wait_for_some(_SYNC_TIMEOUT)
         gc.collect()
         gc.freeze()
 
-    async def some_can_work(self, patience: float) -> None:
-        """Wait until all can start; after `patience` seconds until some can.
+    async def wait_for_some(self, seconds: float) -> None:
+        """Wait until all controllers can start, `seconds` at most.
 
-        Who cannot do anything must not lead, and one resource that cannot be read
-        must not keep all others from being looked after.
+        After that, wait until at least one can start. A process whose controllers
+        all wait for a cache must not lead. But one resource that cannot be read must
+        not stop the controllers that do not need it.
         """
         waits = [
             asyncio.create_task(informers.wait_for_sync())
@@ -74,7 +74,7 @@ class CacheGroup(Runnable):
         ]
         try:
             if waits:
-                _, late = await asyncio.wait(waits, timeout=patience)
+                _, late = await asyncio.wait(waits, timeout=seconds)
                 if late:
                     self._log_waiting()
                 if len(late) == len(self._needs):
@@ -88,7 +88,7 @@ class CacheGroup(Runnable):
         for controller, informers in self._needs.items():
             for informer in informers.unsynced():
                 self._logger.warning(
-                    "Controller waits for its cache, others go on",
+                    "Controller waits for its cache, others start",
                     controller=controller,
                     resource=informer.resource.group_resource,
                     err=informer.problem() or "the list is not complete",
@@ -100,7 +100,7 @@ class CacheGroup(Runnable):
             task.cancel()
 
     def ready(self) -> Checks:
-        """Return a check for each cache: who waits for it, why it is not synced."""
+        """Return a check for each cache: which controllers wait for it, and why."""
         checks: dict[str, HealthCheck] = {}
         waiting = self._waiting()
         for informer in self._factory.shared():
@@ -110,11 +110,11 @@ class CacheGroup(Runnable):
                 who = ", ".join(waiting.get(resource, ())) or "nobody"
                 why = f": {problem}" if problem else ""
                 problem = f"waiting for the cache to sync; {who} cannot start{why}"
-            checks[f"informer-{resource}"] = partial(_said, problem)
+            checks[f"informer-{resource}"] = _check_with(problem)
         return checks
 
     def _waiting(self) -> dict[str, list[str]]:
-        """Return the controllers that wait, by the resource that they wait for."""
+        """Return the controllers that wait for a cache, by its resource."""
         waiting: dict[str, list[str]] = {}
         for controller, informers in self._needs.items():
             for informer in informers.unsynced():
@@ -123,7 +123,7 @@ class CacheGroup(Runnable):
         return waiting
 
     def report(self) -> None:
-        """Bring the metrics up to date that change with time alone."""
+        """Update the metrics that no event updates."""
         for controller, informers in self._needs.items():
             for informer in informers.all():
                 self._metrics.synced(
@@ -133,5 +133,5 @@ class CacheGroup(Runnable):
                 )
 
 
-def _said(problem: str | None) -> str | None:
-    return problem
+def _check_with(problem: str | None) -> HealthCheck:
+    return lambda: problem

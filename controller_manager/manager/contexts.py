@@ -1,4 +1,4 @@
-"""What each controller is given to work with."""
+"""Makes the context of each controller."""
 
 import random
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from controller_manager.runtime.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Makes the context of each controller from what they share."""
+    """Makes the context of each controller from the parts that all share."""
 
     config: Config
     clients: ClientBuilder
@@ -34,15 +34,15 @@ class Contexts:
     def make(
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> ControllerContext:
-        """Return what the init function of a controller receives."""
-        # Events have a rate limit of their own: a burst of them must not make
-        # syncs wait.
+        """Return the context that the init function of a controller receives."""
+        # Events have their own rate limit, so that a burst of them does not delay
+        # syncs.
         recorder = self.events.make(self._client(descriptor), descriptor.source)
         consistency = ConsistencyStore(informers)
         return ControllerContext(
             name=descriptor.name,
             config=self.config,
-            client=self._client(descriptor, consistency.wrote),
+            client=self._client(descriptor, consistency.record_write),
             informers=informers,
             recorder=recorder,
             clock=self.clock,

@@ -1,4 +1,4 @@
-"""The controllers of one daemon: each waits for its own caches, none for another's."""
+"""The controllers of one daemon: each waits only for its own caches."""
 
 import asyncio
 import random
@@ -28,10 +28,10 @@ class Member:
         return self.controller.name
 
     def problem(self) -> str | None:
-        """Return what is wrong with it, `None` if nothing is.
+        """Return what is wrong with the controller, `None` if it is healthy.
 
-        That it waits for a cache is no fault of this process: a restart would not
-        help, and would stop the others.
+        A controller that waits for a cache is healthy: a restart would not help, and
+        would stop the others.
         """
         if self.is_running and not self.controller.is_healthy:
             return "workers have died"
@@ -39,7 +39,7 @@ class Member:
 
 
 class ControllerGroup(Runnable):
-    """Runs controllers; one that cannot be started yet holds up no other."""
+    """Runs controllers; one that cannot start yet does not delay the others."""
 
     def __init__(
         self, config: GenericConfig, rng: random.Random, logger: Logger
@@ -69,7 +69,7 @@ class ControllerGroup(Runnable):
         return iter(self._members.values())
 
     def add(self, controller: Controller, informers: ControllerInformers) -> None:
-        """Have a controller run once the informers that it asked for are synced."""
+        """Add a controller; it runs once the informers that it needs are synced."""
         self._members[controller.name] = Member(controller, informers)
 
     @property
@@ -79,23 +79,23 @@ class ControllerGroup(Runnable):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being worked on, delayed ones aside."""
+        """Whether no key waits or is being processed; delayed keys do not count."""
         return all(member.controller.is_idle for member in self)
 
     def debug_pages(self) -> Mapping[str, Mapping[str, DebugPage]]:
-        """Return the pages that controllers show of themselves, by their names."""
+        """Return the debug pages of each controller, by its name."""
         return {member.name: member.controller.debug for member in self}
 
     def report(self) -> None:
-        """Bring the metrics up to date that change with time alone."""
+        """Update the metrics that no event updates."""
         for member in self:
             member.controller.report_running()
 
     async def run(self, life: Lifetime) -> None:
         """Start the controllers, one to two start intervals apart.
 
-        One whose caches are not synced starts when they are; with `stop` set it
-        ends.
+        A controller whose caches are not synced waits for them. Once `stop` is set,
+        it does not start any more.
         """
         interval = self._config.controller_start_interval
         for member in self:
@@ -117,7 +117,7 @@ class ControllerGroup(Runnable):
     async def stop(self) -> None:
         """Accept no more keys, and finish the syncs that are in progress.
 
-        Those that take longer than the shut-down timeout are cut short.
+        Syncs that take longer than the shut-down timeout are cancelled.
         """
         if not self._tasks:
             return
@@ -129,17 +129,17 @@ class ControllerGroup(Runnable):
         timeout = self._config.controller_shutdown_timeout
         _, late = await asyncio.wait(self._tasks, timeout=timeout)
         for task in late:
-            self._logger.warning("Syncs cut short", controller=task.get_name())
+            self._logger.warning("Syncs cancelled", controller=task.get_name())
             task.cancel()
-        # None of them may write once the lease is given back.
+        # No sync may write once the lease is released.
         await asyncio.gather(*late, return_exceptions=True)
 
     def health(self) -> Checks:
-        """Return a check for each controller: its workers are alive."""
+        """Return a check for each controller: whether its workers are alive."""
         return {member.name: member.problem for member in self}
 
     def ready(self) -> Checks:
-        """Return a check: the controllers are not being stopped."""
+        """Return a check: whether the controllers are being stopped."""
         return {"shutdown": self._stopping_problem}
 
     def _stopping_problem(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The event broadcasters of one daemon, one for each component that has events."""
+"""The event broadcasters of one daemon, one for each component with events."""
 
 import asyncio
 import random
@@ -11,11 +11,11 @@ from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.logs import Logger
 
 _FLUSH: Final = 3.0
-"""Seconds that events which are not written yet are waited for at the end."""
+"""Seconds to wait at the end for events that are not written yet."""
 
 
 class EventBroadcasters(Runnable):
-    """Writes events in the background; it outlives the controllers for the last."""
+    """Writes events in the background; it stops after the controllers."""
 
     def __init__(self, clock: Clock, rng: random.Random, logger: Logger) -> None:
         """Start with no broadcasters."""
@@ -26,7 +26,7 @@ class EventBroadcasters(Runnable):
         self._tasks: list[asyncio.Task[None]] = []
 
     def make(self, client: Client, component: str) -> EventBroadcaster:
-        """Return a new broadcaster; to be called before `run`.
+        """Return a new broadcaster; must be called before `run`.
 
         `client` writes its events, and `component` is their source.
         """
@@ -41,14 +41,14 @@ class EventBroadcasters(Runnable):
         return broadcaster
 
     async def run(self, life: Lifetime) -> None:
-        """Start to write what is recorded."""
+        """Start to write recorded events."""
         self._tasks = [
             life.tasks.create_task(broadcaster.run(), name="events")
             for broadcaster in self._broadcasters
         ]
 
     async def flush(self) -> None:
-        """Wait until what was recorded is written, for three seconds at most."""
+        """Wait until all recorded events are written, three seconds at most."""
         flushing = [
             asyncio.create_task(broadcaster.flush())
             for broadcaster in self._broadcasters

@@ -1,8 +1,8 @@
-"""What /healthz, /livez and /readyz say of a daemon.
+"""The checks behind /healthz, /livez and /readyz.
 
-The first two say whether a restart of this process would help, so nothing in them
-depends on the API server: during an outage every kubelet would restart its manager,
-the leader as well as the standby. The third says what the process waits for.
+/healthz and /livez say whether a restart of this process would help. So they do not
+depend on the API server: otherwise every kubelet would restart its manager during an
+outage, the leader as well as the standby. /readyz says what the process waits for.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class Health:
     """The checks of all parts of a manager, in the order of the parts."""
 
     def __init__(self, startup: StartUp, parts: Sequence[Runnable]) -> None:
-        """Take what comes before the parts, and the parts."""
+        """Take the start-up, and the parts that run after it."""
         self._startup = startup
         self._parts = parts
 

@@ -21,7 +21,7 @@ from controller_manager.manager.health import Health
 from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.manager.runnable import Lifetime
 from controller_manager.manager.servers import ServerGroup
-from controller_manager.manager.startup import StartUp, warn_of_another_kind
+from controller_manager.manager.startup import StartUp, warn_of_missing_controllers
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors, ElectionCollectors
 from controller_manager.observability.process import register_process
@@ -39,14 +39,13 @@ _LEAST_WATCHES: Final = 16
 
 
 class ControllerManager:
-    """The daemon: from a config and connections to running controllers.
+    """The daemon: runs controllers with a config and connections.
 
-    The order is: serve; wait for the API server, for as long as it takes; see
-    which resources it has; make the controllers and start the informers. Once
-    the caches are synced and, where managers elect a leader, this one leads,
-    the workers start, one controller after the other. A standby has done all
-    but the last step. A cache that does not come is waited for by those that need
-    it; the others start without them after a while.
+    The order is: serve; wait for the API server; discover its resources; make the
+    controllers; start the informers. Once the caches are synced and, with leader
+    election, this process leads, the workers start, one controller after the other.
+    A standby has done all but the last step. If a cache does not sync, the
+    controllers that need it wait; the others start after a timeout.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that differs
@@ -62,11 +61,11 @@ class ControllerManager:
         work_clock: Callable[[], float] = time.perf_counter,
         open_files: int = 0,
     ) -> None:
-        """Take what to run with; the connections stay the caller's to close.
+        """Take all parts from outside; the caller closes the connections.
 
-        `build` has the controllers that there are, by default those of this program.
-        `work_clock` measures, in seconds, how long work keeps others waiting.
-        `open_files` is how many this process may have, 0 for any number.
+        `build` has all controllers of this build, by default those of this program.
+        `work_clock` measures, in seconds, how long workers block the event loop.
+        `open_files` is the limit of open files of this process, 0 for no limit.
         """
         self._build = build or this_build()
         self._config = config
@@ -84,7 +83,7 @@ class ControllerManager:
         self._ownership = OwnershipGroup(self._make_elector())
         self._clients.fence(self._ownership.ownership)
         self._controllers = ControllerGroup(config.generic, rng, logger)
-        turns = Turns(clock=work_clock, turned=self._metrics.loop.turned)
+        turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
         self._startup = self._make_startup(turns)
         self.health = Health(
             self._startup, (self._ownership, self._controllers, self._caches)
@@ -118,7 +117,7 @@ class ControllerManager:
         config = self._config.generic.leader_election
         if not config.leader_elect:
             return None
-        # The event about our leading is written only while we lead.
+        # The event about a new leader is written only while this process leads.
         recorder = self._events.make(self._clients.writer(), COMPONENT)
         return LeaderElector(
             self._clients.lease(),
@@ -173,12 +172,12 @@ class ControllerManager:
 
     @property
     def elector(self) -> LeaderElector | None:
-        """The candidate for the lease, where managers elect a leader."""
+        """The leader elector, `None` without leader election."""
         return self._ownership.elector
 
     @property
     def informers(self) -> InformerFactory:
-        """The caches that all controllers share."""
+        """The informers that all controllers share."""
         return self._caches.informers
 
     @property
@@ -188,12 +187,12 @@ class ControllerManager:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being worked on, delayed ones aside."""
+        """Whether no key waits or is being processed; delayed keys do not count."""
         return self._controllers.is_idle
 
     @property
     def controllers(self) -> ControllerGroup:
-        """The controllers that were selected, and that the API server can serve."""
+        """The selected controllers whose resources the API server has."""
         return self._controllers
 
     @property
@@ -202,11 +201,11 @@ class ControllerManager:
         return self._servers.server
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set, then finish what is in progress.
+        """Run until `stop` is set, then finish the syncs that are in progress.
 
-        Raises StartError if the API server cannot be used in time, ServingError
-        if the port or a certificate cannot, LeadershipLost when another must
-        take over, each alone or in a group, and whatever a defect raises.
+        Raises StartError if the API server cannot be used in time, ServingError if
+        the port or a certificate cannot be used, LeadershipLost if this process lost
+        its lease, each alone or in a group, and any exception of a defect.
         """
         self._startup.select()
         for warning in self._config.warnings:
@@ -229,7 +228,8 @@ class ControllerManager:
         async with asyncio.TaskGroup() as tasks:
             life = Lifetime(tasks, stop)
             await self._events.run(life)
-            # Before the caches: it opens a connection while there are files left.
+            # Ownership runs before the caches, so that it gets an open file for its
+            # connection.
             await self._ownership.run(life)
             await self._caches.run(life)
             if await done_before(stop, self._wait_to_work()):
@@ -239,10 +239,13 @@ class ControllerManager:
             await self._events.stop()
 
     async def _wait_to_work(self) -> None:
-        """Wait for caches first: who cannot work must not lead."""
+        """Wait for the caches, then for the lease.
+
+        A process whose caches are not synced must not lead.
+        """
         await self._caches.wait()
         await self._ownership.wait()
-        warn_of_another_kind(
+        warn_of_missing_controllers(
             self._ownership.previous_holder, self._controllers.names, self._logger
         )
 
@@ -256,7 +259,7 @@ class ControllerManager:
         await self._events.flush()
 
     def _refresh(self) -> None:
-        """Bring up to date what changes with time alone, before a scrape."""
+        """Update the metrics that no event updates, before a scrape."""
         ends_at = self._connections.credential_expires_at()
         left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
         self._metrics.client.plugin_ttl(left)
@@ -265,9 +268,9 @@ class ControllerManager:
 
 
 def _most_watches(open_files: int) -> int:
-    """Return how many watches there may be, so that files are left for writes.
+    """Return how many watches may be open, so that files are left for requests.
 
-    The HTTPS server may use a quarter of all files.
+    The HTTPS server may use a quarter of all files. 0 means no limit.
     """
     if not open_files:
         return 0

@@ -1,4 +1,4 @@
-"""The right to write: taken before the controllers start, given back at the end."""
+"""Ownership, the right to write: acquired before controllers start, then released."""
 
 import asyncio
 
@@ -12,49 +12,49 @@ from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 
 
 class OwnershipGroup(Runnable):
-    """Takes and holds the lease, or owns all keys if managers elect no leader."""
+    """Acquires and holds the lease; without leader election it owns all keys."""
 
     def __init__(self, elector: LeaderElector | None) -> None:
-        """Take the candidate for the lease, `None` without an election."""
+        """Take the leader elector, `None` without leader election."""
         self._elector = elector
         self._watching: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
         self.ownership: Ownership = PermanentOwnership()
-        """Says for which keys this process may write."""
+        """Tells for which keys this process may write."""
         if elector is not None:
             self.ownership = LeaseOwnership(elector)
 
     @property
     def elector(self) -> LeaderElector | None:
-        """The candidate for the lease, if there is one."""
+        """The leader elector, `None` without leader election."""
         return self._elector
 
     @property
     def previous_holder(self) -> str:
-        """Who held the lease before us, empty for nobody."""
+        """The identity of the former leader, empty if there was none."""
         return self._elector.previous_holder if self._elector is not None else ""
 
     async def run(self, life: Lifetime) -> None:
-        """Follow the lease; this does not take it."""
+        """Watch the lease; `wait` acquires it."""
         if self._elector is not None:
             self._watching = life.tasks.create_task(
                 self._elector.watch(), name="lease-watch"
             )
 
     async def wait(self) -> None:
-        """Wait until this process owns keys; it may then write for them."""
+        """Acquire the lease; returns once this process may write."""
         if self._elector is not None:
             await self._elector.acquire()
 
     def hold(self, life: Lifetime) -> None:
-        """Keep what `wait` has taken; its loss fails the task with LeadershipLost."""
+        """Renew the lease; if it is lost, the task fails with LeadershipLost."""
         if self._elector is not None:
             self._holding = life.tasks.create_task(self._elector.renew(), name="lease")
 
     async def stop(self) -> None:
-        """Give the lease back, even one that was taken at this very moment."""
+        """Release the lease, even if it was acquired only a moment ago."""
         if self._holding is not None:
-            # A renewal that is under way would come after the release.
+            # A renewal that is in progress would arrive after the release.
             self._holding.cancel()
             await asyncio.gather(self._holding, return_exceptions=True)
         if self._elector is not None:
@@ -63,7 +63,7 @@ class OwnershipGroup(Runnable):
             self._watching.cancel()
 
     def health(self) -> Checks:
-        """Return a check: a leader must renew or give up."""
+        """Return a check: whether a leader renews its lease or has stopped to lead."""
         if self._elector is None:
             return {}
         return {"leaderElection": self._elector.health_problem}

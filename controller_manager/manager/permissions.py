@@ -1,7 +1,7 @@
-"""What the manager itself must be allowed, whatever controllers it runs.
+"""The permissions that the manager itself needs, with any selection of controllers.
 
-``config/base/rbac.yaml`` says the same as a manifest; a test holds them equal. What
-a controller must be allowed stands in its descriptor.
+``config/base/rbac.yaml`` has the same rules as a manifest; a test compares them. The
+permissions of a controller are in its descriptor.
 """
 
 from typing import Final
@@ -17,10 +17,10 @@ MANAGER_PERMISSIONS: Final = (
     # --use-service-account-credentials.
     allow(SERVICE_ACCOUNTS, "get", "create"),
     allow(SERVICE_ACCOUNTS, "create", subresource="token"),
-    # Who may read /metrics.
+    # To authenticate and authorize requests for /metrics.
     allow(TOKEN_REVIEWS, "create"),
     allow(SUBJECT_ACCESS_REVIEWS, "create"),
     # The event about a new leader.
     allow(EVENTS, "create", "patch", "update"),
 )
-"""Its lease aside, of which only the one that it is told is allowed by name."""
+"""All but the permission for its lease; that one allows a single lease by name."""

@@ -1,4 +1,4 @@
-"""What a manager consists of: runnables, each with run, stop, health and ready."""
+"""Runnables, the parts of a manager: each has run, stop, health and ready."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ Checks = Mapping[str, HealthCheck]
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """Where runnables run, and until when.
+    """The task group that runnables run in, and the signal to stop.
 
-    What they do goes on in tasks of `tasks`: a failure of one ends all of them.
-    `stop` is set when the process is told to stop; runnables are then stopped
-    one after the other.
+    Runnables start their tasks in `tasks`: a failure of one task ends all of them.
+    `stop` is set when the process must stop; runnables are then stopped one after
+    the other.
     """
 
     tasks: asyncio.TaskGroup
@@ -25,22 +25,22 @@ class Lifetime:
 
 
 class Runnable(Protocol):
-    """One part of a manager (controller-runtime's Runnable, with its end).
+    """One part of a manager (controller-runtime's Runnable, plus `stop`).
 
-    After a failure nothing is stopped in order: the tasks are cancelled, as they
-    are when the process is killed.
+    After a failure `stop` is not called: all tasks are cancelled, as if the process
+    were killed.
     """
 
     async def run(self, life: Lifetime) -> None:
-        """Start; return once all of it is under way. Raises if it cannot start."""
+        """Start the tasks, then return. Raises if the part cannot start."""
 
     async def stop(self) -> None:
-        """End what `run` began, in good order; does nothing if it has not run."""
+        """End the tasks that `run` started; does nothing if `run` was not called."""
 
     def health(self) -> Checks:
-        """Return the checks of /healthz and /livez: what a restart would mend."""
+        """Return the checks of /healthz and /livez: faults that a restart repairs."""
         return {}
 
     def ready(self) -> Checks:
-        """Return the checks of /readyz: what it waits for."""
+        """Return the checks of /readyz: what this part waits for."""
         return {}

@@ -1,4 +1,4 @@
-"""What a daemon serves over HTTPS, and what serving needs in the background."""
+"""The HTTPS server of a daemon, and its background tasks."""
 
 import asyncio
 
@@ -19,10 +19,10 @@ from controller_manager.serving.server import Pages, Server
 
 
 class ServerGroup(Runnable):
-    """Serves endpoints, follows who may read them, and measures the event loop.
+    """Serves endpoints, watches the authentication settings, measures the event loop.
 
-    It runs first and stops last, so that a daemon that waits for its API server, or
-    for its last syncs, can be asked about it.
+    It runs first and stops last, so that its endpoints answer while the daemon waits
+    for the API server or for its last syncs.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ServerGroup(Runnable):
         metrics: Collectors,
         logger: Logger,
     ) -> None:
-        """Take what to show, and whom to ask about those who want to see it."""
+        """Take the pages, and the connections that review who may read them."""
         self._config = config
         self._connections = connections
         self._pages = pages
@@ -44,10 +44,13 @@ class ServerGroup(Runnable):
         self._logger = logger
         self._tasks: list[asyncio.Task[None]] = []
         self.server: Server | None = None
-        """The HTTPS server, once it runs; without a port there is none."""
+        """The HTTPS server once it runs; `None` before, and without a port."""
 
     async def run(self, life: Lifetime) -> None:
-        """Start to serve; raises ServingError if the port or a certificate cannot."""
+        """Start to serve.
+
+        Raises ServingError if the port or a certificate cannot be used.
+        """
         lag = observe_lag(self._metrics.loop)
         self._tasks.append(life.tasks.create_task(lag, name="event-loop-lag"))
         if self._config.serving.port == 0:
@@ -109,7 +112,7 @@ class ServerGroup(Runnable):
         return Client(transport, self._clock, metrics=self._metrics.client)
 
     async def stop(self) -> None:
-        """Close the port, once the requests that are being answered are done."""
+        """Finish the requests that are in progress, then close the port."""
         for task in self._tasks:
             task.cancel()
         if self.server is not None:

@@ -1,4 +1,4 @@
-"""Before anything runs: which controllers are wanted, and which can run here."""
+"""The start-up: selects the controllers, and makes those that can run."""
 
 import asyncio
 from collections.abc import Collection
@@ -24,7 +24,7 @@ from controller_manager.options.config import GenericConfig
 from controller_manager.registry import Registry
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.initializing import initialized
+from controller_manager.runtime.initializing import make_controller
 
 _POLL: Final = 1.0
 
@@ -34,7 +34,7 @@ class StartError(Exception):
 
 
 class StartUp:
-    """Waits for the API server, sees what it has, makes the controllers for it."""
+    """Waits for the API server, discovers its resources, makes the controllers."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class StartUp:
         clock: Clock,
         logger: Logger,
     ) -> None:
-        """Take the controllers that there are, and what they are made with."""
+        """Take the registry, and the parts that controllers are made with."""
         self._build = build
         self._config = config
         self._clients = clients
@@ -63,28 +63,29 @@ class StartUp:
         return f"waiting for {self._waiting_for}" if self._waiting_for else None
 
     def select(self) -> None:
-        """Choose the controllers that are asked for; raises StartError for none."""
-        asked_for = self._config.controllers
-        self._wanted = self._build.select(asked_for)
+        """Select the controllers of ``--controllers``; raises StartError for none."""
+        selection = self._config.controllers
+        self._wanted = self._build.select(selection)
         if not self._wanted:
             msg = (
-                f"--controllers={','.join(asked_for)}: there is no controller to run; "
+                f"--controllers={','.join(selection)}: there is no controller to run; "
                 f"this build has: {', '.join(self._build.names)}"
             )
             raise StartError(msg)
 
     async def prepare(self) -> list[tuple[Controller, ControllerInformers]]:
-        """Return the chosen controllers that can run here, each with its informers.
+        """Return the selected controllers that can run, each with its informers.
 
         Waits for the API server, for as long as the config says. Raises StartError
-        if it does not come, cannot be trusted, or lacks what every one needs.
+        if the API server does not become healthy in time, cannot be trusted, or if no
+        selected controller can run.
         """
         await self._wait_for_api_server()
         self._waiting_for = "discovery"
         controllers = []
         for descriptor in await self._available():
             informers = ControllerInformers(self._factory, descriptor.reads)
-            controller = self._made(descriptor, informers)
+            controller = self._make(descriptor, informers)
             if controller is not None:
                 controllers.append((controller, informers))
         if not controllers:
@@ -96,14 +97,15 @@ class StartUp:
         self._waiting_for = ""
         return controllers
 
-    def _made(
+    def _make(
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> Controller | None:
         context = self._contexts.make(descriptor, informers)
-        controller = initialized(descriptor, context)
+        controller = make_controller(descriptor, context)
         if controller is None:
             self._logger.warning(
-                "Controller is switched off", controller=descriptor.name
+                "Controller is disabled by the configuration",
+                controller=descriptor.name,
             )
         return controller
 
@@ -126,7 +128,7 @@ class StartUp:
             await asyncio.sleep(_POLL)
 
     async def _available(self) -> list[Descriptor]:
-        """Return the chosen controllers whose resources the API server has."""
+        """Return the selected controllers whose resources the API server has."""
         client = self._clients.manager()
         served: dict[str, frozenset[str] | None] = {}
         available = []
@@ -135,7 +137,7 @@ class StartUp:
             for resource in descriptor.requires:
                 version = resource.api_version
                 if version not in served:
-                    served[version] = await self._discovered(client, version)
+                    served[version] = await self._discover(client, version)
                 if resource.plural not in (served[version] or ()):
                     missing.append(f"{version}/{resource.plural}")
             if missing:
@@ -148,7 +150,7 @@ class StartUp:
                 available.append(descriptor)
         return available
 
-    async def _discovered(
+    async def _discover(
         self, client: Client, api_version: str
     ) -> frozenset[str] | None:
         while True:
@@ -163,11 +165,13 @@ class StartUp:
             await asyncio.sleep(_POLL)
 
 
-def warn_of_another_kind(former: str, running: Collection[str], logger: Logger) -> None:
-    """Say which controllers run no longer, if upstream's manager ran them.
+def warn_of_missing_controllers(
+    former: str, running: Collection[str], logger: Logger
+) -> None:
+    """Warn of controllers that upstream's manager ran and that do not run any more.
 
-    `former` is who held the lease before, empty for nobody; `running` are the
-    controllers that run now.
+    `former` is the identity of the former leader, empty if there was none; `running`
+    are the names of the controllers that run now.
     """
     if not former or is_of_this_program(former):
         return
@@ -185,7 +189,7 @@ async def _health_problem(client: Client) -> str | None:
     try:
         answer = await client.raw("GET", "/healthz")
     except UntrustedServer as error:
-        # Waiting does not help: it is the configuration that is wrong.
+        # Waiting does not help: the configuration is wrong.
         raise StartError(str(error)) from error
     except TransportError as error:
         return str(error)

@@ -1,10 +1,10 @@
-"""Everything that the daemon is told: flags, a file, and the config they make.
+"""The options of the daemon: flags, the configuration file, and the resulting config.
 
-``flag`` says what a flag is; ``general_flags``, ``serving_flags`` and
-``upstream_flags`` have those of no controller here, ``controller_options`` is how a
-controller declares its own, and ``flag_set`` has all of them. ``values`` and
-``durations`` have the syntax of single values, ``checks`` what they must be,
-``gates`` the feature gates, ``document`` the tree that a file and /configz show,
-``config`` the typed result, ``parsing`` what turns the ones into the other. Nothing
-here acts on an option.
+``flag`` defines flags; ``general_flags`` and ``serving_flags`` have the flags of no
+particular controller, ``upstream_flags`` those of controllers that this build lacks;
+a controller declares its own with ``controller_options``; ``flag_set`` has all flags.
+``values`` and ``durations`` parse single values, ``checks`` checks them, ``gates`` has
+the feature gates, ``document`` the tree that a file and /configz have, ``config`` the
+typed config, and ``parsing`` makes it from flags and file. Nothing here acts on an
+option.
 """

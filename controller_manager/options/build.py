@@ -1,4 +1,4 @@
-"""What this build of the program has, as far as flags and files depend on it."""
+"""The parts of a build that the parsing of flags and files depends on."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ from controller_manager.options.gates import Gate
 
 
 class Build(Protocol):
-    """The controllers of a build, seen from below: the registry is one."""
+    """The controllers of a build; the registry implements this protocol."""
 
     @property
     def flags(self) -> FlagSet:

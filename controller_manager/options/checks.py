@@ -1,9 +1,9 @@
-"""What single values must be, as kube-controller-manager 1.36 checks them.
+"""Checks of single values, as kube-controller-manager 1.36 has them.
 
 Upstream: cmd/kube-controller-manager/app/options, the Validate functions.
-Flags of controllers that this build does not have are checked all the same: a
-value that upstream refuses is a mistake here, too. Where upstream lets a controller
-have no worker at all, at least one is demanded: nobody can want none.
+Flags of controllers that this build lacks are checked, too: a value that upstream
+refuses is a mistake here as well. Upstream allows a controller without workers; here
+each needs at least one, since zero workers can only be a mistake.
 """
 
 import re
@@ -14,20 +14,20 @@ from controller_manager.options.durations import parse_duration
 from controller_manager.version import KUBERNETES_VERSION
 
 Check = Callable[[Any], str]
-"""Returns what is wrong with a value, empty for nothing."""
+"""Returns the problem with a value, empty if it is valid."""
 
 _METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 def at_least(least: int) -> Check:
-    """Return a check of a smallest number."""
+    """Return a check for a minimum."""
     return lambda value: (
         "" if value >= least else f"must be at least {least}, it is {value}"
     )
 
 
 def between(least: int, most: int) -> Check:
-    """Return a check of a range, its ends included."""
+    """Return a check for a range; both limits are valid."""
 
     def rule(value: Any) -> str:  # noqa: ANN401 - by the flag's type
         if least <= value <= most:
@@ -38,12 +38,12 @@ def between(least: int, most: int) -> Check:
 
 
 def at_least_a_second(value: str) -> str:
-    """Check a duration."""
+    """Check that a duration is at least one second."""
     return "" if parse_duration(value) >= 1 else f"must be at least 1s, it is {value}"
 
 
 def at_most_two(value: str) -> str:
-    """Check a list of one or two, written with a comma."""
+    """Check that a comma-separated list has two entries at most."""
     return "must not have more than two entries" if value.count(",") > 1 else ""
 
 
@@ -54,14 +54,14 @@ def metric_names(value: list[str]) -> str:
 
 
 def previous_minor(value: str) -> str:
-    """Check a version that may be named to show what it had still."""
+    """Check that a version is the previous minor version, or empty."""
     if value in ("", _PREVIOUS):
         return ""
     return f"must be {_PREVIOUS}, the previous minor version, it is {value!r}"
 
 
 def emulated_version(value: list[str]) -> str:
-    """Check versions that could be emulated: this one and the three before."""
+    """Check that versions can be emulated: the current and the three before it."""
     for entry in value:
         text = entry.rpartition("=")[2]
         if text not in _EMULATED:
@@ -81,5 +81,5 @@ _EMULATED: Final = tuple(f"1.{minor}" for minor in range(_MINOR - 3, _MINOR + 1)
 
 
 def not_negative(value: str) -> str:
-    """Check a duration."""
+    """Check that a duration is not negative."""
     return "must not be negative, it is " + value if parse_duration(value) < 0 else ""

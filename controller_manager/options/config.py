@@ -1,4 +1,4 @@
-"""The frozen config that flags and file become. Times are in seconds."""
+"""The frozen config that is made from flags and file. Times are in seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ WRITE_TIMEOUT: Final = 70.0
 """Seconds that a write may take.
 
 Longer than the API server's own limit of a minute (its --request-timeout), so that
-it is the API server that ends a write, and says so.
+the API server ends a slow write and returns an error.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """How fast one client may send; a `qps` of 0 or less limits nothing."""
+    """The rate limit of one client; a `qps` of 0 or less means no limit."""
 
     qps: float = 20.0
     burst: int = 30
@@ -27,10 +27,10 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """How to reach the API server, and how fast.
+    """How to connect to the API server, and the rate limits.
 
-    `controllers` has the limits of those whose own differ. `write_timeout` is in
-    seconds.
+    `controllers` has the limits of controllers for which flags set one.
+    `write_timeout` is in seconds.
     """
 
     kubeconfig: str = ""
@@ -44,8 +44,8 @@ class ClientConfig:
     ) -> RateLimit:
         """Return the limit of one controller, by its name.
 
-        Unless one was asked for, it is the general one times what the
-        controller, which sends more than others, needs.
+        Unless flags set one, it is the general limit times the controller's factors,
+        which are above 1 for controllers that send many requests.
         """
         general = RateLimit(
             self.limit.qps * qps_factor, self.limit.burst * burst_factor
@@ -55,7 +55,7 @@ class ClientConfig:
 
 @dataclass(frozen=True, slots=True)
 class LeaderElectionConfig:
-    """Whether and how managers agree on the one that acts."""
+    """Whether and how managers elect a leader."""
 
     leader_elect: bool = True
     lease_duration: float = 15.0
@@ -67,7 +67,7 @@ class LeaderElectionConfig:
 
 @dataclass(frozen=True, slots=True)
 class GenericConfig:
-    """What concerns all controllers."""
+    """The options that concern all controllers."""
 
     controllers: tuple[str, ...] = ("*",)
     controller_start_interval: float = 0.0
@@ -91,7 +91,7 @@ class LoggingConfig:
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """A certificate, its key, and the names that it is for (SNI)."""
+    """A certificate, its key, and the server names that it is for (SNI)."""
 
     certificate: str
     key: str
@@ -116,7 +116,7 @@ class ServingConfig:
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaderConfig:
-    """Who may name a user in headers, and in which."""
+    """Which clients may name a user in headers, and which headers."""
 
     client_ca_file: str = ""
     allowed_names: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class RequestHeaderConfig:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationConfig:
-    """How to find out who asks."""
+    """How to find out the user of a request."""
 
     kubeconfig: str = ""
     skip_lookup: bool = False
@@ -140,7 +140,7 @@ class AuthenticationConfig:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationConfig:
-    """How to find out whether they may."""
+    """How to find out whether the user of a request is allowed to make it."""
 
     kubeconfig: str = ""
     always_allow_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
@@ -150,11 +150,11 @@ class AuthorizationConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that the daemon is told.
+    """The whole configuration of the daemon.
 
-    `controllers` has the options of controllers, by the class that declares them;
-    of one that is not there all are the default. `document` is the same as /configz
-    shows it, `flags` as /flagz does.
+    `controllers` has the options of controllers, by the class that declares them; a
+    class that is not there has all defaults. `document` is the configuration as
+    /configz shows it, `flags` as /flagz shows it.
     """
 
     client: ClientConfig = field(default_factory=ClientConfig)

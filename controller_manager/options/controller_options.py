@@ -39,8 +39,8 @@ def flags_of(options: type[Any] | None, controller: str) -> tuple[Flag, ...]:
     return section(title, *(each.metadata[_FLAG] for each in fields(options)))
 
 
-def made(options: type[OptionsT], value_of: Callable[[str], Any]) -> OptionsT:
-    """Return options with the values of their flags, by name."""
+def make_options(options: type[OptionsT], value_of: Callable[[str], Any]) -> OptionsT:
+    """Return options with the values of their flags; `value_of` takes a flag's name."""
     values: dict[str, Any] = {}
     for each in fields(options):  # type: ignore[arg-type]
         flag: Flag = each.metadata[_FLAG]

@@ -1,8 +1,8 @@
-"""The options as a tree: what a configuration file holds and /configz shows.
+"""The options as a tree, as in a configuration file and in /configz.
 
 The shape is upstream's KubeControllerManagerConfiguration (v1alpha1, files
 staging/src/k8s.io/kube-controller-manager/config/v1alpha1/types.go and those
-that it embeds), with further sections for what upstream keeps in flags only.
+that it embeds), with further sections for options that upstream has only as flags.
 """
 
 import difflib
@@ -52,7 +52,7 @@ _CARRIED: Final[Mapping[str, Any]] = {
         {"Group": "events.k8s.io", "Resource": "events"},
     ],
 }
-"""Fields of upstream's configuration that are passed through as they are."""
+"""Fields of upstream's configuration that are read and shown, without an effect."""
 
 _NOT_IN_FILES: Final = frozenset(("config",))
 
@@ -62,11 +62,11 @@ _FIRST: Final = (
     "AttachDetachController",
     "CSRSigningController",
 )
-"""Sections in upstream's order; the others follow as the flags do."""
+"""Sections in upstream's order; the others follow in the order of the flags."""
 
 
 class FileError(Exception):
-    """A configuration file that cannot be used: `problems`, a line each."""
+    """A configuration file that cannot be used; `problems` has a line for each."""
 
     def __init__(self, *problems: str) -> None:
         """Take the lines."""
@@ -132,7 +132,7 @@ def _load(path: Path) -> dict[str, Any]:
     except UnreadableFile as error:
         raise FileError(str(error)) from error
     if not isinstance(document, dict):
-        msg = f"--config {path}: its top level is no mapping"
+        msg = f"--config {path}: its top level is not a mapping"
         raise FileError(msg)
     return cast("dict[str, Any]", document)
 
@@ -193,7 +193,7 @@ def dump(tree: Mapping[str, Any]) -> str:
 
 
 class _WithoutAliases(yaml.SafeDumper):
-    """Writes each value out, also one that has stood somewhere before."""
+    """Writes each value in full, even if the same value was written before."""
 
     def ignore_aliases(self, _: object) -> bool:
         return True

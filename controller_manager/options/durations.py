@@ -1,4 +1,4 @@
-"""Durations as Go writes and reads them."""
+"""Durations in Go's format."""
 
 import re
 from typing import Final
@@ -16,7 +16,7 @@ _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds that a Go duration such as ``1m30s`` means.
+    """Return the seconds of a Go duration such as ``1m30s``.
 
     Raises ValueError for anything else.
     """

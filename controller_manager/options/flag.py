@@ -1,7 +1,7 @@
-"""What a flag is.
+"""The definition of a flag.
 
-`path` is where a value stands in the configuration file and in /configz; what
-upstream's configuration does not hold stands in a section of its own there.
+`path` is the place of its value in the configuration file and in /configz. A flag
+that is not in upstream's configuration has a place in a section of its own.
 """
 
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ _LISTS: Final = frozenset(("strings", "int32Slice", "namedCertKey", "gates", "pa
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag: `default` as a user would write it, `None` for an empty one.
+    """One flag; `default` is in a user's notation, `None` for an empty value.
 
-    `inert` says why the flag is taken without an effect, empty if it has one. It
-    has none either where all controllers that it is `used_by` are absent. `check`
-    returns what is wrong with a value, empty for nothing.
+    `inert` says why the flag has no effect, empty if it has one. A flag has no effect,
+    too, if this build lacks all controllers in `used_by`. `check` returns the problem
+    with a value, empty if it is valid.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Flag:
 
     @property
     def is_list(self) -> bool:
-        """Whether giving it again adds to it rather than replacing it."""
+        """Whether a repeated flag adds values instead of replacing them."""
         return self.type in _LISTS
 
 
@@ -72,10 +72,10 @@ _INITIALISMS: Final = {
 
 
 def section(title: str, *flags: Flag) -> tuple[Flag, ...]:
-    """Return flags in a section; one without a path gets one after its name.
+    """Return flags in a section; a flag without a path gets one from its name.
 
-    A section is named after a controller: ``Job-controller`` has the flags of
-    job-controller, which are of no use without it.
+    A section may be named after a controller: ``Job-controller`` has the flags of
+    job-controller, which have no effect without it.
     """
     controller = (title.lower(),) if title.endswith("-controller") else ()
     prefix = "".join(word.capitalize() for word in title.replace("-", " ").split())
@@ -97,7 +97,7 @@ def _field_name(flag: str) -> str:
 
 
 def concurrency(name: str, default: int, path: str, what: str) -> Flag:
-    """Return the flag for how many objects a controller syncs at a time."""
+    """Return the flag for the number of objects that a controller syncs at a time."""
     return Flag(
         name,
         "int32",

@@ -46,8 +46,8 @@ _SECTIONS: Final = (
     "Ttl-after-finished-controller",
     "Validatingadmissionpolicy-status-controller",
 )
-"""Sections in the order of upstream's help. A controller that upstream has not, or
-without flags there, comes after them."""
+"""Sections in the order of upstream's help. The sections of other controllers come
+after them."""
 
 _LAST: Final = ("Metrics", "Logs", "Misc")
 
@@ -59,7 +59,8 @@ class DuplicateFlag(ValueError):  # noqa: N818 - named after what it is
 class FlagSet:
     """Flags by name, in the order of upstream's help: sections, then names.
 
-    A controller's own declaration counts before upstream's table.
+    If a controller declares a flag, the flag of that name in upstream's table is
+    ignored.
     """
 
     def __init__(
@@ -70,14 +71,14 @@ class FlagSet:
     ) -> None:
         """Take the flags that the `controllers` of this build declare, and gates.
 
-        Raises DuplicateFlag for a name that stands twice.
+        Raises DuplicateFlag for a name that is declared twice.
         """
         own: dict[str, Flag] = {}
         for flag in (*GENERAL_FLAGS, *SERVING_FLAGS, *declared):
             if flag.name in own:
                 msg = (
-                    f"--{flag.name} of {flag.section} is a flag of "
-                    f"{own[flag.name].section} already; choose another name"
+                    f"--{flag.name} of {flag.section} is already a flag of "
+                    f"{own[flag.name].section}; choose another name"
                 )
                 raise DuplicateFlag(msg)
             own[flag.name] = flag
@@ -93,7 +94,10 @@ class FlagSet:
         return iter(self._flags.values())
 
     def __getitem__(self, name: str) -> Flag:
-        """Return the flag of a name, without dashes before it; raises KeyError."""
+        """Return the flag of a name, without leading dashes.
+
+        Raises KeyError for an unknown name.
+        """
         return self._flags[name]
 
     def get(self, name: str) -> Flag | None:

@@ -14,8 +14,8 @@ Stage = Literal["ALPHA", "BETA"]
 class Gate:
     """A feature gate.
 
-    It cannot be enabled while one that it `depends_on` is disabled. One that is
-    `locked` exists still and has one position left, its default.
+    It cannot be enabled while a gate that it `depends_on` is disabled. A `locked` gate
+    can only have its default.
     """
 
     name: str
@@ -26,34 +26,34 @@ class Gate:
 
 
 ATOMIC_FIFO: Final = Gate("AtomicFIFO")
-"""A list replaces a cache in one moment."""
+"""A list replaces the content of a cache atomically."""
 
 WATCH_LIST_CLIENT: Final = Gate("WatchListClient")
-"""Initial lists come by the watch."""
+"""Initial lists are streamed by the watch."""
 
 GENERAL_GATES: Final = (ATOMIC_FIFO, WATCH_LIST_CLIENT)
-"""The gates of no particular controller; the others are declared beside theirs."""
+"""The gates of no particular controller; a controller declares its own gates."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """The gates that were moved from their defaults, by name."""
+    """The gates with another value than their default, by name."""
 
-    moved: Mapping[str, bool] = field(default_factory=dict)
+    overrides: Mapping[str, bool] = field(default_factory=dict)
 
     def is_enabled(self, gate: Gate) -> bool:
-        """Tell whether a gate is open."""
-        return self.moved.get(gate.name, gate.default)
+        """Tell whether a gate is enabled."""
+        return self.overrides.get(gate.name, gate.default)
 
 
 _ALL: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 
 
 @dataclass(slots=True)
-class Settled:
-    """What the given gates come to.
+class ResolvedGates:
+    """The result of `resolve_gates`.
 
-    `ignored` are given gates without an effect; `problems` are one line each.
+    `ignored` are given gates without an effect; `problems` has a line for each.
     """
 
     gates: FeatureGates
@@ -61,11 +61,11 @@ class Settled:
     problems: list[str] = field(default_factory=list)
 
 
-def settle(given: Mapping[str, bool], gates: Sequence[Gate]) -> Settled:
-    """Return the position of every gate, as component-base's featuregate does.
+def resolve_gates(given: Mapping[str, bool], gates: Sequence[Gate]) -> ResolvedGates:
+    """Return the value of every gate, as component-base's featuregate does.
 
-    ``AllAlpha`` and ``AllBeta`` move the gates of their stage that are not given
-    themselves. A locked gate can only be given as it is locked.
+    ``AllAlpha`` and ``AllBeta`` set the gates of their stage that are not given
+    themselves. A locked gate can only be set to its default.
     """
     free = [gate for gate in gates if not gate.locked]
     locked = {gate.name: gate.default for gate in gates if gate.locked}
@@ -76,7 +76,7 @@ def settle(given: Mapping[str, bool], gates: Sequence[Gate]) -> Settled:
         for gate in free
     }
     defaults = {gate.name: gate.default for gate in free}
-    return Settled(
+    return ResolvedGates(
         gates=FeatureGates(dict(positions.items() - defaults.items())),
         ignored=[
             name

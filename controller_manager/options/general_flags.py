@@ -1,4 +1,4 @@
-"""The flags of no particular controller, but for those of the servers."""
+"""The flags of no particular controller, except those of the HTTPS server."""
 
 from typing import Final
 
@@ -157,7 +157,7 @@ _GENERIC: Final = section(
         "controller-shutdown-timeout",
         "duration",
         "10s",
-        "How long syncs in progress may go on after a signal to stop.",
+        "How long syncs in progress may continue after a signal to stop.",
     ),
     Flag(
         "controller-start-interval",
@@ -227,22 +227,23 @@ _GENERIC: Final = section(
         "kube-api-write-timeout",
         "duration",
         "1m10s",
-        "How long a write may wait for its answer. The default is longer than the "
+        "How long a write may wait for its response. The default is longer than the "
         "API server's own limit of a minute. Not one of upstream's flags.",
     ),
     Flag(
         "leader-elect",
         "bool",
         "true",
-        "Gain leadership before acting. Needed where several managers run.",
+        "Become the leader before starting controllers. Needed if several managers "
+        "run.",
         "Generic.LeaderElection.leaderElect",
     ),
     Flag(
         "leader-elect-lease-duration",
         "duration",
         "15s",
-        "How long others wait, after the leader's last renewal that they saw, "
-        "before they take over.",
+        "How long other managers wait after the last renewal that they have seen, "
+        "before they acquire the lease.",
         "Generic.LeaderElection.leaseDuration",
     ),
     Flag(
@@ -278,7 +279,7 @@ _GENERIC: Final = section(
         "leader-elect-retry-period",
         "duration",
         "2s",
-        "How long to wait between tries to take or renew the lease.",
+        "How long to wait between attempts to acquire or renew the lease.",
         "Generic.LeaderElection.retryPeriod",
     ),
     Flag(
@@ -300,7 +301,7 @@ _GENERIC: Final = section(
         "node-monitor-period",
         "duration",
         "5s",
-        "How often to look at the status of nodes.",
+        "How often to check the status of nodes.",
         "KubeCloudShared.NodeMonitorPeriod",
         used_by=("node-lifecycle-controller",),
     ),
@@ -417,8 +418,8 @@ _LOGS: Final = section(
         "vmodule",
         "pairs",
         None,
-        "Verbosity of single modules, by their names, in which * and ? stand for "
-        "anything (text format only).",
+        "Verbosity of single modules, by patterns of their names with * and ? "
+        "(text format only).",
         value_name="pattern=N,...",
     ),
 )
@@ -449,7 +450,8 @@ _AUTHORITY: Final = section(
         "root-ca-file",
         "string",
         None,
-        "The authority to publish in every namespace; by default the kubeconfig's.",
+        "The certificate authority to publish in every namespace; by default that of "
+        "the kubeconfig.",
         "SAController.RootCAFile",
         used_by=(
             "root-ca-certificate-publisher-controller",

@@ -1,4 +1,4 @@
-"""From flags and file to a config, or to every problem at once."""
+"""Makes the config from flags and file, or reports all problems at once."""
 
 import difflib
 import json
@@ -21,7 +21,7 @@ from controller_manager.options.config import (
     RequestHeaderConfig,
     ServingConfig,
 )
-from controller_manager.options.controller_options import made
+from controller_manager.options.controller_options import make_options
 from controller_manager.options.document import (
     FileError,
     as_tree,
@@ -29,7 +29,7 @@ from controller_manager.options.document import (
     read_file,
 )
 from controller_manager.options.durations import parse_duration
-from controller_manager.options.gates import FeatureGates, settle
+from controller_manager.options.gates import FeatureGates, resolve_gates
 from controller_manager.options.values import (
     default_value,
     parse_flag,
@@ -49,10 +49,10 @@ class OptionsError(Exception):
 
 
 class Options:
-    """The values by flag name, where each came from, and what is wrong."""
+    """The values of all flags, the origin of each, and the problems."""
 
     def __init__(self, given: Mapping[str, Sequence[str]], build: Build) -> None:
-        """Read the file that ``--config`` names, then the flags over it."""
+        """Read the file that ``--config`` names, then the flags, which win over it."""
         self.build = build
         self.problems: list[str] = []
         self.warnings: list[str] = []
@@ -76,7 +76,7 @@ class Options:
         except FileError as error:
             self.problems += error.problems
             return
-        # A field that says what is so anyway is not worth a warning.
+        # A field with the default value needs no warning.
         self._origins |= {
             field: f"--config {path}: {field}"
             for field, value in found.items()
@@ -97,7 +97,7 @@ class Options:
         return tuple(self[name])
 
     def origin(self, name: str) -> str:
-        """Return where a value came from: the flag, or the file and field."""
+        """Return the origin of a value: the flag, or the file and the field."""
         return self._origins.get(self.build.flags[name].path, f"--{name}")
 
     def is_set(self, name: str) -> bool:
@@ -105,7 +105,7 @@ class Options:
         return self.build.flags[name].path in self._origins
 
     def problem(self, name: str, what: str) -> None:
-        """Note that a value cannot be used."""
+        """Add a problem with the value of a flag."""
         self.problems.append(f"{self.origin(name)}: {what}")
 
 
@@ -114,16 +114,16 @@ def parse(
     build: Build,
     known_problems: Iterable[str] = (),
 ) -> Config:
-    """Return the config that the flags in `given` make.
+    """Return the config for the flags in `given`.
 
-    `given` maps a flag's name to its values as written, in order; the last of
-    them counts, lists are joined. `build` says which controllers, flags and gates
-    there are. Raises OptionsError with every problem.
+    `given` maps a flag's name to its values as written, in order; the last value
+    counts, lists are joined. `build` has all controllers, flags and gates. Raises
+    OptionsError with all problems.
     """
     options = Options(given, build)
     options.problems[:0] = known_problems
     _check_selection(options)
-    _warn_of_what_has_no_effect(options)
+    _warn_of_inert_flags(options)
     _check_signers(options)
     _check_values(options)
     config = Config(
@@ -134,11 +134,11 @@ def parse(
         authentication=_authentication(options),
         authorization=_authorization(options),
         disabled_metrics=options.words("disabled-metrics"),
-        controllers=_of_controllers(options),
+        controllers=_controller_options(options),
         root_ca_file=options["root-ca-file"],
         features=_features(options),
         document=as_tree(options.values),
-        flags=_shown(options),
+        flags=_flag_texts(options),
         warnings=tuple(options.warnings),
     )
     if options.problems:
@@ -146,9 +146,11 @@ def parse(
     return config
 
 
-def _of_controllers(options: Options) -> dict[type[Any], Any]:
-    """Return the options of those controllers whose differ from the defaults."""
-    all_made = {each: made(each, options.__getitem__) for each in options.build.options}
+def _controller_options(options: Options) -> dict[type[Any], Any]:
+    """Return the options of controllers that differ from the defaults."""
+    all_made = {
+        each: make_options(each, options.__getitem__) for each in options.build.options
+    }
     return {each: found for each, found in all_made.items() if found != each()}
 
 
@@ -167,7 +169,7 @@ def _check_values(options: Options) -> None:
             options.problem(flag.name, complaint)
 
 
-def _warn_of_what_has_no_effect(options: Options) -> None:
+def _warn_of_inert_flags(options: Options) -> None:
     flags = options.build.flags
     for flag in flags:
         if flag.name == "config" or not options.is_set(flag.name):
@@ -178,7 +180,7 @@ def _warn_of_what_has_no_effect(options: Options) -> None:
 
 
 def _check_signers(options: Options) -> None:
-    """Check what concerns the signing controller's pairs of files."""
+    """Check the pairs of files of the signing controller."""
     specific = []
     for signer in (
         "kubelet-serving",
@@ -201,7 +203,7 @@ def _check_signers(options: Options) -> None:
         options.problem(general[0], f"cannot be given together with --{specific[0]}")
 
 
-def _shown(options: Options) -> dict[str, str]:
+def _flag_texts(options: Options) -> dict[str, str]:
     """Return every flag's value as text, for /flagz."""
     values = {
         flag.name: _text(options.values.get(flag.path, ""))
@@ -379,7 +381,7 @@ def _serving(options: Options) -> ServingConfig:
         certificate=CertificateFiles(certificate, key) if certificate else None,
         cert_dir=options["cert-dir"],
         sni=tuple(_named_certificates(options)),
-        # Suites of TLS 1.3 alone leave nothing to offer below it.
+        # If only suites of TLS 1.3 are given, no lower version can be offered.
         min_tls_13=_is_tls_13(options)
         or (not ciphers and bool(options["tls-cipher-suites"])),
         ciphers=ciphers,
@@ -416,7 +418,7 @@ def _is_tls_13(options: Options) -> bool:
     elif version not in ("", "VersionTLS12", "VersionTLS13"):
         options.problem(
             "tls-min-version",
-            f"{version!r} is no version; use VersionTLS12 or VersionTLS13",
+            f"{version!r} is not a version; use VersionTLS12 or VersionTLS13",
         )
     return bool(version == "VersionTLS13")
 
@@ -447,12 +449,12 @@ def _curve(options: Options) -> str:
         if number not in tls.CURVES:
             known = ", ".join(map(str, tls.CURVES))
             options.problem(
-                "tls-curve-preferences", f"no curve {number}; there is {known}"
+                "tls-curve-preferences", f"no curve {number}; use one of {known}"
             )
     if len(numbers) > 1:
         options.warnings.append(
-            f"{options.origin('tls-curve-preferences')}: of several curves OpenSSL "
-            "takes its own choice"
+            f"{options.origin('tls-curve-preferences')}: several curves are given, "
+            "OpenSSL chooses"
         )
         return ""
     return tls.CURVES.get(numbers[0], "") if numbers else ""
@@ -491,7 +493,7 @@ def _authorization(options: Options) -> AuthorizationConfig:
         if "*" in path[:-1]:
             options.problem(
                 "authorization-always-allow-paths",
-                f"{path!r}: a * may stand at the end only",
+                f"{path!r}: a * is allowed at the end only",
             )
     return AuthorizationConfig(
         kubeconfig=options["authorization-kubeconfig"],
@@ -504,14 +506,14 @@ def _authorization(options: Options) -> AuthorizationConfig:
 
 
 def _features(options: Options) -> FeatureGates:
-    settled = settle(options["feature-gates"], options.build.gates)
-    for problem in settled.problems:
+    resolved = resolve_gates(options["feature-gates"], options.build.gates)
+    for problem in resolved.problems:
         options.problem("feature-gates", problem)
     options.warnings += [
         f"{options.origin('feature-gates')}: {name} has no effect in this build"
-        for name in settled.ignored
+        for name in resolved.ignored
     ]
-    return settled.gates
+    return resolved.gates
 
 
 def suggest(name: str, known: Iterable[str], prefix: str = "--") -> str:

@@ -1,4 +1,4 @@
-"""The flags of the HTTPS server: where it listens, and who may ask."""
+"""The flags of the HTTPS server, its authentication and its authorization."""
 
 from typing import Final
 
@@ -20,8 +20,8 @@ _SERVING: Final = section(
         "cert-dir",
         "string",
         None,
-        "The directory of the certificates. A self-signed one is put there, as "
-        "kube-controller-manager.crt and .key, when --tls-cert-file is not given; "
+        "The directory of the certificates. A self-signed certificate is written to "
+        "it, as kube-controller-manager.crt and .key, if --tls-cert-file is not given; "
         "without a directory it is kept in memory only.",
     ),
     Flag(
@@ -61,8 +61,8 @@ _SERVING: Final = section(
         "tls-cert-file",
         "string",
         None,
-        "The file with the certificate for HTTPS, followed by those of its "
-        "authorities. Read again when it changes.",
+        "The file with the certificate for HTTPS, followed by its intermediate "
+        "certificates. Read again when it changes.",
     ),
     Flag(
         "tls-cipher-suites",
@@ -76,7 +76,7 @@ _SERVING: Final = section(
         "int32Slice",
         None,
         "The numbers of the curves to offer: 23, 24, 25 (P-256, P-384, P-521), 29 "
-        "(X25519). One can be chosen; of several, OpenSSL takes its own choice.",
+        "(X25519). Only one can be set; if several are given, OpenSSL chooses.",
         value_name="int32Slice",
     ),
     Flag(
@@ -122,13 +122,13 @@ _AUTHENTICATION: Final = section(
         "authentication-token-webhook-cache-ttl",
         "duration",
         "10s",
-        "How long to remember whose a token is.",
+        "How long to cache the user of a token.",
     ),
     Flag(
         "authentication-tolerate-lookup-failure",
         "bool",
         "false",
-        "Go on if settings of authentication cannot be read from the cluster; "
+        "Continue if settings of authentication cannot be read from the cluster; "
         "client certificates then identify nobody.",
     ),
     Flag(
@@ -185,8 +185,8 @@ _AUTHORIZATION: Final = section(
         "authorization-always-allow-paths",
         "strings",
         "/healthz,/readyz,/livez",
-        "Paths that everybody may read, without asking the API server; a * at the "
-        "end stands for anything.",
+        "Paths that every client may read, without a subjectaccessreview; a * at the "
+        "end matches any suffix.",
     ),
     Flag(
         "authorization-kubeconfig",
@@ -200,13 +200,13 @@ _AUTHORIZATION: Final = section(
         "authorization-webhook-cache-authorized-ttl",
         "duration",
         "10s",
-        "How long to remember what is allowed.",
+        "How long to cache that a request is allowed.",
     ),
     Flag(
         "authorization-webhook-cache-unauthorized-ttl",
         "duration",
         "10s",
-        "How long to remember what is not allowed.",
+        "How long to cache that a request is not allowed.",
     ),
 )
 

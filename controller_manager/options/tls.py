@@ -1,4 +1,4 @@
-"""Names of cipher suites and curves: Go's and IANA's to OpenSSL's."""
+"""OpenSSL's names of cipher suites and curves, by Go's and IANA's names."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -26,7 +26,7 @@ TLS_13_SUITES: Final = frozenset(
         "TLS_CHACHA20_POLY1305_SHA256",
     )
 )
-"""Always offered, whatever is chosen."""
+"""These suites are always offered."""
 
 INSECURE_SUITES: Final = frozenset(
     (
@@ -44,7 +44,7 @@ INSECURE_SUITES: Final = frozenset(
         "TLS_RSA_WITH_RC4_128_SHA",
     )
 )
-"""Upstream takes these with a warning; OpenSSL has most of them no more."""
+"""Upstream accepts these with a warning; OpenSSL has removed most of them."""
 
 CURVES: Final[Mapping[int, str]] = {
     23: "prime256v1",

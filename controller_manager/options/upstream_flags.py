@@ -1,6 +1,6 @@
-"""The flags of kube-controller-manager 1.36's controllers that are not in this tree.
+"""Flags of those controllers of kube-controller-manager 1.36 that this build lacks.
 
-A controller that comes declares its flags itself; they move from here to it.
+When a controller is added, its flags move from here to its own options.
 """
 
 from typing import Final
@@ -126,7 +126,7 @@ def _syncs(
     what: str,
     check: Check | None = None,
 ) -> Flag:
-    """Return the flag for how many objects a controller syncs at a time."""
+    """Return the flag for the number of objects that a controller syncs at a time."""
     (made,) = section(
         title,
         Flag(

@@ -1,4 +1,4 @@
-"""The syntax of values, on the command line (pflag's) and in a file (YAML)."""
+"""Parses values, from the command line (pflag's syntax) and from a file (YAML)."""
 
 import ipaddress
 import math
@@ -33,7 +33,7 @@ def default_value(flag: Flag) -> Any:  # noqa: ANN401 - by type
 
 
 def parse_bool(text: str) -> bool:
-    """Return the truth value that Go's strconv.ParseBool sees in `text`."""
+    """Return the truth value of `text`, as Go's strconv.ParseBool does."""
     if text in ("1", "t", "T", "true", "TRUE", "True"):
         return True
     if text in ("0", "f", "F", "false", "FALSE", "False"):
@@ -75,7 +75,7 @@ def _pairs_of(text: str) -> list[str]:
             parts.append(pending.strip())
             pending = ""
     if pending.strip():
-        # What follows a value after a comma is more of that value.
+        # The rest after the last comma belongs to the value before it.
         parts = [*parts[:-1], f"{parts[-1]},{pending}"] if parts else [pending]
     return parts
 
@@ -94,7 +94,7 @@ def _gates(entries: Any) -> dict[str, bool]:  # noqa: ANN401 - an iterable of te
         # 1.36 accepts a component before the gate: kube:SomeFeature=true.
         name, _, text = entry.removeprefix("kube:").partition("=")
         try:
-            # Without the = there is no text, which is no truth value.
+            # Without an = the text is empty, which is not a truth value.
             gates[name] = parse_bool(text)
         except ValueError:
             msg = f"{entry!r} is not name=true or name=false"
@@ -157,9 +157,9 @@ def _address(text: str) -> str:
 
 
 def check_file_value(flag_type: FlagType, value: Any) -> Any:  # noqa: ANN401 - by type
-    """Return the value of a field of a file, as `parse_flag` returns it.
+    """Return the value of a field of a file, in the form that `parse_flag` returns.
 
-    Raises ValueError that says what it must be.
+    Raises ValueError with the required type.
     """
     match flag_type:
         case "bool":

@@ -1,10 +1,10 @@
 """Read your own writes.
 
-Whatever a controller writes during the sync of a key, the version that the API
-server answers with is noted; the key is not synced again before the caches have
-come that far. Upstream 1.36 does so for replica sets, daemon sets, stateful sets
-and jobs (the StaleControllerConsistency gates); here it holds for every controller,
-and spares the conflicts of acting on a stale copy.
+A controller writes an object during the sync of a key. The store records the
+resource version that the API server returns. The key is not synced again before the
+caches have reached that version. Upstream 1.36 does so for replica sets, daemon
+sets, stateful sets and jobs (the StaleControllerConsistency gates); here it holds
+for every controller. It avoids conflicts that come from a stale cache.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from controller_manager.informers.informer import SharedInformer
 from controller_manager.runtime.outcome import Requeue
 
 STALE_RECHECK: Final = 1.0
-"""Seconds after which a stale cache is looked at again without an event."""
+"""Seconds until a key that waits for a stale cache is synced again."""
 
 
 def requeue_for(stale: SharedInformer[Any]) -> Requeue:
@@ -32,31 +32,31 @@ def requeue_for(stale: SharedInformer[Any]) -> Requeue:
 class ConsistencyStore:
     """The newest version written for each key, by the informer that will show it.
 
-    Upstream: consistencyStore of pkg/controller/util/consistency. What is written
-    to a resource that the controller does not watch is not noted.
+    Upstream: consistencyStore of pkg/controller/util/consistency. A write to a
+    resource that the controller does not watch is not recorded.
     """
 
     def __init__(self, informers: ControllerInformers) -> None:
-        """Take the informers that the controller reads; start with nothing."""
+        """Take the informers that the controller reads; start empty."""
         self._informers = informers
-        self.notes_writes = True
-        """Whether `wrote` notes anything. A feature gate may switch it off."""
+        self.records_writes = True
+        """Whether `record_write` records anything. A feature gate may switch it off."""
         self._written: dict[str, dict[SharedInformer[Any], tuple[int, int]]] = {}
 
     def __len__(self) -> int:
-        """Return for how many keys a version is remembered."""
+        """Return the number of keys that have a recorded version."""
         return len(self._written)
 
-    def wrote(self, resource: AnyResource, obj: KubeObject) -> None:
-        """Note an object as the API server has stored it, for the key under sync.
+    def record_write(self, resource: AnyResource, obj: KubeObject) -> None:
+        """Record an object as the API server has stored it, for the key under sync.
 
         The controller's client calls this after each of its writes.
         """
-        if self.notes_writes and (key := SYNC_KEY.get()):
-            self.note(key, resource, obj)
+        if self.records_writes and (key := SYNC_KEY.get()):
+            self.record(key, resource, obj)
 
-    def note(self, key: str, resource: AnyResource, obj: KubeObject) -> None:
-        """Have `key` wait until the cache shows `obj`, or what came after it."""
+    def record(self, key: str, resource: AnyResource, obj: KubeObject) -> None:
+        """Have `key` wait until the cache shows `obj` or a newer version of it."""
         version = resource_version_number(obj.metadata.resource_version)
         for informer in self._showing(resource, obj):
             versions = self._written.setdefault(key, {})
@@ -84,9 +84,9 @@ class ConsistencyStore:
             seen = resource_version_number(informer.resource_version)
             if (informer.epoch, seen) < written:
                 return informer
-        del self._written[key]  # all seen: nothing to remember
+        del self._written[key]  # the caches show all writes
         return None
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a key that is gone."""
+        """Drop the versions of a key whose object is gone."""
         self._written.pop(key, None)

@@ -1,4 +1,4 @@
-"""What a controller's init function receives."""
+"""The context that a controller's init function receives."""
 
 import random
 from collections.abc import Callable, Coroutine, Iterable
@@ -30,8 +30,8 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 class ControllerContext:
     """Everything that a controller may use, made for one controller by name.
 
-    `root_ca` is what clients trust the API server by, as PEM; empty if nobody
-    has said.
+    `root_ca` has the certificates, as PEM, by which clients trust the API server;
+    it is empty if none were configured.
     """
 
     name: str
@@ -49,17 +49,18 @@ class ControllerContext:
     consistency: ConsistencyStore
 
     def queue(self, name: str, backoff: Backoff | None = None) -> WorkQueue:
-        """Return a new queue with metrics, and upstream's backoff or another.
+        """Return a new work queue with metrics; `backoff` is upstream's by default.
 
-        It is opened when its workers start.
+        The queue is opened when its workers start.
         """
         metrics = self.metrics.queues.queue(name)
         return WorkQueue(self.clock, backoff, metrics, is_open=False)
 
     def lister(self, resource: Resource[ObjectT], *indexes: Index) -> Lister[ObjectT]:
-        """Return what reads the cache of a resource, by these indexes.
+        """Return the lister of a resource, with these indexes.
 
-        From now on the resource is watched, and waited for at the start.
+        From now on the resource is watched, and the controller starts only once its
+        cache is synced.
         """
         informer = self.informers.informer(resource)
         return Lister(informer.store, resource.kind, *indexes)
@@ -76,8 +77,8 @@ class ControllerContext:
         """Return `count` workers that take keys from `queue`.
 
         `on_start` is iterated over once, when they start, to add the keys of all
-        that is there: from then on this process may act. The workers start once
-        `ready` returns, at once without it.
+        objects: from then on this process may write. The workers start once `ready`
+        returns, and immediately without it.
         """
         return Workers(
             self.name,
@@ -99,5 +100,5 @@ class ControllerContext:
 InitFunction = Callable[[ControllerContext], Controller | None]
 """Wires a controller to its informers and returns its workers, not yet running.
 
-`None` says that the configuration has it switched off.
+`None` says that the configuration disables the controller.
 """

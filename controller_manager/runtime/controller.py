@@ -1,4 +1,4 @@
-"""What the daemon starts, watches and stops of a controller."""
+"""A running controller, as the daemon starts, checks and stops it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class Controller(Protocol):
 
     @property
     def debug(self) -> Mapping[str, DebugPage]:
-        """What there is to see of it."""
+        """Its debug pages, by name."""
 
     @property
     def name(self) -> str:
@@ -27,13 +27,13 @@ class Controller(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being worked on, delayed ones aside."""
+        """Whether no key waits or is being processed; delayed keys do not count."""
 
     def report_running(self) -> None:
-        """Bring the metrics of work in progress up to date."""
+        """Update the metrics of work in progress."""
 
     async def run(self) -> None:
-        """Run until told to stop and done with what waits."""
+        """Run until `stop` is called and all waiting keys are processed."""
 
     def stop(self) -> None:
         """Accept no more keys."""
@@ -48,7 +48,7 @@ class WorkerGroup:
     def __init__(
         self, *pools: Workers, debug: Mapping[str, DebugPage] | None = None
     ) -> None:
-        """Take the pools, which start in this order and end together."""
+        """Take the pools; they start in this order."""
         self._pools = pools
         self.name = pools[0].name
         self.debug = debug or {}
@@ -60,16 +60,16 @@ class WorkerGroup:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits in any pool, delayed keys aside."""
+        """Whether no pool has a key to process; delayed keys do not count."""
         return all(pool.is_idle for pool in self._pools)
 
     def report_running(self) -> None:
-        """Bring the metrics of work in progress up to date."""
+        """Update the metrics of work in progress."""
         for pool in self._pools:
             pool.report_running()
 
     async def run(self) -> None:
-        """Run all pools until each has been stopped and drained."""
+        """Run all pools until each is stopped and its queue is empty."""
         async with asyncio.TaskGroup() as group:
             for pool in self._pools:
                 group.create_task(pool.run(), name=f"{self.name}-pool")

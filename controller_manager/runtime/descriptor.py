@@ -1,4 +1,4 @@
-"""A controller as everything around it sees it, before its code is imported."""
+"""The descriptor of a controller: its facts, known before its code is imported."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,23 +20,23 @@ class Descriptor:
     The package of a controller exports one as ``CONTROLLER``. It is light: it
     imports types and options, not the controller's code.
 
-    - `name`: upstream's; `aliases`: what ``--controllers`` takes as well.
+    - `name`: upstream's; `aliases`: other names that ``--controllers`` takes.
     - `load`: where the `Reconciler` is, or an init function (from a
       `ControllerContext` to workers): ``.module:name`` from the package, or the
       whole ``package.module:name``.
     - `requires`: resources that the API server must have.
-    - `reads`: what it reads of cached objects of types that are projections; of a
-      resource that it does not name it reads everything.
+    - `reads`: the fields that it reads of cached objects whose type is a projection;
+      of a resource that is not named here it reads all fields.
     - `options`: the class that declares its flags (see `options.option`).
-    - `gates`: feature gates that it looks at.
+    - `gates`: the feature gates that it reads.
     - `permissions`: the rules of its role, as upstream's bootstrap policy has them.
     - `metrics`: the names of the metrics that only it has.
-    - `component`: what its events name as their source, its name by default.
-    - `service_account`: what it acts as in kube-system with
+    - `component`: the source of its events, its name by default.
+    - `service_account`: its service account in kube-system with
       ``--use-service-account-credentials``, its name by default.
     - `qps_factor`, `burst_factor`: its client's rate limit is the general one times
       these.
-    - `package`: where `load` begins; filled in by the registry.
+    - `package`: the package that `load` is relative to; the registry sets it.
 
     Upstream: ControllerDescriptor of cmd/kube-controller-manager/app.
     """
@@ -59,12 +59,12 @@ class Descriptor:
 
     @property
     def source(self) -> str:
-        """What the controller's events name as their source."""
+        """The source of the controller's events."""
         return self.component or self.name
 
     @property
     def account(self) -> str:
-        """The service account that the controller may act as."""
+        """The name of the controller's service account."""
         return self.service_account or self.name
 
     @property
@@ -72,10 +72,10 @@ class Descriptor:
         """The controller's own flags."""
         return flags_of(self.options, self.name)
 
-    def loaded(self) -> Callable[..., Any]:
-        """Import and return what `load` names.
+    def resolve(self) -> Callable[..., Any]:
+        """Import and return the object that `load` names.
 
-        Raises ImportError or AttributeError if there is no such thing.
+        Raises ImportError for a missing module and AttributeError for a missing name.
         """
         module, _, name = self.load.partition(":")
         found: Callable[..., Any] = getattr(

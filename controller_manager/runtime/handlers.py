@@ -1,4 +1,4 @@
-"""From changes of watched objects to keys in a queue."""
+"""Event handlers: they turn changes of watched objects into keys in a work queue."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
@@ -14,17 +14,17 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
 class OwnerHooks(Protocol):
-    """What a reconciler may want to know of the objects that it owns."""
+    """Calls that tell a reconciler about the dependents of its objects."""
 
     def dependent_added(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
-        """Note that an object of the owner `key` has appeared."""
+        """Note that a dependent of the owner `key` was added."""
 
     def dependent_gone(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
-        """Note that an object of the owner `key` is gone, or is being deleted."""
+        """Note that a dependent of the owner `key` is gone, or is being deleted."""
 
 
 def enqueue(queue: WorkQueue, watch: For[ObjectT], obj: ObjectT) -> None:
-    """Add the key of a reconciled object, if the watch says so."""
+    """Add the key of a reconciled object, if the watch's predicate accepts it."""
     if not watch.when(obj):
         return
     if watch.delay:
@@ -36,7 +36,10 @@ def enqueue(queue: WorkQueue, watch: For[ObjectT], obj: ObjectT) -> None:
 def handler_for(
     watch: For[ObjectT], queue: WorkQueue, deleted: Callable[[ObjectT], None]
 ) -> Handler[ObjectT]:
-    """Return the handler of the reconciled objects; `deleted` is told of each."""
+    """Return the handler of the reconciled objects.
+
+    `deleted` is called with each object that was deleted.
+    """
 
     def gone(obj: ObjectT) -> None:
         deleted(obj)
@@ -49,10 +52,10 @@ def handler_for(
     )
 
 
-def handler_mapping(
+def mapping_handler(
     watch: Maps[ObjectT], queue: WorkQueue, reconciler: object
 ) -> Handler[ObjectT]:
-    """Return a handler that adds what the watch's function returns."""
+    """Return a handler that adds the keys that the watch's function returns."""
 
     def add(keys: Iterable[str]) -> None:
         for key in keys:
@@ -73,16 +76,16 @@ def handler_mapping(
 
 
 class OwnedHandler(Generic[ObjectT]):
-    """Wakes the owners of objects that change.
+    """Adds the keys of the owners of objects that change.
 
-    Answers to addPod, updatePod and deletePod of pkg/controller/replicaset, which
+    Upstream: addPod, updatePod and deletePod of pkg/controller/replicaset, which
     upstream repeats in each controller.
     """
 
     def __init__(
         self, owners: Lister[Any], queue: WorkQueue, hooks: OwnerHooks
     ) -> None:
-        """Take the owners, of one kind, and where their keys go."""
+        """Take the lister of the owners, and the queue that their keys go to."""
         self._owners = owners
         self._queue = queue
         self._hooks = hooks
@@ -99,7 +102,7 @@ class OwnedHandler(Generic[ObjectT]):
 
     def _added(self, obj: ObjectT) -> None:
         if is_deleting(obj):
-            # After a restart an object may show up already on its way out.
+            # After a restart an object may be terminating when it is first seen.
             self._deleted(obj)
         elif controller_of(obj) is None:
             self._orphan_changed(obj)
@@ -110,7 +113,7 @@ class OwnedHandler(Generic[ObjectT]):
     def _updated(self, old: ObjectT, new: ObjectT) -> None:
         handed_over = controller_of(old) != controller_of(new)
         if is_deleting(new):
-            # What is being deleted does not count, so its owner need not wait.
+            # An object that is being deleted does not count: tell its owner now.
             self._deleted(new)
             if handed_over:
                 self._deleted(old)

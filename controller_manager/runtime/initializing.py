@@ -1,4 +1,4 @@
-"""From a descriptor to a controller."""
+"""Makes a controller from its descriptor."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,16 +9,16 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.reconciler import Reconciler
 
 
-def initialized(
+def make_controller(
     descriptor: Descriptor, context: ControllerContext
 ) -> Controller | None:
     """Return the workers of a controller, not yet running.
 
-    What the descriptor names is imported and called with the context: a
-    `Reconciler`, of which the workers are made, or an init function, which returns
-    them. `None` says that the configuration has the controller switched off.
+    The descriptor names a `Reconciler` class or an init function. It is imported
+    and called with the context. `None` says that the configuration disables the
+    controller.
     """
-    loaded: Any = descriptor.loaded()
+    loaded: Any = descriptor.resolve()
     if isinstance(loaded, type) and issubclass(loaded, Reconciler):
         return loaded.make(context)
     init: Callable[[ControllerContext], Controller | None] = loaded

@@ -1,13 +1,13 @@
-"""What a reconcile says to the worker loop."""
+"""The outcome of a reconcile: what the worker loop does with the key next."""
 
 from dataclasses import dataclass
 from typing import Final
 
 
 class SyncError(Exception):
-    """A sync that cannot go on for a reason that a user understands.
+    """A sync that failed for a reason that a user understands.
 
-    It is retried like any failure, and logged without a traceback.
+    The key is retried as after any failure. The error is logged without a traceback.
     """
 
 
@@ -15,7 +15,7 @@ class SyncError(Exception):
 class Done:
     """The key needs nothing more until it is added again.
 
-    `requeue_after`, in seconds, asks for another look at a known time.
+    `requeue_after`, in seconds, asks for another sync at a known time.
     """
 
     requeue_after: float | None = None
@@ -23,7 +23,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """The key cannot be looked at yet; it is added again in `seconds`.
+    """The key cannot be synced yet; it is added again in `seconds`.
 
     Unlike `Done` it leaves the key's failures as they are, so that waiting for
     a cache does not reset a backoff. `reason` appears in the log at ``-v=4``.

@@ -1,4 +1,4 @@
-"""What a controller may do: the rules of its role, as data."""
+"""The permissions of a controller: the rules of its role, as data."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,13 +19,13 @@ class Permission:
 
 
 def allow(resource: AnyResource, *verbs: str, subresource: str = "") -> Permission:
-    """Return what allows `verbs` on a resource, or on a subresource of it."""
+    """Return a permission for `verbs` on a resource, or on a subresource of it."""
     name = f"{resource.plural}/{subresource}" if subresource else resource.plural
     return Permission(resource.group, name, verbs)
 
 
 def allow_everywhere(*verbs: str) -> Permission:
-    """Return what allows `verbs` on every resource there is."""
+    """Return a permission for `verbs` on every resource."""
     return Permission(_ALL, _ALL, verbs)
 
 
@@ -33,4 +33,4 @@ RECORD_EVENTS: Final = (
     allow(EVENTS, "create", "patch", "update"),
     Permission("events.k8s.io", EVENTS.plural, ("create", "patch", "update")),
 )
-"""What everybody needs who records events, in the old group and in the new."""
+"""The permissions to record events, in the core group and in events.k8s.io."""

@@ -17,7 +17,7 @@ from controller_manager.runtime.handlers import (
     OwnedHandler,
     enqueue,
     handler_for,
-    handler_mapping,
+    mapping_handler,
 )
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.watches import For, Maps, Owns, Watch
@@ -31,15 +31,15 @@ WatchedT = TypeVar("WatchedT", bound=KubeObject)
 class Reconciler(Generic[ObjectT]):
     """Brings one object at a time closer to what its spec says.
 
-    A subclass says what it `watches` and writes `reconcile`. The rest follows: the
-    informers and their indexes, the handlers, the queue and its metrics, the
-    workers. What holds for every subclass:
+    A subclass declares what it `watches` and implements `reconcile`. This class
+    makes the rest: the informers and their indexes, the handlers, the queue and its
+    metrics, the workers. Every subclass can rely on this:
 
-    - `reconcile` runs for one key at a time, and never twice at once for one key.
-    - It sees what it has written: a key is not reconciled before the caches show
-      the versions that its last reconcile wrote.
+    - `reconcile` never runs twice at the same time for one key.
+    - It sees its own writes: a key is not reconciled before the caches show the
+      versions that its last reconcile wrote.
     - An object that is gone is not reconciled; `forget` is called for its key.
-    - A failure is retried with a growing delay, for as long as it takes.
+    - A failure is retried with a growing delay, until it succeeds.
 
     Upstream: controller-runtime's Reconciler, and the New…Controller functions of
     pkg/controller.
@@ -55,7 +55,7 @@ class Reconciler(Generic[ObjectT]):
     """How many objects are reconciled at a time; `__init__` may set it."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch what is declared."""
+        """Take the context, and watch the declared resources."""
         self.context = context
         self.client = context.client
         self.clock = context.clock
@@ -74,7 +74,7 @@ class Reconciler(Generic[ObjectT]):
             self._attach(watch)
 
     def _attach(self, watch: Watch) -> None:
-        """Have the handler and the indexes that a declaration asks for."""
+        """Add the handler and the indexes that a declaration needs."""
         informer = self.context.informers.informer(watch.resource)
         match watch:
             case For():
@@ -87,39 +87,39 @@ class Reconciler(Generic[ObjectT]):
             case Maps(resource=resource):
                 if resource not in self._listers:
                     self._listers[resource] = self.context.lister(resource)
-                informer.add_handler(handler_mapping(watch, self.queue, self))
+                informer.add_handler(mapping_handler(watch, self.queue, self))
 
     @classmethod
     def make(cls, context: ControllerContext) -> "Workers | None":
         """Return the controller's workers, not yet running.
 
-        A subclass may return `None`: the configuration has it switched off.
+        A subclass may return `None`: the configuration disables it.
         """
-        return cls(context).started()
+        return cls(context).make_workers()
 
-    # What a subclass writes.
+    # Methods that a subclass implements.
 
     async def reconcile(self, obj: ObjectT) -> Outcome:
-        """Bring the world closer to what `obj`, a cached object, asks for.
+        """Bring the cluster closer to what `obj`, a cached object, asks for.
 
-        Return what is to be done about its key next; raise to have it retried.
+        Return the outcome for its key; raise an exception to have it retried.
         """
         raise NotImplementedError
 
     def starting(self) -> None:
-        """Do what must be done once, when this process may begin to write."""
+        """Prepare once, when this process may begin to write."""
 
     def deleted(self, obj: ObjectT) -> None:
-        """Note that a reconciled object was deleted; its key is added, too."""
+        """Handle the deletion of a reconciled object; its key is added, too."""
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a key whose object is gone."""
+        """Drop all state of a key whose object is gone."""
 
     def dependent_added(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
-        """Note that an object has appeared that the object of `key` owns."""
+        """Note that a dependent of the object of `key` was added."""
 
     def dependent_gone(self, key: str, obj: Any) -> None:  # noqa: ANN401 - any kind
-        """Note that an owned object is gone, or is being deleted."""
+        """Note that a dependent is gone, or is being deleted."""
 
     def backoff(self) -> Backoff | None:
         """Return the delays between retries, `None` for upstream's default."""
@@ -128,20 +128,20 @@ class Reconciler(Generic[ObjectT]):
     def stale(self, resource: AnyResource) -> None:
         """Note that a sync waits for the cache of a resource to show a write."""
 
-    # What a subclass uses.
+    # Methods that a subclass uses.
 
     def lister(self, resource: Resource[WatchedT]) -> Lister[WatchedT]:
         """Return the lister of a watched resource; raises KeyError for another."""
         return self._listers[resource]
 
     def enqueue_all(self) -> Iterator[None]:
-        """Begin to act: add the key of every object, one a step."""
+        """Call `starting`, then add the key of every object, one in each step."""
         self.starting()
         for obj in self.objects.all():
             enqueue(self.queue, self._for, obj)
             yield
 
-    def started(self) -> Workers:
+    def make_workers(self) -> Workers:
         """Return the workers, not yet running."""
         return self.context.workers(
             self.queue,

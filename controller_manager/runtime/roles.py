@@ -1,4 +1,4 @@
-"""Roles as manifests, made of permissions."""
+"""Manifests of roles, made from permissions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -36,7 +36,7 @@ def cluster_role(
 def cluster_role_binding(
     name: str, subjects: Iterable[JSON], labels: Mapping[str, str] | None = None
 ) -> JSON:
-    """Return what gives the cluster role of the same name to subjects."""
+    """Return a binding that gives the cluster role of the same name to subjects."""
     return {
         "apiVersion": _API_VERSION,
         "kind": "ClusterRoleBinding",
@@ -57,7 +57,7 @@ def user_or_group(kind: str, name: str) -> JSON:
 
 
 def controller_role_name(account: str) -> str:
-    """Return the name of a controller's role, as kube-apiserver makes them."""
+    """Return the name that kube-apiserver gives a controller's role."""
     return f"system:controller:{account}"
 
 

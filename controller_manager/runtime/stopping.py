@@ -1,4 +1,4 @@
-"""Waiting for something unless told to stop before."""
+"""Waits for work to be done, or for a stop."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,9 +6,9 @@ from typing import Any
 
 
 async def done_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Await `work` unless `stop` is set before; tell whether it was done.
+    """Await `work` until it is done or `stop` is set; tell whether it was done.
 
-    What is not done by then is cancelled. Raises what `work` raises.
+    Work that is not done when `stop` is set is cancelled. Raises what `work` raises.
     """
     tasks = (asyncio.create_task(work), asyncio.create_task(stop.wait()))
     try:

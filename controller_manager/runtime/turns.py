@@ -1,9 +1,9 @@
-"""Who may work in one turn of the event loop, and for how long.
+"""The time that workers may use in one turn of the event loop.
 
-A reconcile of which nothing has changed awaits nothing. A worker with 4,000 such
-keys in its queue would hold the loop for 0.4 s: the lease, the endpoints and all
-other controllers would wait. So all workers of a process share one budget of time
-for each turn of the loop; what is left goes on in the next turn.
+A reconcile that has nothing to change never awaits. A worker with 4,000 such keys in
+its queue would block the loop for 0.4 s: the lease, the endpoints and all other
+controllers would wait. So all workers of a process share one budget of time for each
+turn of the loop; the remaining keys are processed in later turns.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Final
 BUDGET: Final = 0.005
 """Seconds of one turn of the event loop that workers may use together.
 
-Half of the 10 ms that a turn may take: watches and endpoints need time, too, and an
-answer over HTTPS takes four turns.
+Half of the 10 ms that a turn may take: watches and endpoints need time, too, and a
+response over HTTPS takes four turns.
 """
 
 
@@ -24,23 +24,23 @@ class Turns:
     """Shares the turns of one event loop among all workers of a process.
 
     A turn is over budget once `BUDGET` has passed since the first worker began in
-    it. Who asks then waits for a later turn. Those who have not worked in this turn
-    go first in the next: nobody waits for ever.
+    it. A worker that calls `wait` then waits for a later turn. Workers that have not
+    worked in this turn go first in the next one, so every worker gets its turn.
     """
 
     def __init__(
         self,
         *,
         clock: Callable[[], float] = time.perf_counter,
-        turned: Callable[[float], None] = lambda _: None,
+        on_turn: Callable[[float], None] = lambda _: None,
     ) -> None:
         """Take a clock that measures work, in seconds.
 
-        `turned` is told of each turn in which workers worked how many seconds
-        passed from the first worker's beginning until the next turn.
+        `on_turn` is called after each turn in which workers worked, with the seconds
+        from the start of the first worker until the next turn.
         """
         self._clock = clock
-        self._turned = turned
+        self._on_turn = on_turn
         self._number = 0
         self._began: float | None = None
         self._next: deque[asyncio.Future[None]] = deque()
@@ -71,7 +71,7 @@ class Turns:
     def _end(self) -> None:
         """End the turn: the loop calls this at the beginning of the next one."""
         if self._began is not None:
-            self._turned(self._clock() - self._began)
+            self._on_turn(self._clock() - self._began)
         self._began = None
         waiters = (*self._next, *self._after)
         self._next.clear()

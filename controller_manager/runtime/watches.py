@@ -1,8 +1,8 @@
-"""What a reconciler watches, as declarations.
+"""Declarations of the resources that a reconciler watches.
 
-``For`` names the objects that are reconciled, ``Owns`` those that they manage, and
-``Maps`` any others, with a function from an object to keys. The informers, the
-indexes and the handlers follow from them (see `handlers`). Upstream:
+``For`` names the objects that are reconciled, ``Owns`` their dependents, and
+``Maps`` any other objects, with a function from an object to keys. The reconciler
+makes informers, indexes and handlers from them (see `handlers`). Upstream:
 controller-runtime's For, Owns and Watches(EnqueueRequestsFromMapFunc).
 """
 
@@ -29,9 +29,9 @@ class For(Generic[ObjectT]):
     """The objects that are reconciled: each is a key.
 
     The key of an object is added when the object is added, changes or is deleted,
-    and once for each object when the controller starts. One that `when` says no
-    of is left out, unless it is deleted. A key is added `delay` seconds later, if
-    there is a delay.
+    and once for each object when the controller starts. `when` is a predicate: an
+    object that it rejects is left out, unless it was deleted. A key is added
+    `delay` seconds later, except after a deletion.
     """
 
     resource: Resource[ObjectT]
@@ -41,10 +41,11 @@ class For(Generic[ObjectT]):
 
 @dataclass(frozen=True, slots=True)
 class Owns(Generic[ObjectT]):
-    """Objects that the reconciled ones manage, as their owner references say.
+    """The dependents of the reconciled objects, as owner references say.
 
-    A change of one adds the key of its owner; one that was handed over, those of
-    both owners; one that nobody manages, those of all whose selector matches it.
+    A change of a dependent adds the key of its owner. A change of owner adds the
+    keys of both owners. A change of an orphan adds the keys of all objects whose
+    selector matches it.
     """
 
     resource: Resource[ObjectT]
@@ -52,10 +53,10 @@ class Owns(Generic[ObjectT]):
 
 @dataclass(frozen=True, slots=True)
 class Maps(Generic[ObjectT]):
-    """Objects of which a function tells what keys their changes concern.
+    """Other objects, with a function that returns the keys to add for a change.
 
     `to_keys` is called with the reconciler and the object; an update calls it for
-    the object before and after. `on` has the changes that count.
+    the old and for the new object. `on` lists the changes that count.
     """
 
     resource: Resource[ObjectT]

@@ -1,4 +1,4 @@
-"""THE worker loop."""
+"""The worker loop of all controllers."""
 
 import asyncio
 import random
@@ -32,22 +32,22 @@ from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
 
-_UNDERSTOOD: Final = (APIError, ProtocolError, SyncError, TransportError)
+_EXPECTED_ERRORS: Final = (APIError, ProtocolError, SyncError, TransportError)
 
 Pieces = Generator[bytes, None, None]
 """A text, piece by piece."""
 
 DebugPage = Callable[[Mapping[str, Sequence[str]]], tuple[str, Pieces]]
-"""Returns a media type and a page of it in pieces, for what a query asks.
+"""Returns a media type and the page in pieces; the argument is the URL's query.
 
-Others get their turn between two pieces, so one must not take long to make.
+Other tasks run between two pieces, so each piece must take little time.
 """
 
 Reconcile = Callable[[str], Awaitable[Outcome]]
 
 
 def ignore_stale(resource: AnyResource) -> None:
-    """Do nothing about a cache that has to be waited for."""
+    """Do nothing when a key waits for a stale cache."""
 
 
 class SyncMetrics(Protocol):
@@ -60,13 +60,13 @@ class SyncMetrics(Protocol):
 class Workers:
     """N workers of one controller over one queue.
 
-    A worker waits for its turn, takes a key, waits until the caches show what the
-    key's last sync has written, awaits `reconcile` and maps what comes
-    of it to the queue: `Done` forgets the key's failures (and adds it again after a
-    while, if asked), `Requeue` adds it again after a while, every exception adds it
-    rate-limited. A key is never given up: upstream drops a deployment after 15
-    failures, and it then stays stuck until it changes or the resync comes, 12
-    hours later.
+    A worker waits for its turn and takes a key. If the caches do not show the writes
+    of the key's last sync yet, it requeues the key. Otherwise it awaits `reconcile`
+    and maps the outcome to the queue: `Done` forgets the key's failures (and adds
+    the key again after a delay, if asked), `Requeue` adds it again after a delay, an
+    exception adds it rate-limited. A key is never dropped: upstream drops a
+    deployment after 15 failures, and it then stays stuck until it changes or the
+    resync comes, 12 hours later.
 
     Every log line written during a sync carries controller, key and a
     reconcile id.
@@ -89,13 +89,13 @@ class Workers:
         consistency: ConsistencyStore | None = None,
         on_stale: Callable[[AnyResource], None] = ignore_stale,
     ) -> None:
-        """Take the controller's name, its queue, its reconcile and how many.
+        """Take the controller's name, its queue, its reconcile and its worker count.
 
-        `on_start` is iterated over once, when the queue has just been opened;
-        others get their turns between two steps. The workers start once `ready`
-        returns, at once without it; keys gather meanwhile. With `consistency` a key
-        waits until the caches show what its last sync wrote; `on_stale` is told of
-        the resource whose cache is waited for.
+        `on_start` is iterated over once, when the queue has just been opened; other
+        tasks run between two steps. The workers start once `ready` returns, and
+        immediately without it; the queue collects keys meanwhile. With `consistency`
+        a key waits until the caches show the writes of its last sync; `on_stale` is
+        called with the resource whose cache is stale.
         """
         self._consistency = consistency
         self._on_stale = on_stale
@@ -127,11 +127,11 @@ class Workers:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being worked on, delayed ones aside."""
+        """Whether no key waits or is being processed; delayed keys do not count."""
         return self._queue.is_idle
 
     def report_running(self) -> None:
-        """Bring the metrics of work in progress up to date."""
+        """Update the metrics of work in progress."""
         self._queue.report_running()
 
     async def run(self) -> None:
@@ -147,7 +147,7 @@ class Workers:
                 group.create_task(self._work(), name=f"{self.name}-worker-{number}")
 
     def stop(self) -> None:
-        """Accept no more keys; `run` ends once what waits is processed."""
+        """Accept no more keys; `run` ends once all waiting keys are processed."""
         self._stop.set()
         self._queue.shut_down()
 
@@ -159,7 +159,7 @@ class Workers:
             turn = await self._turns.wait(turn)
 
     async def _may_start(self) -> bool:
-        """Wait until the workers may start; tell whether they still are to."""
+        """Wait until the workers may start; return False if stopped before."""
         if self._ready is None:
             return True
         return await done_before(self._stop, self._ready())
@@ -191,7 +191,7 @@ class Workers:
             of_key = SYNC_KEY.set(key)
             try:
                 outcome = self._must_wait(key) or await self._reconcile(key)
-            except Exception as error:  # noqa: BLE001 - the loop outlives any sync
+            except Exception as error:  # noqa: BLE001 - a failed sync must not end it
                 self._failed(key, error)
                 self._metrics.observe("error", self._clock.monotonic() - started)
                 return
@@ -200,7 +200,7 @@ class Workers:
             self._succeeded(key, outcome, self._clock.monotonic() - started)
 
     def _must_wait(self, key: str) -> Outcome | None:
-        """Return the outcome of waiting for a cache, `None` if all are fresh."""
+        """Return a requeue if a cache is stale, `None` if all caches are fresh."""
         if self._consistency is None:
             return None
         if (stale := self._consistency.stale_cache(key)) is None:
@@ -219,7 +219,7 @@ class Workers:
             case Requeue(seconds=delay, reason=reason):
                 self._queue.add_after(key, delay)
                 self._metrics.observe("requeue", seconds)
-                self._logger.v(4).info("Sync put off", reason=reason)
+                self._logger.v(4).info("Sync requeued", reason=reason)
 
     def _failed(self, key: str, error: Exception) -> None:
         self._queue.add_rate_limited(key)
@@ -227,10 +227,10 @@ class Workers:
         if is_conflict(error) or is_namespace_terminating(error):
             # Expected under concurrency; the retry reads fresher state.
             self._logger.v(2).info("Sync to be retried", err=str(error))
-        elif isinstance(error, _UNDERSTOOD):
+        elif isinstance(error, _EXPECTED_ERRORS):
             self._logger.error("Sync failed", err=str(error), retries=retries)
         else:
-            # Not an answer of the API server: a defect, so show where it is.
+            # A defect of this program, so log the traceback.
             self._logger.error(
                 "Sync failed", err=repr(error), retries=retries, exc_info=error
             )

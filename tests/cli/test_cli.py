@@ -1,4 +1,4 @@
-"""The command line takes what upstream takes, and names what it does not."""
+"""The command line accepts upstream's flags, and names the problems."""
 
 import json
 import os
@@ -61,17 +61,17 @@ def refused(given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def bare(config: Config) -> Config:
-    """Return a config without what is only shown."""
+    """Return a config without the parts that are only shown."""
     return replace(config, document={}, flags={})
 
 
-def test_without_flags_the_config_is_the_default() -> None:
-    """The two ways to say the defaults agree."""
+def test_without_flags_the_config_has_the_defaults() -> None:
+    """The defaults of flags and of the config classes are equal."""
     assert bare(config_of({})) == Config()
 
 
 def test_flags_become_one_frozen_config() -> None:
-    """Every flag in its place, defaults elsewhere."""
+    """Every flag sets its field; all other fields have defaults."""
     config = config_of(
         {
             "kubeconfig": ["k"],
@@ -145,7 +145,7 @@ def test_flags_become_one_frozen_config() -> None:
 
 
 def test_every_flag_of_upstream_is_there() -> None:
-    """By section, type and default; what is more is ours."""
+    """With its section, type and default; other flags are this program's own."""
     recorded = {
         entry["flag"]: (section, entry["type"], entry.get("default"))
         for section, entries in json.loads((DATA / "flags.json").read_text()).items()
@@ -175,7 +175,7 @@ def test_every_flag_of_upstream_is_there() -> None:
 
 
 def test_kubeadms_manifest_starts_as_it_is() -> None:
-    """What this build does not have is one warning each, never a failure."""
+    """A flag without an effect gives one warning, never a failure."""
     manifest = yaml.safe_load(
         (DATA / "kubeadm-kube-controller-manager.yaml").read_text()
     )
@@ -206,7 +206,7 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
 
 
 def test_all_problems_are_reported_at_once() -> None:
-    """One line each, in no need of a second try."""
+    """One line each, so that a user can correct all of them together."""
     assert problems(
         "--concurrent-deployment-syncs=0",
         "--kube-api-qps=fast",
@@ -270,8 +270,8 @@ def test_all_problems_are_reported_at_once() -> None:
         (
             {"tls-min-version": ["VersionTLS9"]},
             (
-                "--tls-min-version: 'VersionTLS9' is no version; use VersionTLS12 or "
-                "VersionTLS13"
+                "--tls-min-version: 'VersionTLS9' is not a version; use "
+                "VersionTLS12 or VersionTLS13"
             ),
         ),
         (
@@ -286,7 +286,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         (
             {"tls-curve-preferences": ["7"]},
-            "--tls-curve-preferences: no curve 7; there is 23, 24, 25, 29",
+            "--tls-curve-preferences: no curve 7; use one of 23, 24, 25, 29",
         ),
         (
             {"tls-sni-cert-key": ["a.crt"]},
@@ -301,7 +301,10 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         (
             {"authorization-always-allow-paths": ["/a*b"]},
-            "--authorization-always-allow-paths: '/a*b': a * may stand at the end only",
+            (
+                "--authorization-always-allow-paths: '/a*b': a * is allowed at the "
+                "end only"
+            ),
         ),
         (
             {"controller-kube-api-qps": ["deployment=100"]},
@@ -366,10 +369,10 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
     ],
 )
-def test_a_value_that_cannot_be_is_named_with_its_flag(
+def test_an_invalid_value_is_named_with_its_flag(
     given: Mapping[str, Sequence[str]], problem: str
 ) -> None:
-    """Alone, or with what it contradicts."""
+    """Alone, or with the flag that it contradicts."""
     assert refused(given) == (problem,)
 
 
@@ -425,7 +428,7 @@ def test_durations_are_gos(text: str, seconds: float, canonical: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "10", "s", "1x", "1s2", "1 s", "99999999h", "9" * 400 + "s"]
 )
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_a_malformed_duration_is_refused(text: str) -> None:
     """A bare number has no unit."""
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)
@@ -477,15 +480,15 @@ def test_help_about_a_command_is_its_help(command: str) -> None:
 
 
 def test_help_alone_is_the_main_help() -> None:
-    """Which says that there is such a command."""
+    """It lists the help command."""
     result = run("help")
     assert (result.exit_code, result.output) == (0, run("--help").output)
-    assert "\n  help        Show the help of a command, or of all of them.\n" in (
+    assert "\n  help        Show the help of a command, or the main help.\n" in (
         result.output
     )
 
 
-def test_help_about_what_is_not_there_is_one_line() -> None:
+def test_help_for_an_unknown_command_is_one_line() -> None:
     """With the nearest command."""
     assert problems("help", "devclutser") == [
         (
@@ -508,7 +511,7 @@ def test_a_flag_of_the_daemon_is_not_taken_before_a_subcommand() -> None:
     """It would silently do nothing there."""
     assert problems("--kube-api-qps=5", "demo") == [
         (
-            "--kube-api-qps: a flag of the daemon; demo takes its flags after its "
+            "--kube-api-qps: a flag of the daemon; write the flags of demo after its "
             "name, see controller-manager demo --help"
         )
     ]
@@ -570,7 +573,7 @@ def test_a_kubeconfig_without_a_context_stays_one(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_server_is_one_line() -> None:
-    """Within the patience that the user gives; nobody listens on port 1."""
+    """Within the timeout that the user sets; no process listens on port 1."""
     result = run(
         "--secure-port=0",
         "--master=http://127.0.0.1:1",
@@ -584,7 +587,7 @@ def test_an_unreachable_server_is_one_line() -> None:
 
 
 def test_a_certificate_that_does_not_fit_is_one_line(tmp_path: Path) -> None:
-    """Flags, files and reason; before anything is served."""
+    """With flags, files and the reason, before the server starts."""
     for name in "ab":
         pair = self_signed(name, ["x"])
         (tmp_path / f"{name}.crt").write_bytes(pair.certificate)
@@ -609,7 +612,7 @@ def test_a_certificate_that_does_not_fit_is_one_line(tmp_path: Path) -> None:
         ("no certificate", "there is no PEM block in it"),
     ],
 )
-def test_an_authority_to_publish_that_cannot_be_is_one_line(
+def test_a_root_ca_file_that_cannot_be_used_is_one_line(
     tmp_path: Path, content: str | None, problem: str
 ) -> None:
     """``--root-ca-file``, before anything starts."""
@@ -621,8 +624,8 @@ def test_an_authority_to_publish_that_cannot_be_is_one_line(
     assert result.output.splitlines()[-1] == f"Error: --root-ca-file: {path}: {problem}"
 
 
-def test_controllers_that_send_more_may_do_so_faster() -> None:
-    """The general limit times what upstream gives them, unless one is asked for."""
+def test_controllers_that_send_many_requests_have_a_higher_limit() -> None:
+    """The general limit times upstream's factors, unless a flag sets one."""
     config = config_of({"controller-kube-api-qps": ["namespace-controller=7"]})
     factors = {
         each.name: (each.qps_factor, each.burst_factor)
@@ -723,7 +726,7 @@ def test_what_config_prints_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_everything_wrong_with_a_file_is_named(tmp_path: Path) -> None:
-    """Unknown fields with the nearest, wrong types with what they must be."""
+    """Unknown fields with the nearest name, wrong types with the required type."""
     file = write(
         tmp_path,
         Generic={
@@ -777,7 +780,7 @@ def test_a_value_in_a_file_is_checked_as_a_flag_is(tmp_path: Path) -> None:
 
 
 def test_a_value_may_look_like_a_flag() -> None:
-    """Pflag takes what follows a flag for its value."""
+    """Pflag takes the argument after a flag as its value."""
     result = run("config", "--controllers", "-deployment-controller,*", "-v", "3")
     assert result.exit_code == 0
     document = yaml.safe_load(result.output)
@@ -788,7 +791,10 @@ def test_a_value_may_look_like_a_flag() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("Generic: {}\nGeneric: {}", "line 4: not valid YAML: the key 'Generic' st"),
+        (
+            "Generic: {}\nGeneric: {}",
+            "line 4: not valid YAML: the key 'Generic' occurs twice",
+        ),
         ("x: 2024-99-99", ": not valid YAML: month must be in 1..12"),
         ("x: !!bool abc", ": not valid YAML: 'abc'"),
         ("x: " + "[" * 5000, ": not valid YAML: "),
@@ -797,10 +803,8 @@ def test_a_value_may_look_like_a_flag() -> None:
         ("Generic: {LeaderMigration: {a: 2024-01-01}}", "must be a mapping, not"),
     ],
 )
-def test_a_file_that_is_odd_is_one_line(
-    tmp_path: Path, text: str, problem: str
-) -> None:
-    """No traceback, whatever is in it."""
+def test_a_malformed_file_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    """No traceback for any content."""
     file = tmp_path / "c.yaml"
     file.write_text(
         "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\n"
@@ -822,7 +826,7 @@ def test_a_file_that_is_odd_is_one_line(
             ),
         ),
         ("{", ", line 1: not valid YAML: "),
-        ("[]", ": its top level is no mapping"),
+        ("[]", ": its top level is not a mapping"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_named(
@@ -863,7 +867,7 @@ def test_a_shell_can_complete() -> None:
     ],
 )
 def test_flags_and_commands_are_completed(words: str, expected: set[str]) -> None:
-    """What the script asks the program at each press of the key."""
+    """The shell's script calls the program for each completion."""
     result = subprocess.run(
         [sys.executable, "-m", "controller_manager"],
         env={
@@ -883,15 +887,15 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
     """Rather than one of them ignored."""
     assert problems("devcluster", "--without-controllers", "--secure-port=1") == [
         (
-            "--secure-port: serves the controllers' health and metrics, and there are "
-            "none with --without-controllers; leave one of the two out"
+            "--secure-port: serves the controllers' health and metrics, but there are "
+            "no controllers with --without-controllers; remove one of the two flags"
         )
     ]
 
 
 @pytest.mark.parametrize("command", ["devcluster", "demo"])
 def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) -> None:
-    """Never the project of another that has this command's name on PyPI."""
+    """Never the other project on PyPI that has the name of this command."""
     code = (
         "import sys; sys.modules['rich'] = None; sys.modules['rich.console'] = None; "
         "from controller_manager.cli import main; main()"
@@ -915,22 +919,22 @@ def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) 
         (
             ["kubectl", "get", "pods"],
             (
-                "devcluster: unexpected argument 'kubectl'; a command stands after "
+                "devcluster: unexpected argument 'kubectl'; write a command after "
                 "--, as in: controller-manager devcluster -- kubectl get pods"
             ),
         ),
-        (["--port=0", "--"], "devcluster: no command stands after --"),
+        (["--port=0", "--"], "devcluster: there is no command after --"),
     ],
 )
-def test_a_command_of_the_cluster_stands_after_two_dashes(
+def test_a_command_for_the_cluster_follows_two_dashes(
     arguments: list[str], problem: str
 ) -> None:
-    """Or its flags would be taken for the cluster's."""
+    """Otherwise its flags would be parsed as flags of the cluster."""
     assert problems("devcluster", *arguments) == [problem]
 
 
 def test_version_is_a_boolean() -> None:
-    """As upstream's is, but for its raw form."""
+    """As upstream's flag, except for its raw form."""
     assert problems("--version=foo") == [
         "--version: invalid argument: must be true or false, not 'foo'"
     ]

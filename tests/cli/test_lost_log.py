@@ -1,4 +1,4 @@
-"""The daemon as a process, when nobody reads its log any more."""
+"""The daemon as a process whose log is not read any more."""
 
 import json
 import signal
@@ -72,7 +72,7 @@ class Daemon:
             stream.close()
 
     def write_lines(self) -> None:
-        """Have lines logged: of peers that speak no TLS."""
+        """Cause log lines, by connections without TLS."""
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", self._port), 10) as peer:
                 peer.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -116,7 +116,7 @@ def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
 def test_a_signal_ends_a_daemon_whose_log_nobody_reads(
     daemon: Daemon, number: signal.Signals
 ) -> None:
-    """With 0, and every line that was lost is counted."""
+    """With exit code 0; every lost line is counted."""
     assert daemon.lost_lines() == 0
     daemon.lose_log()
     daemon.write_lines()

@@ -33,7 +33,7 @@ def test_a_package_that_cannot_be_imported_ends_every_command(
     assert result.stderr == (
         "Error: the controller mine of broken cannot be imported from "
         "broken:CONTROLLER: ModuleNotFoundError: No module named 'no_such_thing'; "
-        "mend or uninstall the package\n"
+        "repair or uninstall the package\n"
     )
 
 
@@ -46,7 +46,7 @@ def test_a_package_that_cannot_be_imported_ends_every_command(
             (
                 "the controller mine of other cannot be imported from "
                 "other:CONTROLLER: AttributeError: module 'other' has no attribute "
-                "'CONTROLLER'; mend or uninstall the package"
+                "'CONTROLLER'; repair or uninstall the package"
             ),
         ),
         (

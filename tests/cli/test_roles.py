@@ -11,7 +11,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_the_role_of_a_controller_is_printed_as_manifests() -> None:
-    """With the binding to the account that the controller acts as."""
+    """With the binding to the controller's service account."""
     name = "system:controller:ttl-controller"
     events = {"resources": ["events"], "verbs": ["create", "patch", "update"]}
     assert list(yaml.safe_load_all(run("ttl").output)) == [
@@ -56,7 +56,7 @@ def test_without_names_all_roles_are_printed() -> None:
 
 
 def test_an_unknown_controller_has_no_role() -> None:
-    """One line says what may be meant."""
+    """One line suggests similar names."""
     result = run("deploymen")
     assert result.exit_code == 1
     assert result.output == (

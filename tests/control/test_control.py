@@ -1,4 +1,4 @@
-"""The shared actors."""
+"""The shared cores: expectations, slow start, takeover."""
 
 import asyncio
 
@@ -20,13 +20,15 @@ def expectations() -> Expectations:
     return Expectations(LoopClock(EPOCH))
 
 
-async def test_nothing_expected_is_fulfilled(expectations: Expectations) -> None:
-    """A key may act that has not asked for anything."""
+async def test_a_key_without_expectations_is_fulfilled(
+    expectations: Expectations,
+) -> None:
+    """It may write."""
     assert expectations.state("a") is State.FULFILLED
 
 
 async def test_creations_are_fulfilled_by_number(expectations: Expectations) -> None:
-    """One by one, surplus sightings do no harm."""
+    """One by one; more adds than expected do no harm."""
     expectations.expect_creations("a", 2)
     assert expectations.state("a") is State.PENDING
     expectations.creations_settled("a")
@@ -37,7 +39,7 @@ async def test_creations_are_fulfilled_by_number(expectations: Expectations) -> 
 
 
 async def test_deletions_are_fulfilled_by_uid(expectations: Expectations) -> None:
-    """Seeing one twice does not stand for another."""
+    """A deletion that is seen twice counts once."""
     expectations.expect_deletions("a", {"x", "y"})
     expectations.deletion_settled("a", "x")
     expectations.deletion_settled("a", "x")
@@ -46,7 +48,7 @@ async def test_deletions_are_fulfilled_by_uid(expectations: Expectations) -> Non
     assert expectations.state("a") is State.FULFILLED
 
 
-async def test_an_old_expectation_is_doubtful_not_void(
+async def test_the_outcome_of_an_old_expectation_is_unknown(
     expectations: Expectations,
 ) -> None:
     """Upstream would act on its cache now (kubernetes#129795)."""
@@ -54,39 +56,41 @@ async def test_an_old_expectation_is_doubtful_not_void(
     await asyncio.sleep(TIMEOUT)
     assert expectations.state("a") is State.PENDING
     await asyncio.sleep(1)
-    assert expectations.state("a") is State.DOUBTFUL
+    assert expectations.state("a") is State.UNKNOWN
     expectations.forget("a")
     assert (expectations.state("a"), len(expectations)) == (State.FULFILLED, 0)
 
 
-async def test_what_a_complete_cache_does_not_show_is_gone_again(
+async def test_a_complete_cache_ends_expected_creations(
     expectations: Expectations,
 ) -> None:
-    """Deletions are always seen, and a lost answer stays doubtful."""
+    """Deletions are still expected, and an unknown outcome stays unknown."""
     expectations.expect_creations("a", 2)
     expectations.cache_caught_up("a")
     assert expectations.state("a") is State.FULFILLED
     expectations.expect_deletions("b", {"x"})
     expectations.cache_caught_up("b")
     assert expectations.state("b") is State.PENDING
-    expectations.doubt("c")
+    expectations.outcome_unknown("c")
     expectations.cache_caught_up("c")
-    assert expectations.state("c") is State.DOUBTFUL
+    assert expectations.state("c") is State.UNKNOWN
 
 
-async def test_a_lost_answer_is_doubtful_at_once(expectations: Expectations) -> None:
+async def test_a_lost_response_makes_the_outcome_unknown_immediately(
+    expectations: Expectations,
+) -> None:
     """Even once everything else was seen."""
     expectations.expect_creations("a", 1)
-    expectations.doubt("a")
+    expectations.outcome_unknown("a")
     expectations.creations_settled("a")
-    assert expectations.state("a") is State.DOUBTFUL
+    assert expectations.state("a") is State.UNKNOWN
 
 
 @pytest.mark.parametrize(
     ("count", "batches"), [(0, []), (1, [1]), (6, [1, 2, 3]), (10, [1, 2, 4, 3])]
 )
 async def test_slow_start_doubles_its_batches(count: int, batches: list[int]) -> None:
-    """1, 2, 4 and what is left; a batch runs at the same time."""
+    """1, 2, 4 and the rest; a batch runs concurrently."""
     started: list[float] = []
 
     async def action() -> None:
@@ -98,7 +102,7 @@ async def test_slow_start_doubles_its_batches(count: int, batches: list[int]) ->
 
 
 async def test_slow_start_stops_after_a_batch_with_a_failure() -> None:
-    """A quota that has run out is met by a few requests, not by all."""
+    """An exhausted quota refuses a few requests, not all."""
     calls = 0
 
     async def action() -> None:
@@ -115,8 +119,8 @@ async def test_slow_start_stops_after_a_batch_with_a_failure() -> None:
 # Takeover
 
 
-async def test_what_was_there_before_is_looked_at_once() -> None:
-    """Where there was a former leader; what came later is our own."""
+async def test_objects_from_before_the_takeover_are_rechecked_once() -> None:
+    """If there was a former leader; later objects are this process's own."""
     clock = LoopClock(EPOCH)
     before = msgspec.structs.replace(
         Pod(), metadata=PodMeta(name="a", creation_timestamp="2025-12-31T23:00:00Z")
@@ -125,14 +129,14 @@ async def test_what_was_there_before_is_looked_at_once() -> None:
         Pod(), metadata=PodMeta(name="b", creation_timestamp="2026-01-01T00:01:00Z")
     )
     takeover = Takeover(clock, elected=True)
-    assert not takeover.is_doubtful(before)  # nobody acts yet
-    takeover.leads()
-    assert takeover.is_doubtful(before)
-    assert not takeover.is_doubtful(later)
-    takeover.looked_at("a")
-    assert not takeover.is_doubtful(before)
+    assert not takeover.must_recheck(before)  # nobody acts yet
+    takeover.start_leading()
+    assert takeover.must_recheck(before)
+    assert not takeover.must_recheck(later)
+    takeover.rechecked("a")
+    assert not takeover.must_recheck(before)
     takeover.forget("a")
-    assert takeover.is_doubtful(before)
+    assert takeover.must_recheck(before)
     alone = Takeover(clock, elected=False)
-    alone.leads()
-    assert not alone.is_doubtful(before)
+    alone.start_leading()
+    assert not alone.must_recheck(before)

@@ -69,8 +69,8 @@ async def run(decide: Callable[[int, datetime], Decided], adder: Adder) -> Outco
     return await decide_and_apply(0, decide, adder, clock, silent_logger())
 
 
-async def test_each_step_is_decided_on_what_the_last_one_taught() -> None:
-    """And the decision's actions and status come last, in this order."""
+async def test_each_step_is_decided_with_the_results_of_the_last_one() -> None:
+    """The decision's actions and then its status come last."""
     seen: list[tuple[int, datetime]] = []
 
     def decide(view: int, now: datetime) -> Decided:
@@ -86,7 +86,7 @@ async def test_each_step_is_decided_on_what_the_last_one_taught() -> None:
 
 
 async def test_an_action_that_fails_ends_the_sync() -> None:
-    """What comes after it is not done, and the status is not reported."""
+    """Later actions are not carried out, and the status is not reported."""
     adder = Adder()
     with pytest.raises(ValueError, match="thirteen"):
         await run(lambda *_: Decision((Add(1), Add(13), Add(2)), "done"), adder)
@@ -94,7 +94,7 @@ async def test_an_action_that_fails_ends_the_sync() -> None:
 
 
 async def test_an_unfinished_sync_asks_for_another() -> None:
-    """By a requeue, or by the exception that the worker answers with a backoff."""
+    """By a requeue, or by an exception, which the worker retries with a backoff."""
     adder = Adder()
     later = Requeue(1.0, "not yet")
     assert await run(lambda *_: Decision((Add(1),), retry=later), adder) == later
@@ -115,7 +115,7 @@ async def test_a_sync_that_never_decides_is_ended() -> None:
 
 @pytest.mark.parametrize(("verbosity", "count"), [(3, 0), (4, 3)])
 async def test_reasons_are_logged_at_level_four(verbosity: int, count: int) -> None:
-    """Those of a step are what its actions await."""
+    """The reasons of a step come from its actions."""
 
     def decide(view: int, _: datetime) -> Decided:
         if view == 0:
@@ -142,7 +142,7 @@ async def test_reasons_are_logged_at_level_four(verbosity: int, count: int) -> N
 
 
 def test_a_reference_names_the_kind_that_a_cached_object_does_not_carry() -> None:
-    """With the uid, so that a namesake is told apart."""
+    """With the uid, which distinguishes objects of the same name."""
     metadata = ObjectMeta(name="web", namespace="default", uid="d")
     assert reference_to(DEPLOYMENTS, Deployment(metadata=metadata)) == ObjectReference(
         api_version="apps/v1",

@@ -1,4 +1,4 @@
-"""What the replica set controller decides, as values."""
+"""The decisions of the replica set controller, as values."""
 
 from datetime import UTC, datetime
 
@@ -46,7 +46,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
         (10_000, 0, Delete(500)),
     ],
 )
-def test_the_difference_is_made_up_a_burst_at_a_time(
+def test_the_difference_is_removed_in_bursts(
     active: int, wanted: int, plan: object
 ) -> None:
     """500 pods a sync at most."""
@@ -54,7 +54,7 @@ def test_the_difference_is_made_up_a_burst_at_a_time(
 
 
 def first_to_go(*pods: Pod, related: tuple[Pod, ...] = ()) -> str:
-    """Return who goes first, in whatever order they are given."""
+    """Return the pod that is deleted first; the order of arguments does not matter."""
     (chosen,) = choose_pods_to_delete(pods, related, 1, NOW)
     (same,) = choose_pods_to_delete(pods[::-1], related, 1, NOW)
     assert chosen == same
@@ -62,7 +62,7 @@ def first_to_go(*pods: Pod, related: tuple[Pod, ...] = ()) -> str:
 
 
 def test_the_criteria_count_in_upstreams_order() -> None:
-    """Each beats all that come after it."""
+    """Each counts before all that come after it."""
     assert first_to_go(pod("a", node=""), pod("b", phase="Pending")) == "a"
     assert first_to_go(pod("a", phase="Pending"), pod("b", ready=False)) == "a"
     assert first_to_go(pod("a", phase="Pending"), pod("b", phase="Unknown")) == "a"
@@ -83,7 +83,7 @@ def test_a_pod_that_shares_its_node_with_siblings_goes_first() -> None:
 
 
 def test_among_pods_of_similar_age_the_uid_decides() -> None:
-    """So that not always the youngest failure domain is hit."""
+    """Otherwise the youngest failure domain would always be chosen."""
     older = pod("a", uid="1", ready_since="2026-01-01T10:00:00Z")
     younger = pod("b", uid="2", ready_since="2026-01-01T10:30:00Z")
     assert first_to_go(older, younger) == "a"

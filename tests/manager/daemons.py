@@ -1,4 +1,4 @@
-"""Managers for tests, run as their processes would be."""
+"""Managers for tests; each runs as a process would."""
 
 import asyncio
 import io
@@ -29,7 +29,7 @@ def now() -> float:
 
 @dataclass
 class Way:
-    """A manager's way to the server: it can be cut, and remembers requests."""
+    """A manager's transport: a test can cut it, and it records requests."""
 
     cluster: Cluster
     hangs: bool = False
@@ -68,7 +68,7 @@ class Way:
 
 @dataclass
 class _Held:
-    """A watch of pods that brings nothing while it is held up."""
+    """A watch of pods that shows no event while a test holds it."""
 
     inner: Stream
     way: Way
@@ -92,7 +92,7 @@ class _Held:
 
 
 class Daemon:
-    """One manager, run as its process would be."""
+    """One manager, run as a process would run it."""
 
     def __init__(self, cluster: Cluster, name: str, config: Config = ELECTING) -> None:
         self.way = Way(cluster)
@@ -112,7 +112,7 @@ class Daemon:
         await self.running
 
     async def killed(self) -> None:
-        """End it as SIGKILL does: at once, with nothing said."""
+        """End it as SIGKILL does: immediately, without a release of the lease."""
         self.running.cancel()
         await asyncio.gather(self.running, return_exceptions=True)
 

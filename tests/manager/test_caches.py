@@ -1,4 +1,4 @@
-"""Each controller waits for its own caches, and none for another's."""
+"""Each controller waits for its own caches only."""
 
 import asyncio
 
@@ -16,10 +16,10 @@ from tests.manager.daemons import (
 pytestmark = pytest.mark.looptime
 
 
-async def test_a_resource_that_cannot_be_listed_holds_up_its_own_controllers_only(
+async def test_a_resource_that_cannot_be_listed_delays_only_its_own_controllers(
     cluster: Cluster,
 ) -> None:
-    """The lease is taken, the others act, and everybody is told who waits for what."""
+    """The manager leads, the others start, and the checks say who waits for what."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     user = User(cluster)
     async with daemon.running("*") as manager:
@@ -41,7 +41,7 @@ async def test_a_resource_that_cannot_be_listed_holds_up_its_own_controllers_onl
         assert "no jobs here" in ready.text
         log = daemon.log.getvalue()
         assert (
-            '"Controller waits for its cache, others go on" err="jobs.batch not read'
+            '"Controller waits for its cache, others start" err="jobs.batch not read'
         ) in log
         assert 'controller="ttl-after-finished-controller" resource="jobs.batch"' in log
         assert 'Starting controller" controller="ttl-after-finished' not in log
@@ -50,7 +50,7 @@ async def test_a_resource_that_cannot_be_listed_holds_up_its_own_controllers_onl
 async def test_a_controller_starts_when_its_resource_can_be_listed_at_last(
     cluster: Cluster,
 ) -> None:
-    """However late that is; a restart would not have helped, so none is asked for."""
+    """The health check passes meanwhile, because a restart would not help."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     async with daemon.running("ttl", "ttl-after-finished") as manager:
         await asyncio.sleep(7200)
@@ -66,8 +66,10 @@ async def test_a_controller_starts_when_its_resource_can_be_listed_at_last(
         assert ready.text == "ok"
 
 
-async def test_who_cannot_do_anything_does_not_lead(cluster: Cluster) -> None:
-    """Another manager may be able to; this one takes the lease once it can work."""
+async def test_a_manager_without_a_synced_controller_does_not_lead(
+    cluster: Cluster,
+) -> None:
+    """Another manager may have its caches; this one leads once a cache is synced."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     async with daemon.running("ttl-after-finished") as manager:
         await asyncio.sleep(600)
@@ -78,8 +80,10 @@ async def test_who_cannot_do_anything_does_not_lead(cluster: Cluster) -> None:
         assert manager.elector.is_leader
 
 
-async def test_who_needs_no_cache_of_others_waits_for_none(cluster: Cluster) -> None:
-    """The garbage collector has watches of its own, which start once it leads."""
+async def test_a_controller_without_shared_caches_waits_for_none(
+    cluster: Cluster,
+) -> None:
+    """The garbage collector's own watches start once this process leads."""
     daemon = RefusedDaemon(cluster, {"jobs"})
     async with daemon.running("garbagecollector", "ttl-after-finished") as manager:
         await asyncio.wait_for(manager.started.wait(), 15)
@@ -87,10 +91,10 @@ async def test_who_needs_no_cache_of_others_waits_for_none(cluster: Cluster) -> 
         assert manager.elector.is_leader
 
 
-async def test_what_was_read_once_and_cannot_be_read_any_more_is_told(
+async def test_a_synced_cache_that_cannot_be_read_any_more_is_reported(
     cluster: Cluster,
 ) -> None:
-    """After five minutes, by /readyz; /healthz is no matter of the API server."""
+    """After five minutes, by /readyz; /healthz does not depend on the API server."""
     daemon = RefusedDaemon(cluster)
     async with daemon.running("ttl-after-finished") as manager:
         await manager.started.wait()

@@ -1,4 +1,4 @@
-"""Each controller has a client of its own, as the config says."""
+"""Each controller has its own client, as the config says."""
 
 import asyncio
 from dataclasses import replace
@@ -14,8 +14,8 @@ from tests.controllers.user import User
 pytestmark = pytest.mark.looptime
 
 
-async def test_one_controller_may_have_a_limit_of_its_own(cluster: Cluster) -> None:
-    """The others keep theirs."""
+async def test_one_controller_may_have_its_own_limit(cluster: Cluster) -> None:
+    """The others keep the general limit."""
     config = make_config()
     limits = {"replicaset-controller": RateLimit(qps=1, burst=1)}
     limited = replace(config, client=replace(config.client, controllers=limits))

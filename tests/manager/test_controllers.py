@@ -1,4 +1,4 @@
-"""Controllers start one after the other, and finish what they have begun."""
+"""Controllers start one after the other, and finish their syncs at the end."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ async def test_controllers_start_one_after_the_other(cluster: Cluster) -> None:
 
 
 async def test_stopping_finishes_what_is_in_progress(cluster: Cluster) -> None:
-    """No sync is cut off, and events that were recorded are written."""
+    """No sync is cancelled, and recorded events are written."""
     handle = cluster.server.handle
 
     async def slow(request: Request) -> Any:
@@ -42,8 +42,8 @@ async def test_stopping_finishes_what_is_in_progress(cluster: Cluster) -> None:
     assert len(await user.events("SuccessfulCreate")) >= 1
 
 
-async def test_a_sync_that_hangs_does_not_keep_the_daemon(cluster: Cluster) -> None:
-    """After the shut-down timeout it is cut short."""
+async def test_a_sync_that_hangs_does_not_stop_the_shutdown(cluster: Cluster) -> None:
+    """After the shut-down timeout the sync is cancelled."""
     handle = cluster.server.handle
 
     async def hang(request: Request) -> Any:

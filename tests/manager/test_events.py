@@ -1,4 +1,4 @@
-"""Events are written until the end, which they do not hold up for long."""
+"""Events are written until the end, and delay it only for a short time."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Slow:
-    """A way to the server on which each request takes a while."""
+    """A transport on which each request takes some time."""
 
     host = "slow"
 
@@ -59,8 +59,8 @@ def record(recorder: EventBroadcaster, name: str) -> None:
     recorder.event(PODS, pod, NORMAL, "Tested", "It was tested.")
 
 
-async def test_what_was_recorded_is_written_before_the_end(cluster: Cluster) -> None:
-    """Of all components, side by side."""
+async def test_recorded_events_are_written_before_the_end(cluster: Cluster) -> None:
+    """The events of all components, concurrently."""
     way = Slow(cluster, 2.0)
     loop = asyncio.get_running_loop()
     async with running(cluster, way) as (events, made):
@@ -71,10 +71,10 @@ async def test_what_was_recorded_is_written_before_the_end(cluster: Cluster) -> 
         assert (loop.time() - began, way.answered) == (2.0, 2)
 
 
-async def test_the_end_waits_three_seconds_for_events_and_no_longer(
+async def test_the_shutdown_waits_three_seconds_for_events_at_most(
     cluster: Cluster,
 ) -> None:
-    """A server that does not answer must not keep the process."""
+    """A server that does not answer must not stop the process from ending."""
     way = Slow(cluster, 1000.0)
     loop = asyncio.get_running_loop()
     async with running(cluster, way) as (events, made):

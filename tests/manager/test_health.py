@@ -1,4 +1,4 @@
-"""What /healthz and /readyz say of a daemon, and when."""
+"""The answers of /healthz and /readyz."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.looptime
 async def test_a_daemon_that_starts_first_waits_for_its_server(
     cluster: Cluster,
 ) -> None:
-    """For as long as it takes, alive and not ready, and says for what."""
+    """Without a limit; it is healthy but not ready, and says what it waits for."""
     handle = cluster.server.handle
 
     async def absent(request: Request) -> Any:
@@ -49,7 +49,7 @@ async def test_a_daemon_that_starts_first_waits_for_its_server(
 async def test_the_checks_are_those_of_the_parts_in_their_order(
     cluster: Cluster,
 ) -> None:
-    """The lease and each controller; the API server, the end, each cache."""
+    """/healthz: lease, controllers; /readyz: API server, shutdown, caches."""
     daemon = Daemon(cluster, "a")
     await daemon.manager.started.wait()
     health = daemon.manager.health
@@ -71,7 +71,7 @@ async def test_the_checks_are_those_of_the_parts_in_their_order(
 async def test_a_daemon_that_finishes_its_syncs_is_alive_and_not_ready(
     cluster: Cluster,
 ) -> None:
-    """Whoever sends it requests should stop, and nobody should restart it."""
+    """Clients should stop to send requests, and nothing should restart it."""
     handle = cluster.server.handle
 
     async def slow(request: Request) -> Any:

@@ -1,4 +1,4 @@
-"""The manager puts its parts together, and shows what they do."""
+"""The manager connects its parts, and serves their metrics."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ async def test_every_write_is_one_that_upstreams_roles_allow(
 async def test_the_metrics_have_upstreams_names_labels_and_buckets(
     cluster: Cluster,
 ) -> None:
-    """What dashboards ask for, series by series."""
+    """Each series that dashboards query."""
     recording = RecordingTransport(cluster.transport)
     registry = CollectorRegistry()
     manager = ControllerManager(
@@ -106,7 +106,7 @@ async def test_the_metrics_have_upstreams_names_labels_and_buckets(
 
 
 async def test_two_managers_may_live_in_one_process(cluster: Cluster) -> None:
-    """Nothing is global: registries, clocks, randomness."""
+    """They share no registry, clock or random source."""
     other = Cluster()
     async with (
         run_manager(
@@ -125,8 +125,10 @@ async def test_two_managers_may_live_in_one_process(cluster: Cluster) -> None:
     assert await User(other).pods() == []
 
 
-async def test_a_plugins_credential_is_seen_to_end(cluster: Cluster) -> None:
-    """In seconds from now; without an end, never."""
+async def test_the_remaining_time_of_a_plugins_credential_is_a_metric(
+    cluster: Cluster,
+) -> None:
+    """In seconds from now; a credential without an end has none."""
     expires_at = cluster.clock.now() + timedelta(seconds=90)
     connections = Connections(
         cluster.transport, credential_expires_at=lambda: expires_at
@@ -147,8 +149,8 @@ async def test_a_plugins_credential_is_seen_to_end(cluster: Cluster) -> None:
     assert registry.get_sample_value(name) == 60
 
 
-async def test_a_look_at_its_health_changes_nothing(cluster: Cluster) -> None:
-    """No informer comes of it that nobody would ever start."""
+async def test_a_health_check_changes_nothing(cluster: Cluster) -> None:
+    """It makes no informer, because nothing would start it."""
     config = make_config(controllers=("*",))
     connections = Connections(cluster.transport)
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
@@ -161,7 +163,7 @@ async def test_a_look_at_its_health_changes_nothing(cluster: Cluster) -> None:
 
 
 async def test_the_longest_turn_is_measured(cluster: Cluster) -> None:
-    """Of the turns in which workers work; forgotten after a minute or two."""
+    """Among the turns in which workers work; dropped after one or two minutes."""
     daemon = RefusedDaemon(cluster)
     async with daemon.running("ttl", elects=False) as manager:
         await manager.started.wait()
@@ -176,7 +178,7 @@ async def test_the_longest_turn_is_measured(cluster: Cluster) -> None:
 
 
 async def test_rollouts_are_measured(cluster: Cluster) -> None:
-    """From their first sync to the one that completes them; healing is none."""
+    """From the first sync to the completing one; a replaced pod is no rollout."""
     daemon = Daemon(cluster, "a")
     await daemon.manager.started.wait()
     user = User(cluster)

@@ -1,4 +1,4 @@
-"""Several managers on one cluster: one writes, another is ready to."""
+"""Several managers on one cluster: one leads, another is a standby."""
 
 import asyncio
 import io
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
-    """Its caches are synced, its queue holds what there is to do."""
+    """Its caches are synced, and its queues hold the keys."""
     async with leader_and_standby(cluster) as (first, second):
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle()
@@ -41,8 +41,10 @@ async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
         )
 
 
-async def test_after_a_clean_stop_the_standby_acts_at_once(cluster: Cluster) -> None:
-    """It lists nothing, it has everything."""
+async def test_after_a_clean_stop_the_standby_leads_immediately(
+    cluster: Cluster,
+) -> None:
+    """It lists nothing, because its caches are synced."""
     async with leader_and_standby(cluster) as (first, second):
         reads = len(second.way.reads)
         stopped_at = now()
@@ -60,7 +62,7 @@ async def test_after_a_clean_stop_the_standby_acts_at_once(cluster: Cluster) -> 
 async def test_a_standby_whose_cache_lags_creates_no_pod_twice(
     cluster: Cluster,
 ) -> None:
-    """What the leader before it did is looked up before anything is done."""
+    """It reads the former leader's writes from the API server before it writes."""
     user = User(cluster)
     async with leader_and_standby(cluster) as (first, second):
         second.way.flows.clear()
@@ -78,10 +80,10 @@ async def test_a_standby_whose_cache_lags_creates_no_pod_twice(
         assert not [each for _, each in second.way.writes if "/pods" in each]
 
 
-async def test_after_a_kill_the_standby_acts_when_the_lease_has_ended(
+async def test_after_a_kill_the_standby_leads_when_the_lease_has_expired(
     cluster: Cluster,
 ) -> None:
-    """Fifteen seconds after the last renewal; what happened meanwhile is done."""
+    """Fifteen seconds after the last renewal; it syncs all changes since then."""
     async with leader_and_standby(cluster) as (first, second):
         await asyncio.sleep(31)
         killed_at = now()
@@ -93,10 +95,10 @@ async def test_after_a_kill_the_standby_acts_when_the_lease_has_ended(
         assert len(await User(cluster).pods()) == 3
 
 
-async def test_a_leader_that_is_cut_off_writes_no_more_and_ends(
+async def test_a_leader_without_a_connection_stops_to_write_and_ends(
     cluster: Cluster,
 ) -> None:
-    """Before another can lead, with LeadershipLost, which is exit code 1."""
+    """It ends before another can lead, with LeadershipLost (exit code 1)."""
     user = User(cluster)
     async with leader_and_standby(cluster) as (first, second):
         await asyncio.sleep(20)
@@ -114,7 +116,7 @@ async def test_a_leader_that_is_cut_off_writes_no_more_and_ends(
 
 
 async def test_a_leader_survives_a_restart_of_its_server(cluster: Cluster) -> None:
-    """Shorter than the renew deadline, it goes on as if nothing had happened."""
+    """If the restart is shorter than the renew deadline, it continues to lead."""
     handle = cluster.server.handle
     daemon = Daemon(cluster, "a")
     await daemon.manager.started.wait()
@@ -142,7 +144,7 @@ async def test_a_leader_survives_a_restart_of_its_server(cluster: Cluster) -> No
         ("", False),
     ],
 )
-async def test_taking_over_from_upstreams_manager_names_what_nobody_runs_now(
+async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longer_run(
     cluster: Cluster, former: str, *, warned: bool
 ) -> None:
     """Its identity ends in a UUID of version 4, one of this program of version 8."""
@@ -175,8 +177,8 @@ async def test_taking_over_from_upstreams_manager_names_what_nobody_runs_now(
     assert is_of_this_program(manager.elector.identity)  # type: ignore[union-attr]
 
 
-async def test_the_lease_has_a_way_of_its_own(cluster: Cluster) -> None:
-    """What fills the others' connections must not hold up a renewal."""
+async def test_the_lease_has_its_own_connection(cluster: Cluster) -> None:
+    """Requests on the other connections must not delay a renewal."""
     ways = [RecordingTransport(cluster.transport) for _ in range(2)]
     manager = ControllerManager(
         make_config(leader_election=LeaderElectionConfig()),
@@ -200,7 +202,7 @@ async def test_the_lease_has_a_way_of_its_own(cluster: Cluster) -> None:
 async def test_a_standby_that_is_stopped_leaves_the_lease_alone(
     cluster: Cluster,
 ) -> None:
-    """It writes nothing at all, and its leader goes on."""
+    """It writes nothing, and the leader continues."""
     async with leader_and_standby(cluster) as (first, second):
         stopped_at = now()
         await second.stopped()

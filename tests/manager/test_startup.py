@@ -1,4 +1,4 @@
-"""Before anything runs, the API server is waited for and controllers chosen."""
+"""The start-up waits for the API server and selects the controllers."""
 
 import asyncio
 import io
@@ -33,8 +33,10 @@ def manager_of(cluster: Cluster, log: io.StringIO | None = None) -> ControllerMa
     )
 
 
-async def test_an_api_server_that_stays_away_is_reported(cluster: Cluster) -> None:
-    """After ten seconds, with what is wrong."""
+async def test_an_api_server_that_does_not_become_healthy_is_reported(
+    cluster: Cluster,
+) -> None:
+    """After ten seconds, with the problem."""
 
     async def refuse(request: Request) -> Response:
         msg = f"{request.method} {request.path}: cannot connect: Connection refused"

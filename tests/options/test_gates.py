@@ -8,7 +8,7 @@ from tests.cli.test_cli import config_of, problems, run
 
 
 def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
-    """Return what a value of --feature-gates comes to, and its warnings."""
+    """Return the gates for a value of --feature-gates, and the warnings."""
     config = config_of({"feature-gates": [text]})
     return config.features, config.warnings
 
@@ -59,10 +59,10 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
         ("AllBeta=true", FeatureGates()),
     ],
 )
-def test_a_gate_has_the_position_that_it_is_given(
+def test_a_gate_has_the_value_that_it_is_given(
     text: str, expected: FeatureGates
 ) -> None:
-    """AllBeta moves the ones that are not given themselves, in any order."""
+    """AllBeta sets the gates that are not given themselves, in any order."""
     assert features(text) == (expected, ())
 
 
@@ -80,8 +80,8 @@ def test_gates_of_other_components_are_one_warning_each() -> None:
 @pytest.mark.parametrize(
     "name", [gate.name for gate in registry().gates if gate.locked]
 )
-def test_a_locked_gate_has_one_position(name: str) -> None:
-    """The other one is refused, as component-base does."""
+def test_a_locked_gate_has_one_value(name: str) -> None:
+    """The other value is refused, as component-base does."""
     assert features(f"{name}=true") == (FeatureGates(), ())
     (problem,) = problems(f"--feature-gates={name}=false")
     assert problem == (
@@ -105,7 +105,7 @@ def test_a_gate_needs_those_that_it_depends_on(text: str) -> None:
 
 
 def test_the_help_names_every_gate() -> None:
-    """With its stage and default; of a locked one there is nothing to choose."""
+    """With its stage and default; locked gates are left out."""
     shown = " ".join(run("--help").output.split())
     assert "AllBeta=true|false (BETA - default=false)" in shown
     gates = registry().gates

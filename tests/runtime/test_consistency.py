@@ -41,44 +41,44 @@ def informers(cluster: Cluster) -> ControllerInformers:
     return ControllerInformers(factory)
 
 
-async def test_a_write_must_be_seen_before_the_key_acts_again(
+async def test_a_key_waits_until_the_cache_shows_its_write(
     informers: ControllerInformers,
 ) -> None:
-    """By the informer that shows it; other keys are free."""
+    """Until its informer shows it; other keys do not wait."""
     informer = informers.informer(PODS)
     store = ConsistencyStore(informers)
     informer.advanced("9")
-    store.note("a", PODS, pod("10"))
-    store.note("a", PODS, pod("7"))
+    store.record("a", PODS, pod("10"))
+    store.record("a", PODS, pod("7"))
     assert store.stale_cache("a") is informer
     assert store.stale_cache("b") is None
     informer.advanced("10")
     assert store.stale_cache("a") is None
     assert len(store) == 0
-    store.note("a", PODS, pod("11"))
+    store.record("a", PODS, pod("11"))
     store.forget("a")
     assert store.stale_cache("a") is None
 
 
-async def test_a_write_is_noted_for_the_key_under_sync(
+async def test_a_write_is_recorded_for_the_key_under_sync(
     informers: ControllerInformers,
 ) -> None:
-    """Outside of a sync nobody waits, nor where a gate has it switched off."""
+    """No key waits for a write outside of a sync, or when a gate disables this."""
     informer = informers.informer(PODS)
     store = ConsistencyStore(informers)
-    store.wrote(PODS, pod("5"))
+    store.record_write(PODS, pod("5"))
     assert len(store) == 0
     token = SYNC_KEY.set("n/web")
-    store.wrote(PODS, pod("5"))
-    store.notes_writes = False
-    store.wrote(PODS, pod("6"))
+    store.record_write(PODS, pod("5"))
+    store.records_writes = False
+    store.record_write(PODS, pod("6"))
     SYNC_KEY.reset(token)
     assert store.stale_cache("n/web") is informer
     informer.advanced("5")
     assert store.stale_cache("n/web") is None
 
 
-async def test_a_write_that_no_informer_shows_is_waited_for_by_nobody(
+async def test_no_key_waits_for_a_write_that_no_informer_shows(
     informers: ControllerInformers,
 ) -> None:
     """Another resource, or a watch of one name that is not this object's."""
@@ -86,10 +86,10 @@ async def test_a_write_that_no_informer_shows_is_waited_for_by_nobody(
     one = replace(CONFIG_MAPS, field_selector="metadata.name=kube-root-ca.crt")
     watched = informers.informer(one)
     store = ConsistencyStore(informers)
-    store.note("a", PODS, pod("5"))
+    store.record("a", PODS, pod("5"))
     other = ConfigMap(metadata=ObjectMeta(name="x", resource_version="5"))
-    store.note("a", CONFIG_MAPS, other)
+    store.record("a", CONFIG_MAPS, other)
     assert len(store) == 0
     root = ConfigMap(metadata=ObjectMeta(name="kube-root-ca.crt", resource_version="5"))
-    store.note("a", CONFIG_MAPS, root)
+    store.record("a", CONFIG_MAPS, root)
     assert store.stale_cache("a") is watched

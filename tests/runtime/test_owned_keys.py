@@ -1,4 +1,4 @@
-"""A process that owns some keys writes for those, and for others once it owns them."""
+"""A process writes only for keys that it owns."""
 
 import asyncio
 import io
@@ -28,7 +28,7 @@ MINE, ANOTHERS = "default/mine", "default/anothers"
 
 @dataclass
 class SomeKeys:
-    """An ownership of the keys in a set, as a process with one shard would have."""
+    """An ownership of a set of keys, as a process with one shard has."""
 
     owned: set[str]
 
@@ -88,8 +88,8 @@ class Creator:
         return sorted(f"default/{each.metadata.name}" for each in page.items)
 
 
-async def test_only_the_keys_that_are_owned_are_written_for(cluster: Cluster) -> None:
-    """A write for another key is refused as one without the lease is: unsent."""
+async def test_only_owned_keys_are_written(cluster: Cluster) -> None:
+    """A write for another key is refused before it is sent, as without the lease."""
     creator = Creator(cluster, SomeKeys({MINE}))
     running = asyncio.create_task(creator.workers.run())
     for key in (MINE, ANOTHERS):
@@ -112,7 +112,7 @@ async def test_only_the_keys_that_are_owned_are_written_for(cluster: Cluster) ->
 
 
 async def test_a_key_is_synced_again_once_it_is_owned(cluster: Cluster) -> None:
-    """Its failures bring it up again, so nothing is lost by asking too early."""
+    """Its failures are retried, so no key is lost by a sync that comes too early."""
     creator = Creator(cluster, SomeKeys(set()))
     running = asyncio.create_task(creator.workers.run())
     for key in (MINE, ANOTHERS):

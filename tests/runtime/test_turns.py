@@ -23,7 +23,7 @@ COST = 0.001
 
 
 class Work:
-    """The machine's time, as far as work makes it pass."""
+    """A clock that only work advances."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -60,10 +60,10 @@ def pool(work: Work, turns: Turns, name: str, keys: int, count: int = 5) -> Work
     )
 
 
-async def test_keys_that_need_nothing_do_not_hold_the_loop() -> None:
-    """Of 4,000, a few at a time; somebody else gets a turn after each 5 ms."""
+async def test_keys_without_changes_do_not_block_the_loop() -> None:
+    """Of 4,000 keys a few run in each turn; other tasks run after each 5 ms."""
     work = Work()
-    turns = Turns(clock=work.clock, turned=work.turns.append)
+    turns = Turns(clock=work.clock, on_turn=work.turns.append)
     pools = [pool(work, turns, name, 1000) for name in "abcd"]
     running = [asyncio.create_task(each.run()) for each in pools]
     longest, before = 0.0, 0.0
@@ -79,8 +79,8 @@ async def test_keys_that_need_nothing_do_not_hold_the_loop() -> None:
     await asyncio.gather(*running)
 
 
-async def test_every_controller_gets_its_part_of_the_turns() -> None:
-    """One with many keys and workers does not keep another waiting."""
+async def test_every_controller_gets_its_share_of_the_turns() -> None:
+    """A controller with many keys and workers does not make another wait."""
     work = Work()
     turns = Turns(clock=work.clock)
     busy = pool(work, turns, "busy", 10_000, count=50)
@@ -95,8 +95,8 @@ async def test_every_controller_gets_its_part_of_the_turns() -> None:
     await asyncio.gather(*running, return_exceptions=True)
 
 
-async def test_a_turn_goes_to_those_first_who_had_none() -> None:
-    """Or the first in line would be the first again each time."""
+async def test_a_turn_goes_first_to_workers_that_had_none() -> None:
+    """Otherwise the same worker would be the first in each turn."""
     work = Work()
     turns = Turns(clock=work.clock)
     worked: list[str] = []
@@ -113,7 +113,7 @@ async def test_a_turn_goes_to_those_first_who_had_none() -> None:
 
 
 async def test_workers_wait_until_they_may_start() -> None:
-    """Keys gather; the controller is healthy; it can be stopped meanwhile."""
+    """The queue collects keys, the controller is healthy, and it can be stopped."""
     work = Work()
     ready = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The one worker loop maps every outcome to the queue."""
+"""The worker loop maps every outcome to the queue."""
 
 import asyncio
 import io
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Script:
-    """A reconcile that follows a script, and remembers when it was called."""
+    """A reconcile that follows a script, and records when it was called."""
 
     def __init__(self, *outcomes: Outcome | Exception) -> None:
         self.outcomes = list(outcomes)
@@ -46,7 +46,7 @@ class Syncs:
 
 
 async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, str]:
-    """Process one key until nothing is left to do; return what was observed."""
+    """Process one key until its queue is idle; return the observed outcomes."""
     clock, syncs, log = LoopClock(EPOCH), Syncs(), io.StringIO()
     queue = WorkQueue(clock)
     workers = Workers(
@@ -72,14 +72,14 @@ async def play(script: Script, verbosity: int = 0) -> tuple[Syncs, WorkQueue, st
     return syncs, queue, log.getvalue()
 
 
-async def test_a_key_that_is_done_is_left_alone() -> None:
+async def test_a_key_that_is_done_is_not_synced_again() -> None:
     """Until someone adds it again."""
     script = Script(DONE)
     syncs, _, _ = await play(script)
     assert (script.calls, syncs.outcomes) == ([(0.1, "a")], ["success"])
 
 
-async def test_a_key_that_asks_for_it_comes_up_again() -> None:
+async def test_a_key_is_synced_again_after_its_requeue_delay() -> None:
     """At the time it named."""
     script = Script(Done(requeue_after=30))
     await play(script)
@@ -104,15 +104,15 @@ async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None
     assert "Traceback" not in log
 
 
-async def test_a_key_is_never_given_up() -> None:
+async def test_a_key_is_never_dropped() -> None:
     """Upstream drops a deployment after 15 failures."""
     script = Script(*[TransportError("boom")] * 20)
     syncs, _, _ = await play(script)
     assert syncs.outcomes == ["error"] * 20 + ["success"]
 
 
-async def test_putting_off_does_not_reset_a_backoff() -> None:
-    """Waiting for a cache is no success."""
+async def test_a_requeue_does_not_reset_a_backoff() -> None:
+    """Waiting for a cache does not count as a success."""
     boom = TransportError("boom")
     script = Script(boom, boom, Requeue(1, "stale"), boom)
     syncs, _, _ = await play(script)
@@ -126,8 +126,8 @@ async def test_putting_off_does_not_reset_a_backoff() -> None:
     assert syncs.outcomes == ["error", "error", "requeue", "error", "success"]
 
 
-async def test_a_defect_is_logged_with_its_place() -> None:
-    """Key, controller and reconcile id are on the line; the loop goes on."""
+async def test_a_defect_is_logged_with_a_traceback() -> None:
+    """Key, controller and reconcile id are in the line; the loop continues."""
     script = Script(ZeroDivisionError("oops"))
     _, _, log = await play(script)
     first = log.splitlines()[0]
@@ -138,7 +138,7 @@ async def test_a_defect_is_logged_with_its_place() -> None:
     assert len(script.calls) == 2
 
 
-async def test_a_conflict_is_no_news() -> None:
+async def test_a_conflict_is_logged_as_information_only() -> None:
     """It is retried, and logged at verbosity 2 only."""
     conflict = Conflict(Status(message="changed", code=409))
     _, _, quiet = await play(Script(conflict))
@@ -148,7 +148,7 @@ async def test_a_conflict_is_no_news() -> None:
 
 
 async def test_several_pools_are_one_controller() -> None:
-    """All queues take keys before any worker runs; it is as well as the worst."""
+    """All queues accept keys before any worker runs; it is healthy if all pools are."""
     clock = LoopClock(EPOCH)
     first = WorkQueue(clock, is_open=False)
     second = WorkQueue(clock, is_open=False)

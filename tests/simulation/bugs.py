@@ -139,7 +139,7 @@ _BELOW: Final[Mapping[str, Bug]] = {
         1, ConsistencyStore, "stale_cache", _act_on_a_stale_cache
     ),
     "trust a standby's cache": Bug(
-        1, Takeover, "is_doubtful", _trust_an_inherited_cache
+        1, Takeover, "must_recheck", _trust_an_inherited_cache
     ),
     "lead without an end": Bug(9, LeaderElector, "seconds_left", _lead_without_an_end),
     "forget to requeue": Bug(1, WorkQueue, "add_after", _lose_a_delayed_key),
@@ -161,7 +161,7 @@ _BELOW: Final[Mapping[str, Bug]] = {
         "webhook-outlasts-the-lease",
     ),
     "wait for every cache": Bug(
-        0, CacheGroup, "some_can_work", _wait_for_every_cache, "list-is-refused"
+        0, CacheGroup, "wait_for_some", _wait_for_every_cache, "list-is-refused"
     ),
     "drain a queue in one turn": Bug(
         0, Turns, "_has_time", _never_let_others_in, "hundreds-are-settled-at-the-start"

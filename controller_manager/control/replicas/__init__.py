@@ -1,7 +1,8 @@
-"""Keeping a number of pods: the core of two controllers.
+"""Keeps a number of pods: the core of replicaset and replicationcontroller.
 
 ``reconciler`` has the handlers, the sync and the writes; ``plan``, ``ranking`` and
-``status`` are pure; ``metrics`` are those of both controllers together.
+``status`` are pure functions; ``metrics`` has the metrics that both controllers
+share.
 """
 
 from typing import Final
@@ -27,4 +28,4 @@ READS: Final = (
         "status.initContainerStatuses",
     ),
 )
-"""What is read of cached pods."""
+"""The fields that are read of cached pods."""

@@ -1,4 +1,4 @@
-"""What replica sets and replication controllers measure, as upstream names it."""
+"""Metrics of replica sets and replication controllers, with upstream's names."""
 
 from typing import Final
 
@@ -28,5 +28,5 @@ class ReplicaSetMetrics:
         self._skips.labels("", "pods")
 
     def skipped(self, group: str, resource: str) -> None:
-        """Count a sync that was put off until `resource` is fresh enough."""
+        """Count a sync that was requeued because the cache of `resource` is stale."""
         self._skips.labels(group, resource).inc()

@@ -7,7 +7,7 @@ from typing import Final
 from controller_manager.api.core.v1 import Pod
 
 BURST_REPLICAS: Final = 500
-"""Pods created or deleted in one sync at most."""
+"""The most pods that one sync creates or deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete this many pods; which ones, `ranking` tells."""
+    """Delete this many pods; `ranking` chooses them."""
 
     count: int
 
@@ -28,7 +28,10 @@ Plan = Create | Delete | None
 
 
 def plan_replicas(active: Sequence[Pod], wanted: int) -> Plan:
-    """Return what brings `active` pods to `wanted`, one burst at most."""
+    """Return the plan that brings the active pods to `wanted`, in one burst at most.
+
+    `None` means that there is nothing to do.
+    """
     difference = wanted - len(active)
     if difference > 0:
         return Create(min(difference, BURST_REPLICAS))

@@ -1,4 +1,4 @@
-"""Whom to delete first (ActivePodsWithRanks, controller_utils.go)."""
+"""Ranks pods: which to delete first (ActivePodsWithRanks, controller_utils.go)."""
 
 import functools
 import math
@@ -21,19 +21,19 @@ def choose_pods_to_delete(
     count: int,
     now: datetime,
     *,
-    heed_costs: bool = True,
+    use_deletion_costs: bool = True,
 ) -> list[Pod]:
-    """Return the `count` pods of a replica set that are missed the least.
+    """Return the `count` pods of a replica set that rank first for deletion.
 
     `related` are the pods of all replica sets of the same owner; a pod that
-    shares its node with many of them goes before one that has its node to
-    itself. Without `heed_costs` every pod costs the same (the feature gate
+    shares its node with many of them is deleted before a pod that shares it with
+    few. Without `use_deletion_costs` every pod has the same cost (the feature gate
     PodDeletionCost).
     """
     if count >= len(pods):
         return list(pods)
     on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
-    cost = deletion_cost if heed_costs else _no_cost
+    cost = deletion_cost if use_deletion_costs else _no_cost
 
     def compare(one: Pod, other: Pod) -> int:
         ranks = _static_rank(one, on_node, cost), _static_rank(other, on_node, cost)
@@ -48,7 +48,7 @@ def _compare(
     static: tuple[tuple[int, ...], tuple[int, ...]],
     now: datetime,
 ) -> int:
-    """Return below 0 if `one` is to go first; the criteria by weight."""
+    """Return a number below 0 if `one` is deleted first; criteria by importance."""
     if static[0] != static[1]:
         return -1 if static[0] < static[1] else 1
     if is_ready(one) and is_ready(other):
@@ -67,7 +67,7 @@ def _compare(
 def _static_rank(
     pod: Pod, on_node: Mapping[str, int], cost: Callable[[Pod], int]
 ) -> tuple[int, ...]:
-    """Unassigned, then not yet running, unready, cheap, crowded ones first."""
+    """Rank pods that are unassigned, not running, unready, cheap or crowded first."""
     return (
         bool(pod.spec.node_name),
         _PHASES.get(pod.status.phase, 0),
@@ -84,7 +84,7 @@ def deletion_cost(pod: Pod) -> int:
     if text is None:
         return 0
     digits = text.removeprefix("-")
-    # Upstream takes no "+1" and no "01"; what it does not take counts as 0.
+    # Upstream accepts neither "+1" nor "01"; a text that it refuses counts as 0.
     if not digits.isdecimal() or (digits[0] == "0" and len(digits) > 1):
         return 0
     cost = int(text)
@@ -112,8 +112,8 @@ def _younger_first(
 ) -> int:
     """Compare ages on a log scale; within one power of two the uid decides.
 
-    So among pods of similar age it is chance, not age, who goes: otherwise
-    repeated scaling would always hit the youngest failure domain (KEP-2185).
+    So the choice among pods of similar age is random: otherwise repeated scaling
+    would always delete pods of the youngest failure domain (KEP-2185).
     """
     if _NEVER in (since, other_since):
         return -1 if since == _NEVER else 1
@@ -130,7 +130,7 @@ def _magnitude(now: datetime, since: datetime) -> int:
 
 
 def _restarts(pod: Pod) -> tuple[int, int]:
-    """Return the most restarts of a container, and of a sidecar."""
+    """Return the restarts of the container, and of the sidecar, with the most."""
     regular = max(
         (status.restart_count for status in pod.status.container_statuses or ()),
         default=0,
@@ -156,8 +156,8 @@ def age_ratios(
 ) -> list[float]:
     """Return the age of each ready chosen pod relative to the youngest ready one.
 
-    What replicaset_controller_sorting_deletion_age_ratio observes: values near
-    1 mean that the young go, values far above that the old do.
+    The metric replicaset_controller_sorting_deletion_age_ratio observes them: near 1
+    young pods were deleted, far above 1 old pods were deleted.
     """
     youngest = max((_created(pod) for pod in pods if is_ready(pod)), default=_NEVER)
     youngest_age = (now - youngest).total_seconds()

@@ -1,7 +1,7 @@
-"""Handlers and sync of whatever keeps a number of pods (owner.go).
+"""Handlers and sync of controllers that keep a number of pods (replica_set.go).
 
-Upstream serves replication controllers with the replica set controller, too, by
-way of adapters that convert each object; here both are served as they are.
+Upstream serves replication controllers with the replica set controller, too, through
+adapters that convert each object; here both types are used directly.
 """
 
 import asyncio
@@ -62,33 +62,33 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
 
 _UNSEEN_RECHECK: Final = 5.0
-"""Seconds after which it is looked for what was done and has not been seen."""
+"""Seconds until the next sync while the cache does not show all writes."""
 
 
 OwnerT = TypeVar("OwnerT", ReplicaSet, ReplicationController)
 
 
 class ReplicasReconciler(Reconciler[OwnerT]):
-    """Creates and deletes pods until each owner has as many as it wants.
+    """Creates and deletes pods until each owner has the number that it wants.
 
-    A subclass names the kind of the owners in `watches` and sets the attributes
+    A subclass names the resource of the owners in `watches` and sets the attributes
     below.
     """
 
     noun: ClassVar[str]
-    """What messages call one of the owners."""
+    """The word for one owner in messages."""
 
     counts_terminating = False
-    """Whether statuses say how many pods are on their way out."""
+    """Whether statuses have the number of terminating pods."""
 
-    heeds_costs = True
+    uses_deletion_costs = True
     """Whether the annotation pod-deletion-cost counts."""
 
     reads_own_writes = True
-    """Whether an owner waits until the caches show what its last sync has written."""
+    """Whether an owner waits until the caches show the writes of its last sync."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
+        """Take the context, and watch owners and pods."""
         super().__init__(context)
         self._resource = self.resource
         self._owners = context.lister(self._resource, BY_CONTROLLER)
@@ -97,48 +97,48 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         self._metrics = context.metrics.of(ReplicaSetMetrics)
         self._expectations = Expectations(context.clock)
         self._gone: dict[str, str] = {}
-        """uids of cached owners that are gone, as the API server has said, and in
-        which version they are cached."""
+        """Owners that are gone on the API server but still cached: the uid of each,
+        and the resource version that is cached."""
         self._takeover = Takeover(
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
         )
         self._pod_control = PodControl(context.client, context.recorder, self._resource)
 
-    # From changes to what is remembered.
+    # Handlers, and the state that they keep.
 
     def starting(self) -> None:
-        """Note when this process began to lead."""
-        self._takeover.leads()
-        self._consistency.notes_writes = self.reads_own_writes
+        """Note that this process begins to lead."""
+        self._takeover.start_leading()
+        self._consistency.records_writes = self.reads_own_writes
 
     def deleted(self, obj: OwnerT) -> None:
-        """Forget it: a namesake must not inherit what was expected of this one."""
+        """Drop the state of an owner, so that a new one of its name starts afresh."""
         self.forget(key_of(obj))
         self._gone.pop(obj.metadata.uid, None)
 
     def forget(self, key: str) -> None:
-        """Expect nothing any more."""
+        """Drop the expectations of a key whose owner is gone."""
         self._expectations.forget(key)
         self._takeover.forget(key)
 
     def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
-        """Expect one pod less."""
+        """Expect one creation less."""
         self._expectations.creations_settled(key)
 
     def dependent_gone(self, key: str, obj: Pod) -> None:
-        """Expect the deletion of this pod no longer."""
+        """Stop to expect the deletion of this pod."""
         self._expectations.deletion_settled(key, obj.metadata.uid)
 
     def stale(self, resource: AnyResource) -> None:
-        """Count a sync that waits, if that is upstream's gate at work."""
+        """Count a sync that waits for a cache, if upstream's gate is enabled."""
         if self.reads_own_writes:
             self._metrics.skipped(resource.group, resource.plural)
 
-    # From an owner to writes.
+    # The sync.
 
     async def reconcile(self, owner: OwnerT) -> Outcome:
-        """Bring the owner to its size and report on it."""
+        """Create or delete pods of the owner, and write its status."""
         key = key_of(owner)
         metadata = owner.metadata
         if self._gone.get(metadata.uid) == metadata.resource_version:
@@ -149,15 +149,15 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         if selector is None:
             return DONE
         expected = self._expectations.state(key)
-        if expected is State.DOUBTFUL:
-            return await self._look_at_server(key, owner, selector)
+        if expected is State.UNKNOWN:
+            return await self._read_api_server(key, owner, selector)
         owned = self._pods.controlled_by(owner)
         active = await self._claim(owner, selector, owned)
         failure: Exception | None = None
         acted = False
         if expected is State.FULFILLED and not is_deleting(owner):
-            if self._is_doubtful(owner, active):
-                return await self._look_at_server(key, owner, selector)
+            if self._may_repeat_former_leader(owner, active):
+                return await self._read_api_server(key, owner, selector)
             acted, failure = await self._manage(key, owner, active)
         terminating = [
             pod
@@ -180,10 +180,10 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         return Done(self._next_look(key, available_in))
 
     def _next_look(self, key: str, available_in: float | None) -> float | None:
-        """Return the seconds after which to look again, whatever happens.
+        """Return the seconds until the next sync, `None` for no such sync.
 
-        What was just done may never be seen: a pod can come and go while the
-        watch is broken. It must be looked for, not waited for.
+        The watch may never show a write of this sync: a pod can be created and
+        deleted while the watch is broken. So a sync must come without an event.
         """
         if self._expectations.state(key) is State.FULFILLED:
             return available_in
@@ -214,33 +214,33 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         )
         return None
 
-    def _is_doubtful(self, owner: OwnerT, active: Sequence[Pod]) -> bool:
-        """Tell whether there is something to do that a former leader may have done."""
+    def _may_repeat_former_leader(self, owner: OwnerT, active: Sequence[Pod]) -> bool:
+        """Tell whether a former leader may have done already what is to be done."""
         wanted = desired_replicas(owner)
-        return len(active) != wanted and self._takeover.is_doubtful(owner)
+        return len(active) != wanted and self._takeover.must_recheck(owner)
 
-    async def _look_at_server(
+    async def _read_api_server(
         self, key: str, owner: OwnerT, selector: Selector
     ) -> Outcome:
-        """Find the versions that the caches must reach before acting again.
+        """Record the versions that the caches must reach before the next writes.
 
-        A write got no answer, was not seen for five minutes, or may have been
-        made by the leader before this one. A quorum read
-        tells which pods there are; whatever that write did is among them, and
-        their versions, unlike the list's own, are sure to come by the watch.
+        A write got no response, was not seen for five minutes, or may have been made
+        by the former leader. A quorum read returns the pods that exist, so it shows
+        the result of that write. The watch will show the versions of these pods; it
+        may never show the version of the list itself.
         """
         namespace, name = owner.metadata.namespace, owner.metadata.name
-        now_stored = await self.client.get(self._resource, namespace, name)
-        self._consistency.note(key, self._resource, now_stored)
+        stored = await self.client.get(self._resource, namespace, name)
+        self._consistency.record(key, self._resource, stored)
         options = ListOptions(label_selector=format_selector(selector_of(owner)))
         async for page in self.client.list_all(PODS, namespace, options):
             for pod in page.items:
                 if selector.matches(labels_of(pod)):
-                    self._consistency.note(key, PODS, pod)
+                    self._consistency.record(key, PODS, pod)
         self._expectations.forget(key)
-        self._takeover.looked_at(key)
-        self.logger.v(2).info("The cache was in doubt, looked at the server")
-        return Requeue(0.0, "the cache was in doubt")
+        self._takeover.rechecked(key)
+        self.logger.v(2).info("The cache may be stale, read from the API server")
+        return Requeue(0.0, "the cache may be stale")
 
     async def _claim(
         self,
@@ -256,7 +256,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     async def _manage(
         self, key: str, owner: OwnerT, active: Sequence[Pod]
     ) -> tuple[bool, Exception | None]:
-        """Create or delete; tell whether that was tried and how it failed."""
+        """Create or delete pods; return whether it was tried, and the failure."""
         match plan_replicas(active, desired_replicas(owner)):
             case Create(count=count):
                 return True, await self._create(key, owner, count)
@@ -276,17 +276,17 @@ class ReplicasReconciler(Reconciler[OwnerT]):
                 await self._pod_control.create(owner, body)
             except Exception as error:
                 if may_be_applied(error):
-                    self._expectations.doubt(key)
+                    self._expectations.outcome_unknown(key)
                 else:
                     self._expectations.creations_settled(key)
                 raise
 
         self._expectations.expect_creations(key, count)
         started, failure = await slow_start(count, create_one)
-        # What was never tried will never be seen.
+        # Creations that were not tried will never be seen.
         self._expectations.creations_settled(key, count - started)
         if failure is not None and is_namespace_terminating(failure):
-            return None  # nothing can be created there, and nothing is wrong
+            return None  # no error: no object can be created in that namespace
         return failure
 
     async def _delete(
@@ -295,7 +295,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         now = self.clock.now()
         related = self._related_pods(owner)
         chosen = choose_pods_to_delete(
-            active, related, count, now, heed_costs=self.heeds_costs
+            active, related, count, now, use_deletion_costs=self.uses_deletion_costs
         )
         for ratio in age_ratios(active, chosen, now):
             self._metrics.age_ratio.observe(ratio)
@@ -307,7 +307,8 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             except NotFound:
                 self._expectations.deletion_settled(key, pod.metadata.uid)
             except (APIError, TransportError):
-                # Deleting the same pod twice does no harm: no doubt needed.
+                # Deleting the same pod twice does no harm, so the outcome of this
+                # deletion need not be known.
                 self._expectations.deletion_settled(key, pod.metadata.uid)
                 raise
 
@@ -321,7 +322,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         return None
 
     def _related_pods(self, owner: OwnerT) -> list[Pod]:
-        """Return the pods of all owners that have the same owner themselves."""
+        """Return the pods of all owners that have the same controller as `owner`."""
         reference = controller_of(owner)
         if reference is None:
             return []
@@ -339,11 +340,12 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         *,
         acted: bool,
     ) -> None:
-        """Write the status if it says something new.
+        """Write the status if it has changed.
 
-        Right after pods were created or deleted the status is out of date as
-        soon as it is written; the sync that sees them follows. So then only
-        what is wrong already is written, one write less for each scaling.
+        A status that is written right after pods were created or deleted is soon out
+        of date, and the sync that sees these pods writes another one. So after such
+        writes (`acted`) a new observedGeneration alone is not written. This saves one
+        write for each scaling.
         """
         old = owner.status
         if acted and not differs_in_substance(old, status):
@@ -356,33 +358,33 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         except NotFound as error:
             if not is_about(error, owner.metadata.name):
                 raise
-            self._note_gone(key, owner)
+            self._mark_gone(key, owner)
             return
         except Conflict:
-            await self._note_lag(key, owner)
+            await self._wait_for_cache(key, owner)
             raise
 
-    def _note_gone(self, key: str, owner: OwnerT) -> None:
-        """Do nothing more for an owner that is gone, though the cache has it still.
+    def _mark_gone(self, key: str, owner: OwnerT) -> None:
+        """Mark an owner that is gone but still cached; it is not synced any more.
 
-        It would be given pods for as long as the cache lags, which the garbage
-        collector deletes as fast as they come.
+        Otherwise pods would be created for it as long as the cache is stale, and the
+        garbage collector would delete them.
         """
         cached = self._owners.by_key(key)
         if cached is not None and cached.metadata.uid == owner.metadata.uid:
             self._gone[owner.metadata.uid] = cached.metadata.resource_version
 
-    async def _note_lag(self, key: str, owner: OwnerT) -> None:
-        """Wait for the cache, which is older than what is stored."""
+    async def _wait_for_cache(self, key: str, owner: OwnerT) -> None:
+        """Record the stored version of an owner; its key then waits for the cache."""
         metadata = owner.metadata
         try:
-            now = await self.client.get(
+            stored = await self.client.get(
                 self._resource, metadata.namespace, metadata.name
             )
         except NotFound as error:
             if is_about(error, metadata.name):
-                self._note_gone(key, owner)
+                self._mark_gone(key, owner)
             return
-        if now.metadata.uid != metadata.uid:
-            self._note_gone(key, owner)
-        self._consistency.note(key, self._resource, now)
+        if stored.metadata.uid != metadata.uid:
+            self._mark_gone(key, owner)
+        self._consistency.record(key, self._resource, stored)

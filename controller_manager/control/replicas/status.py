@@ -1,4 +1,4 @@
-"""What the status says of whatever keeps a number of pods (replica_set_utils.go)."""
+"""The status of an owner that keeps a number of pods (replica_set_utils.go)."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -37,13 +37,13 @@ def calculate_status(
     failure: Exception | None,
     now: datetime,
 ) -> OwnerStatus:
-    """Return the status that the pods of an owner make, of the owner's own type.
+    """Return the status of an owner, calculated from its pods.
 
-    `failure` is what creating or deleting pods met with; it becomes the
-    condition ReplicaFailure, which stays as first reported until it is over.
-    `terminating` is `None` if they are not to be counted (the feature gate
-    DeploymentReplicaSetTerminatingReplicas); a replication controller's status
-    has no place for their number.
+    `failure` is the error of creating or deleting pods; it becomes the condition
+    ReplicaFailure, which stays as first reported until there is no failure.
+    `terminating` is `None` if terminating pods are not counted (the feature gate
+    DeploymentReplicaSetTerminatingReplicas); the status of a replication controller
+    has no field for their number.
     """
     counts = _counts(owner, active, now)
     reason = _failure_reason(len(active) - desired_replicas(owner))
@@ -63,7 +63,7 @@ def calculate_status(
 def _counts(
     owner: ReplicaSet | ReplicationController, active: Sequence[Pod], now: datetime
 ) -> dict[str, int]:
-    """Return the fields that the statuses of all owners have."""
+    """Return the fields that are in the status of every owner."""
     template_labels = owner.spec.template.metadata.labels or {}
     min_ready_seconds = owner.spec.min_ready_seconds
     ready = [pod for pod in active if is_ready(pod)]
@@ -118,7 +118,7 @@ def _substance(status: OwnerStatus) -> OwnerStatus:
         status, observed_generation=0, conditions=status.conditions or None
     )
     if isinstance(status, ReplicaSetStatus) and status.terminating_replicas is None:
-        # An absent count of terminating pods says the same as zero of them.
+        # No count of terminating pods means the same as a count of zero.
         return msgspec.structs.replace(status, terminating_replicas=0)
     return status
 
@@ -128,7 +128,7 @@ def next_availability_check(
 ) -> float | None:
     """Return the seconds until the next ready pod becomes available.
 
-    `None` if none will by the passing of time alone.
+    `None` if no pod becomes available by the passing of time.
     """
     if min_ready_seconds == 0:
         return None

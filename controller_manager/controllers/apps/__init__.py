@@ -1,1 +1,1 @@
-"""Workloads: what owns pods, and what owns that (SIG Apps)."""
+"""Workloads: the owners of pods, and the owners of these (SIG Apps)."""

@@ -1,1 +1,1 @@
-"""Work that ends: jobs, and what becomes of them (SIG Apps)."""
+"""Jobs (SIG Apps)."""

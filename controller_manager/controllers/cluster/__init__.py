@@ -1,1 +1,1 @@
-"""What concerns objects of every kind: garbage, namespaces (SIG API Machinery)."""
+"""Garbage collection and namespaces: objects of every kind (SIG API Machinery)."""

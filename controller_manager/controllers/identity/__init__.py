@@ -1,1 +1,1 @@
-"""Who somebody is, and whom to trust (SIG Auth)."""
+"""Service accounts and certificate authorities (SIG Auth)."""

@@ -1,7 +1,7 @@
 """deployment-controller: rolls pod templates out through replica sets.
 
-``reconciler`` has the handlers and caches, ``view`` what a sync knows, ``decide``
-what follows from it, ``actions`` what there is to do, and ``apply`` does it.
+``reconciler`` has the handlers and caches, ``view`` the data of a sync, ``decide``
+the decision, ``actions`` the possible actions, and ``apply`` carries them out.
 
 Parts of ``decide``, all pure: ``rollout`` and ``templates`` (which replica set is
 the new one), ``revisions``, ``creation`` (of the new replica set), ``scaling`` and

@@ -1,4 +1,4 @@
-"""What the deployment controller can do, as values; `apply` does it."""
+"""The actions of the deployment controller, as values; `apply` carries them out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ class DeploymentEvent:
 
 
 def normal(reason: str, message: str) -> DeploymentEvent:
-    """Return an event that tells what was done."""
+    """Return an event about an action that was carried out."""
     return DeploymentEvent(NORMAL, reason, message)
 
 
 def warning(reason: str, message: str) -> DeploymentEvent:
-    """Return an event that tells what is wrong."""
+    """Return an event about a problem."""
     return DeploymentEvent(WARNING, reason, message)
 
 
 class _AwaitsNothing:
-    """An action that takes effect at once, or that no rollout waits for."""
+    """An action that takes effect immediately, or that no rollout waits for."""
 
     __slots__ = ()
 
@@ -46,16 +46,16 @@ class _AwaitsNothing:
 
 @dataclass(frozen=True, slots=True)
 class RecordEvent(_AwaitsNothing):
-    """Record an event that goes with no write."""
+    """Record an event that belongs to no write."""
 
     event: DeploymentEvent
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimReplicaSets(_AwaitsNothing):
-    """Adopt orphans that the selector matches, release what it no longer matches.
+    """Adopt orphans that match the selector, release replica sets that do not.
 
-    Teaches which replica sets the deployment has.
+    The view then has the replica sets of the deployment.
     """
 
     selector: Selector
@@ -63,16 +63,16 @@ class ClaimReplicaSets(_AwaitsNothing):
 
 @dataclass(frozen=True, slots=True)
 class RereadReplicaSets(_AwaitsNothing):
-    """Read these replica sets and the deployment again, and renew the caches."""
+    """Read these replica sets and the deployment again, and update the caches."""
 
     replica_sets: tuple[ReplicaSet, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PatchReplicaSet:
-    """Patch this very version of a replica set; then record the event, if any.
+    """Patch this version of a replica set; then record the event, if any.
 
-    Teaches the replica set as stored. `wanted` says what it will then have.
+    The view then has the replica set as stored. `wanted` names the change.
     """
 
     replica_set: ReplicaSet
@@ -82,7 +82,7 @@ class PatchReplicaSet:
 
     @property
     def awaits(self) -> Reason | None:
-        """The replica set as it is wanted."""
+        """The change of the replica set."""
         return about_replica_set(self.replica_set, f"{self.wanted} of the replica set")
 
 
@@ -90,7 +90,7 @@ class PatchReplicaSet:
 class CreateReplicaSet:
     """Create the new replica set; then record the event, if any.
 
-    Teaches what came of it.
+    The view then has the result of the creation.
     """
 
     deployment: Deployment
@@ -104,33 +104,33 @@ class CreateReplicaSet:
 
 
 @dataclass(frozen=True, slots=True)
-class UseNamesake:
-    """Take the replica set that has the name already for the new one."""
+class UseExistingReplicaSet:
+    """Use an existing replica set, which has the name already, as the new one."""
 
     replica_set: ReplicaSet
 
     @property
     def awaits(self) -> Reason | None:
-        """The cache, which does not show it yet."""
+        """The cache, which does not show the replica set yet."""
         return about_replica_set(self.replica_set, "the cache to show this replica set")
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteReplicaSet(_AwaitsNothing):
-    """Delete this very version of an old replica set, unless it is gone."""
+    """Delete this version of an old replica set, unless it is gone."""
 
     replica_set: ReplicaSet
 
 
 @dataclass(frozen=True, slots=True)
 class ReadDeployment:
-    """Read the deployment with all its fields; teaches it as stored."""
+    """Read the deployment with all its fields; the view then has it as stored."""
 
     deployment: Deployment
 
     @property
     def awaits(self) -> Reason | None:
-        """The rollback, for which it is read."""
+        """The rollback, for which the deployment is read."""
         return about_deployment(self.deployment, "the rollback to be carried out")
 
 
@@ -144,29 +144,30 @@ class ReplaceDeployment:
 
     @property
     def awaits(self) -> Reason | None:
-        """The rollout of what was written."""
+        """The rollout after this write."""
         return about_deployment(
-            self.deployment, "the deployment to be rolled out as it was rewritten"
+            self.deployment, "the deployment to be rolled out after this write"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CountCollision:
-    """Write the deployment's status, in which one more collision is counted."""
+    """Write the deployment's status with its collision count increased by one."""
 
     deployment: Deployment
 
     @property
     def awaits(self) -> Reason | None:
-        """A name that nobody else has."""
+        """A name that no other replica set has."""
         return about_deployment(self.deployment, "a free name for the new replica set")
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFailure(_AwaitsNothing):
-    """Try to write into the status why the new replica set could not be created.
+    """Try to write a condition that says why the new replica set was not created.
 
-    A refusal is only logged: the failed creation matters more, and is raised.
+    If this write fails, the error is only logged: the error of the creation is more
+    important, and is raised.
     """
 
     deployment: Deployment
@@ -178,7 +179,7 @@ Action = (
     | RereadReplicaSets
     | PatchReplicaSet
     | CreateReplicaSet
-    | UseNamesake
+    | UseExistingReplicaSet
     | DeleteReplicaSet
     | ReadDeployment
     | ReplaceDeployment
@@ -191,11 +192,11 @@ Action = (
 class StatusReport:
     """The deployment with the status and the revision that it should have.
 
-    `judges_progress` is true if the condition Progressing was brought up to date.
+    `updates_progress` is true if the condition Progressing was updated.
     """
 
     deployment: Deployment
-    judges_progress: bool
+    updates_progress: bool
 
 
 DeploymentStep = Step[Action]
@@ -205,7 +206,7 @@ DeploymentDecision = Decision[Action, StatusReport]
 def scaling_event(
     replica_set: ReplicaSet, before: int, after: int
 ) -> DeploymentEvent | None:
-    """Return the event for a replica set's new size, `None` if it is the old one."""
+    """Return the event for a replica set's new size, `None` if it is unchanged."""
     if before == after:
         return None
     direction = "up" if after > before else "down"

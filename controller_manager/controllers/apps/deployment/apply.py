@@ -1,4 +1,4 @@
-"""Carries out what the deployment controller decided."""
+"""Carries out the actions of the deployment controller."""
 
 from collections.abc import Iterable
 from typing import Protocol, assert_never
@@ -37,7 +37,7 @@ from controller_manager.controllers.apps.deployment.actions import (
     ReplaceDeployment,
     RereadReplicaSets,
     StatusReport,
-    UseNamesake,
+    UseExistingReplicaSet,
     WriteFailure,
 )
 from controller_manager.controllers.apps.deployment.rollout import (
@@ -49,7 +49,7 @@ from controller_manager.controllers.apps.deployment.status import is_same
 from controller_manager.controllers.apps.deployment.view import (
     Created,
     CreationFailed,
-    NamesakeUsed,
+    ExistingUsed,
     NamespaceTerminating,
     NameTaken,
     View,
@@ -58,7 +58,7 @@ from controller_manager.observability.logs import Logger
 
 
 class Caches(Protocol):
-    """What the applier asks the controller's caches, and what it tells them."""
+    """The controller's caches, as the applier reads and updates them."""
 
     def current(self, deployment: Deployment) -> Deployment | None:
         """Return the deployment of that name as it is cached now."""
@@ -66,43 +66,43 @@ class Caches(Protocol):
     def claimable(
         self, deployment: Deployment, selector: Selector
     ) -> Iterable[ReplicaSet]:
-        """Return the replica sets that it has, and orphans that match."""
+        """Return the deployment's replica sets, and orphans that match."""
 
     def pods_of(self, replica_sets: Iterable[ReplicaSet]) -> tuple[Pod, ...]:
-        """Return the pods that replica sets manage."""
+        """Return the pods of these replica sets."""
 
-    def wait_for(self, deployment: Deployment, namesake: ReplicaSet) -> None:
-        """Wait with the deployment's key until the cache shows a replica set."""
+    def wait_for(self, deployment: Deployment, existing: ReplicaSet) -> None:
+        """Have the deployment's key wait until the cache shows a replica set."""
 
     def reread_deployment(self, fresh: Deployment) -> None:
-        """Take a deployment that was just read, or wait for one as new."""
+        """Replace the cached deployment, or wait for the version just read."""
 
     def reread_replica_set(self, deployment: Deployment, fresh: ReplicaSet) -> None:
-        """Take a replica set of a deployment that was just read, likewise."""
+        """Replace a cached replica set, or wait for the version just read."""
 
     def finish_reread(self, deployment: Deployment) -> None:
-        """Note that all doubtful replica sets of this version were read."""
+        """Note that the replica sets of this version were read again."""
 
-    def judged(self, deployment: Deployment) -> None:
-        """Note the status that a sync came to, for the metric of rollouts."""
+    def record_status(self, deployment: Deployment) -> None:
+        """Note the status that a sync calculated, for the metric of rollouts."""
 
 
 class DeploymentApplier:
-    """Carries out actions one after the other, and learns from the answers."""
+    """Carries out actions one after the other; the view gets their results."""
 
     def __init__(
         self, client: Client, recorder: EventRecorder, logger: Logger, caches: Caches
     ) -> None:
-        """Take what writes, and the caches that must come to show it."""
+        """Take the client, the recorder, the logger and the caches."""
         self._client = client
         self._recorder = recorder
         self._logger = logger
         self._caches = caches
 
     async def apply(self, view: View, action: Action) -> View:
-        """Carry out one action; return the view with what it taught.
+        """Carry out one action; return the view with the result of the action.
 
-        Raises what the client raises, but for the answers to a creation.
+        Raises what the client raises; errors of a creation are in the view instead.
         """
         match action:
             case RecordEvent(event):
@@ -116,9 +116,9 @@ class DeploymentApplier:
                 return await self._patch(view, action)
             case CreateReplicaSet():
                 return await self._create(view, action)
-            case UseNamesake(namesake):
-                self._caches.wait_for(view.deployment, namesake)
-                return _with_new(view, namesake, NamesakeUsed())
+            case UseExistingReplicaSet(existing):
+                self._caches.wait_for(view.deployment, existing)
+                return _with_new(view, existing, ExistingUsed())
             case DeleteReplicaSet(replica_set):
                 await self._delete(replica_set)
                 return view
@@ -135,11 +135,11 @@ class DeploymentApplier:
     async def report(self, view: View, status: StatusReport) -> None:
         """Write status and revision, unless the cache shows both already.
 
-        A deployment that has just gone needs none.
+        Does nothing if the deployment is gone.
         """
         reported = status.deployment
-        if status.judges_progress:
-            self._caches.judged(reported)
+        if status.updates_progress:
+            self._caches.record_status(reported)
         known = self._caches.current(view.deployment)
         if known is None or (
             known.metadata == reported.metadata
@@ -191,11 +191,11 @@ class DeploymentApplier:
         except NotFound as error:
             if not is_about(error, metadata.name):
                 raise
-            return  # the watch will tell
+            return  # the watch will show its deletion
         self._caches.reread_replica_set(deployment, fresh)
 
     async def _patch(self, view: View, action: PatchReplicaSet) -> View:
-        """Patch this very version; raises Conflict if it has changed."""
+        """Patch this version; raises Conflict if the replica set has changed."""
         metadata = action.replica_set.metadata
         changed = {
             **action.patch.get("metadata", {}),
@@ -221,10 +221,10 @@ class DeploymentApplier:
         try:
             created = await self._client.create(REPLICASETS, candidate)
         except AlreadyExists as error:
-            namesake = await self._client.get(
+            existing = await self._client.get(
                 REPLICASETS, metadata.namespace, metadata.name
             )
-            return replace(view, creation=NameTaken(namesake, error))
+            return replace(view, creation=NameTaken(existing, error))
         except (APIError, TransportError) as error:
             if is_namespace_terminating(error):
                 return replace(view, creation=NamespaceTerminating())
@@ -278,6 +278,6 @@ class DeploymentApplier:
         await self._client.update(DEPLOYMENTS, deployment, "status")
 
 
-def _with_new(view: View, new: ReplicaSet, creation: Created | NamesakeUsed) -> View:
+def _with_new(view: View, new: ReplicaSet, creation: Created | ExistingUsed) -> View:
     rollout = Rollout(view.deployment, new, view.rollout.old)
     return replace(view, rollout=rollout, creation=creation)

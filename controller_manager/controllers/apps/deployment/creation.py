@@ -1,4 +1,4 @@
-"""The new replica set: what it looks like, and what follows from creating it."""
+"""The creation of the new replica set, and the decisions after it."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -24,7 +24,7 @@ from controller_manager.controllers.apps.deployment.actions import (
     DeploymentStep,
     PatchReplicaSet,
     RecordEvent,
-    UseNamesake,
+    UseExistingReplicaSet,
     WriteFailure,
     scaling_event,
     warning,
@@ -97,10 +97,10 @@ def new_replica_set(
 
 
 def sync_revision(view: View) -> DeploymentStep | None:
-    """Return the step that brings the new replica set's revision up to date.
+    """Return the step that updates the revision of the new replica set.
 
-    `None` if there is no new replica set yet, or nothing to change in it, or this
-    sync has patched it already (getNewReplicaSet).
+    `None` if there is no new replica set yet, if nothing in it must change, or if
+    this sync has patched it already (getNewReplicaSet).
     """
     deployment, new = view.deployment, view.rollout.new
     if new is None or new.metadata.uid in view.patched:
@@ -120,10 +120,10 @@ def sync_revision(view: View) -> DeploymentStep | None:
 
 
 def ensure_new(view: View, now: datetime) -> DeploymentStep | DeploymentDecision | None:
-    """Return what is to be done before the sync goes on with a new replica set.
+    """Return the step or decision that the new replica set needs first.
 
-    `None` once there is one, or once there can be none: in a namespace that is
-    being deleted nothing can be created, and nothing is wrong with that.
+    `None` if there is a new replica set, or if there can be none: in a namespace that
+    is being deleted no object can be created, and that is no error.
     """
     match view.creation:
         case None if view.rollout.new is None:
@@ -150,12 +150,16 @@ def _create(view: View) -> CreateReplicaSet:
 def _name_taken(
     deployment: Deployment, taken: NameTaken
 ) -> DeploymentStep | DeploymentDecision:
-    """Use the namesake if it is ours after all, else ask for another name."""
-    namesake = taken.namesake
-    if is_controlled_by(namesake, deployment) and equal_ignoring_hash(
-        namesake.spec.template, deployment.spec.template
+    """Use the existing replica set if it fits, else count a collision.
+
+    It fits if the deployment controls it and it has the current template. The
+    collision count changes the name of the next attempt.
+    """
+    existing = taken.existing
+    if is_controlled_by(existing, deployment) and equal_ignoring_hash(
+        existing.spec.template, deployment.spec.template
     ):
-        return Step((UseNamesake(namesake),))
+        return Step((UseExistingReplicaSet(existing),))
     collisions = (deployment.status.collision_count or 0) + 1
     status = msgspec.structs.replace(deployment.status, collision_count=collisions)
     count = CountCollision(msgspec.structs.replace(deployment, status=status))
@@ -177,10 +181,10 @@ def _creation_failed(
         failure = condition(
             PROGRESSING, "False", REPLICA_SET_CREATE_ERROR, message, now
         )
-        draft = draft_of(view, now).having(failure)
+        draft = draft_of(view, now).with_condition(failure)
         status = msgspec.structs.replace(deployment.status, conditions=draft.conditions)
         if not is_same(deployment.status, status):
-            actions.append(WriteFailure(draft.finished(status)))
+            actions.append(WriteFailure(draft.deployment_with(status)))
     waiting_for = f"the new replica set to be created: {failed.error}"
     return Decision(
         tuple(actions),

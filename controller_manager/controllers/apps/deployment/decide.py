@@ -1,15 +1,16 @@
-"""What a deployment's sync does, as a pure function of what it knows.
+"""The decision of a deployment's sync, as a pure function of its view.
 
-A sync takes these steps, of which most syncs need only the first:
+A sync takes these steps; most syncs need only the first:
 
 1. Claim the replica sets.
-2. If cached templates may be outdated, read them again and begin anew.
-3. Bring the revision of the new replica set up to date.
-4. Scale, if the deployment is paused or has another size than before.
+2. If cached templates may be outdated, read them again and start again.
+3. Update the revision of the new replica set.
+4. Scale, if the deployment is paused or its size has changed.
 5. Else follow the strategy, which may create the new replica set.
 
-Each way ends by reporting a status, or it changes a size; then the event of the
-replica set brings the next sync, which reports. A rollback takes the place of 3-5.
+Each sync ends with a status report or with a new size for a replica set. After a new
+size, the event of the replica set causes the next sync, which reports. A rollback
+replaces the steps 3-5.
 """
 
 from collections.abc import Callable
@@ -39,16 +40,18 @@ from controller_manager.controllers.apps.deployment.progress import is_complete
 from controller_manager.controllers.apps.deployment.reasons import about_deployment
 from controller_manager.controllers.apps.deployment.recreate import (
     old_pods_running,
-    plan_growing,
-    plan_shrinking,
+    plan_scale_down,
+    plan_scale_up,
 )
 from controller_manager.controllers.apps.deployment.report import (
     draft_of,
     report_progress,
     report_sizes,
 )
-from controller_manager.controllers.apps.deployment.resizing import resizing
-from controller_manager.controllers.apps.deployment.revisions import superfluous
+from controller_manager.controllers.apps.deployment.resizing import resize_patches
+from controller_manager.controllers.apps.deployment.revisions import (
+    beyond_history_limit,
+)
 from controller_manager.controllers.apps.deployment.rollback import (
     requested_revision,
     roll_back,
@@ -72,29 +75,29 @@ from controller_manager.runtime.outcome import Requeue
 
 
 def decide(view: View, now: datetime) -> DeploymentStep | DeploymentDecision:
-    """Return what follows from `view`: the next step, or how the sync ends.
+    """Return the next step, or the decision that ends the sync.
 
-    Pure, and defined for every view that the API server allows. After at most five
-    steps it comes to a decision.
+    Pure, and defined for every view that the API server allows. It returns a decision
+    after five steps at most.
     """
     deployment, rollout = view.deployment, view.rollout
     if not view.claimed:
         return _claim(deployment)
     if is_deleting(deployment):
         return report_sizes(view, Draft.of(deployment), now)
-    if doubtful := _doubtful(view):
-        return _reread(deployment, doubtful)
+    if outdated := _maybe_outdated(view):
+        return _reread(deployment, outdated)
     revision = requested_revision(deployment)
     if revision is not None and not deployment.spec.paused:
         return roll_back(view, revision, now)
     if (step := sync_revision(view)) is not None:
         return step
-    # Once a replica set was created, the strategy is being followed already.
+    # If this sync has created a replica set, it is following the strategy already.
     if view.creation is None and (deployment.spec.paused or is_scaling_event(rollout)):
         return _scale(view, now)
     match deployment.spec.strategy.type:
         case "RollingUpdate":
-            return _go_on(view, plan_rolling, now)
+            return _follow_plan(view, plan_rolling, now)
         case "Recreate":
             return _recreate(view, now)
         case other:
@@ -105,7 +108,7 @@ def decide(view: View, now: datetime) -> DeploymentStep | DeploymentDecision:
             return _refuse(deployment, "InvalidStrategy", message)
 
 
-# Before the replica sets are known.
+# Decisions before the replica sets are claimed.
 
 
 def _claim(deployment: Deployment) -> DeploymentStep | DeploymentDecision:
@@ -138,28 +141,29 @@ def _refuse(
     message: str,
     status: StatusReport | None = None,
 ) -> DeploymentDecision:
-    """Warn, and leave the rest until somebody mends the deployment."""
-    waiting = about_deployment(deployment, f"its spec to be mended: {message}")
+    """Warn, and do nothing else until a user corrects the deployment."""
+    waiting = about_deployment(deployment, f"its spec to be corrected: {message}")
     event = RecordEvent(warning(reason, message))
     return Decision((event,), status, (waiting,))
 
 
 def _with_generation_observed(deployment: Deployment) -> StatusReport | None:
-    """Return the report that this generation was looked at, if it is news."""
+    """Return a report with this generation as observed, `None` if it was reported."""
     generation = deployment.metadata.generation
     if deployment.status.observed_generation >= generation:
         return None
     status = msgspec.structs.replace(deployment.status, observed_generation=generation)
     observed = msgspec.structs.replace(deployment, status=status)
-    return StatusReport(observed, judges_progress=False)
+    return StatusReport(observed, updates_progress=False)
 
 
-def _doubtful(view: View) -> tuple[ReplicaSet, ...]:
-    """Return old replica sets that may have the current template after all.
+def _maybe_outdated(view: View) -> tuple[ReplicaSet, ...]:
+    """Return old replica sets whose cached template may be outdated.
 
-    Cached objects may be of the current version and yet lack a default that an
-    API server which was upgraded meanwhile shows for them. Then what is cached
-    is replaced, and the sync begins anew. Once for each version of a deployment.
+    Their template may be the current one. A cached object may have the current
+    resource version, but lack a default that the API server shows since an upgrade.
+    Then the cached objects are replaced, and the sync starts again. This happens once
+    for each version of a deployment.
     """
     if view.rollout.new is not None or view.creation is not None or view.is_reread:
         return ()
@@ -170,23 +174,23 @@ def _doubtful(view: View) -> tuple[ReplicaSet, ...]:
 
 
 def _reread(
-    deployment: Deployment, doubtful: tuple[ReplicaSet, ...]
+    deployment: Deployment, outdated: tuple[ReplicaSet, ...]
 ) -> DeploymentDecision:
-    waiting_for = "the cache to show what the API server shows"
+    waiting_for = "the cache to show the templates of the API server"
     return Decision(
-        (RereadReplicaSets(doubtful),),
+        (RereadReplicaSets(outdated),),
         reasons=(about_deployment(deployment, waiting_for),),
-        retry=Requeue(0.0, "the cache shows what another API server showed"),
+        retry=Requeue(0.0, "the cache may have templates of another API server"),
     )
 
 
-# The ways to go on.
+# Scaling and the strategies.
 
 
 def _scale(view: View, now: datetime) -> DeploymentDecision:
-    """Give a changed size to the replica sets, and nothing else."""
+    """Scale the replica sets to a changed size; create no replica set."""
     deployment, rollout = view.deployment, view.rollout
-    if patches := resizing(deployment, plan_scaling(rollout)):
+    if patches := resize_patches(deployment, plan_scaling(rollout)):
         return Decision(patches, reasons=awaited_by(patches))
     deletions: tuple[DeleteReplicaSet, ...] = ()
     if deployment.spec.paused and requested_revision(deployment) is None:
@@ -196,25 +200,25 @@ def _scale(view: View, now: datetime) -> DeploymentDecision:
 
 
 def _recreate(view: View, now: datetime) -> DeploymentStep | DeploymentDecision:
-    """Take all old pods away; go on when the last one has ended."""
-    if patches := resizing(view.deployment, plan_shrinking(view.rollout)):
+    """Delete all old pods; create new ones when the last old one has ended."""
+    if patches := resize_patches(view.deployment, plan_scale_down(view.rollout)):
         return Decision(patches, reasons=awaited_by(patches))
     if old_pods_running(view.rollout, view.old_pods):
         waiting = about_deployment(view.deployment, "the last old pods to end")
         return report_progress(view, now, waiting=(waiting,))
-    return _go_on(view, plan_growing, now)
+    return _follow_plan(view, plan_scale_up, now)
 
 
-def _go_on(
+def _follow_plan(
     view: View, plan: Callable[[Rollout], Plan], now: datetime
 ) -> DeploymentStep | DeploymentDecision:
-    """Create the new replica set, or else carry out `plan`, or else report."""
+    """Create the new replica set if missing, else carry out `plan`, else report."""
     if (first := ensure_new(view, now)) is not None:
         return first
     if not view.new_existed:
         return report_progress(view, now, waiting=_end_of_namespace(view))
     deployment, rollout = view.deployment, view.rollout
-    if patches := resizing(deployment, plan(rollout)):
+    if patches := resize_patches(deployment, plan(rollout)):
         return Decision(patches, reasons=awaited_by(patches))
     complete = is_complete(deployment, deployment.status)
     return report_progress(view, now, actions=_clean_up(rollout) if complete else ())
@@ -228,4 +232,4 @@ def _end_of_namespace(view: View) -> tuple[Reason, ...]:
 
 def _clean_up(rollout: Rollout) -> tuple[DeleteReplicaSet, ...]:
     """Delete old replica sets beyond revisionHistoryLimit."""
-    return tuple(map(DeleteReplicaSet, superfluous(rollout)))
+    return tuple(map(DeleteReplicaSet, beyond_history_limit(rollout)))

@@ -1,4 +1,4 @@
-"""What the deployment controller measures."""
+"""The metric of the deployment controller."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ _ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
 
 
 class RolloutMetrics:
-    """How long rollouts take, which upstream does not export."""
+    """The duration of rollouts, which upstream does not export."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
@@ -20,5 +20,5 @@ class RolloutMetrics:
         )
 
     def completed(self, seconds: float) -> None:
-        """Observe a rollout that has come to its end."""
+        """Observe a complete rollout."""
         self._duration.observe(seconds)

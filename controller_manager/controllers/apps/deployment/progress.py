@@ -1,4 +1,4 @@
-"""Whether the rollout is getting on (progress.go)."""
+"""The progress of a rollout, and the condition Progressing (progress.go)."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -37,12 +37,12 @@ DEPLOYMENT_RESUMED: Final = "DeploymentResumed"
 
 
 def has_deadline(deployment: Deployment) -> bool:
-    """Tell whether progress is watched at all."""
+    """Tell whether the deployment has a progress deadline."""
     deadline = deployment.spec.progress_deadline_seconds
     return deadline is not None and deadline != 2**31 - 1
 
 
-def note_pause(draft: Draft, now: datetime) -> Draft:
+def record_pause(draft: Draft, now: datetime) -> Draft:
     """Record pausing and resuming, so that a pause never counts as no progress.
 
     A deadline that was exceeded stays on record (checkPausedConditions).
@@ -61,11 +61,11 @@ def note_pause(draft: Draft, now: datetime) -> Draft:
         what = (DEPLOYMENT_RESUMED, "Deployment is resumed")
     else:
         return draft
-    return draft.having(condition(PROGRESSING, "Unknown", *what, now))
+    return draft.with_condition(condition(PROGRESSING, "Unknown", *what, now))
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Tell whether all pods are new and available and no old one is left."""
+    """Tell whether all pods are new and available, and no old pod remains."""
     wanted = desired_replicas(deployment)
     return (
         status.updated_replicas == wanted
@@ -88,7 +88,7 @@ def has_progressed(old: DeploymentStatus, new: DeploymentStatus) -> bool:
 def has_timed_out(
     deployment: Deployment, current: DeploymentCondition | None, now: datetime
 ) -> bool:
-    """Tell whether the deadline has passed since the last sign of progress."""
+    """Tell whether the deadline has passed since the last progress."""
     if current is None or current.reason == NEW_REPLICA_SET_AVAILABLE:
         return False
     if current.reason == PROGRESS_DEADLINE_EXCEEDED:
@@ -117,10 +117,11 @@ def rollout_status(
 
 
 def _was_complete(rollout: Rollout, draft: Draft, status: DeploymentStatus) -> bool:
-    """Tell whether this is no rollout, but pods coming and going after one.
+    """Tell whether the rollout was complete before; a change of pods is no rollout.
 
-    The success of a deployment without pods says nothing of its first ones:
-    upstream calls it a success whatever becomes of them (kubernetes#106697).
+    The success of a deployment without pods does not count for its first pods:
+    upstream reports a success even if they never become available
+    (kubernetes#106697).
     """
     current = find_condition(draft.conditions, PROGRESSING)
     first_pods = status.replicas > 0 and not rollout.deployment.status.replicas
@@ -129,7 +130,7 @@ def _was_complete(rollout: Rollout, draft: Draft, status: DeploymentStatus) -> b
         and status.replicas == status.updated_replicas
         and current is not None
         and current.reason == NEW_REPLICA_SET_AVAILABLE
-        and not _is_of_another(rollout, current)
+        and not _is_of_earlier_rollout(rollout, current)
     )
 
 
@@ -147,14 +148,16 @@ def _with_progress(
         message = f"{what} has successfully progressed."
         new = condition(PROGRESSING, "True", NEW_REPLICA_SET_AVAILABLE, message, now)
         return with_condition(conditions, new)
-    if has_progressed(deployment.status, status) or _is_of_another(rollout, current):
+    if has_progressed(deployment.status, status) or _is_of_earlier_rollout(
+        rollout, current
+    ):
         message = f"{what} is progressing."
         new = condition(PROGRESSING, "True", REPLICA_SET_UPDATED, message, now)
         if current is not None and current.status == "True":
             new = msgspec.structs.replace(
                 new, last_transition_time=current.last_transition_time
             )
-        # Replaced even for the same reason: lastUpdateTime restarts the deadline.
+        # Replace it even for the same reason: lastUpdateTime restarts the deadline.
         return (*without_condition(conditions, PROGRESSING), new)
     if has_timed_out(deployment, current, now):
         message = f"{what} has timed out progressing."
@@ -163,13 +166,16 @@ def _with_progress(
     return conditions
 
 
-def _is_of_another(rollout: Rollout, current: DeploymentCondition | None) -> bool:
-    """Tell whether the condition still is the outcome of an earlier rollout.
+def _is_of_earlier_rollout(
+    rollout: Rollout, current: DeploymentCondition | None
+) -> bool:
+    """Tell whether the condition still has the outcome of an earlier rollout.
 
-    It names a replica set other than the new one: one that is used again is
-    not created, and who created a new one may have ended before it said so.
-    Upstream would never report a missed deadline then, and would report the
-    earlier rollout's success for ever (kubernetes#106697).
+    It then names another replica set than the new one. A sync that creates a replica
+    set replaces the condition; but a replica set may be used again without being
+    created, and a process may end before it writes the condition. Upstream then never
+    reports a missed deadline, and reports the success of the earlier rollout for ever
+    (kubernetes#106697).
     """
     if current is None or rollout.new is None:
         return False
@@ -188,7 +194,7 @@ def next_progress_check(
 ) -> float | None:
     """Return the seconds until the deadline must be checked, `None` for never.
 
-    One second is added, since the condition's time is cut to whole seconds
+    One second is added, since the condition's time is in whole seconds
     (kubernetes#39785).
     """
     current = find_condition(status.conditions or (), PROGRESSING)

@@ -1,4 +1,4 @@
-"""What a rollout waits for, as facts."""
+"""The reasons of a rollout: what it waits for."""
 
 from datetime import datetime
 
@@ -24,14 +24,14 @@ from controller_manager.controllers.apps.deployment.status import (
 def about_deployment(
     deployment: Deployment, waiting_for: str, since: str | None = None
 ) -> Reason:
-    """Return a fact about the deployment; `since` is an RFC 3339 time."""
+    """Return a reason about the deployment; `since` is an RFC 3339 time."""
     return Reason(waiting_for, _instant(since), reference_to(DEPLOYMENTS, deployment))
 
 
 def about_replica_set(
     replica_set: ReplicaSet, waiting_for: str, since: str | None = None
 ) -> Reason:
-    """Return a fact about a replica set; `since` is an RFC 3339 time."""
+    """Return a reason about a replica set; `since` is an RFC 3339 time."""
     return Reason(waiting_for, _instant(since), reference_to(REPLICASETS, replica_set))
 
 
@@ -39,11 +39,11 @@ def _instant(text: str | None) -> datetime | None:
     return parse_time(text) if text else None
 
 
-def awaited(rollout: Rollout, status: DeploymentStatus) -> tuple[Reason, ...]:
-    """Return what keeps a rollout from being complete; nothing if it is complete.
+def rollout_reasons(rollout: Rollout, status: DeploymentStatus) -> tuple[Reason, ...]:
+    """Return the reasons why a rollout is not complete; none if it is complete.
 
-    `status` is the one that the replica sets make now. A wait counts from the last
-    change of the condition Progressing.
+    `status` is calculated from the current replica sets. A wait counts from the last
+    update of the condition Progressing.
     """
     deployment = rollout.deployment
     deleted_at = deployment.metadata.deletion_timestamp
@@ -73,7 +73,7 @@ def awaited(rollout: Rollout, status: DeploymentStatus) -> tuple[Reason, ...]:
 
 
 def _failure(rollout: Rollout) -> list[Reason]:
-    """Return that pods cannot be created, if a replica set says so."""
+    """Return a reason for the condition ReplicaFailure, if a replica set has it."""
     failure = replica_failure(rollout.new, rollout.all)
     if failure is None:
         return []
@@ -83,7 +83,7 @@ def _failure(rollout: Rollout) -> list[Reason]:
 
 
 def _of_new(rollout: Rollout, since: str | None) -> list[Reason]:
-    """Return what the new replica set lacks, or has too much."""
+    """Return reasons for pods that the new replica set lacks, or has too many of."""
     deployment, new = rollout.deployment, rollout.new
     wanted = desired_replicas(deployment)
     if new is None:

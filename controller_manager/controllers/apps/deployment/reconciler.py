@@ -1,7 +1,7 @@
-"""What the deployment controller watches, and what it tells its caches.
+"""Watches and caches of the deployment controller.
 
-Answers to pkg/controller/deployment of v1.36 (deployment_controller.go). What
-follows from what the caches show is decided in `decide` and done in `apply`.
+Upstream: pkg/controller/deployment of v1.36 (deployment_controller.go). `decide`
+makes the decision of a sync, and `apply` carries it out.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ from controller_manager.runtime.watches import For, Maps, Owns
 
 
 class DeploymentReconciler(Reconciler[Deployment]):
-    """Moves pods from old templates to the current one, through replica sets."""
+    """Replaces pods of old templates by pods of the current one, with replica sets."""
 
     queue_name = "deployment"
 
@@ -49,11 +49,12 @@ class DeploymentReconciler(Reconciler[Deployment]):
             context.client, context.recorder, context.logger, self
         )
         self._reread: dict[str, str] = {}
-        """Versions of deployments whose replica sets were read again, by key."""
+        """The resource versions of deployments whose replica sets were read again, by
+        key."""
         self._times = RolloutTimes(context.clock, context.metrics.of(RolloutMetrics))
 
     def _waiting_for_its_last_pod(self, pod: Pod) -> Iterable[str]:
-        """Wake a Recreate deployment, which waits for its last old pod."""
+        """Return the key of a Recreate deployment, which waits for its last old pod."""
         replica_set = self._replica_sets.controller_of(pod)
         if replica_set is None:
             return ()
@@ -69,7 +70,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
     )
 
     async def reconcile(self, deployment: Deployment) -> Outcome:
-        """Take the rollout of the deployment one step further."""
+        """Continue the rollout of the deployment."""
         version = deployment.metadata.resource_version
         view = View.of(
             deployment,
@@ -81,11 +82,11 @@ class DeploymentReconciler(Reconciler[Deployment]):
         )
 
     def forget(self, key: str) -> None:
-        """Drop what is remembered of a deployment that is gone."""
+        """Drop the state of a deployment that is gone."""
         self._reread.pop(key, None)
         self._times.forget(key)
 
-    # What `apply` asks the caches, and tells them.
+    # The `Caches` of the applier.
 
     def current(self, deployment: Deployment) -> Deployment | None:
         """Return the deployment of that name as it is cached now."""
@@ -94,32 +95,32 @@ class DeploymentReconciler(Reconciler[Deployment]):
     def claimable(
         self, deployment: Deployment, selector: Selector
     ) -> Iterable[ReplicaSet]:
-        """Return the replica sets that it has, and orphans that match."""
+        """Return the deployment's replica sets, and orphans that match."""
         return (
             *self._replica_sets.controlled_by(deployment),
             *self._replica_sets.orphans(deployment.metadata.namespace, selector),
         )
 
     def pods_of(self, replica_sets: Iterable[ReplicaSet]) -> tuple[Pod, ...]:
-        """Return the pods that replica sets manage."""
+        """Return the pods of these replica sets."""
         return tuple(
             pod
             for replica_set in replica_sets
             for pod in self._pods.controlled_by(replica_set)
         )
 
-    def wait_for(self, deployment: Deployment, namesake: ReplicaSet) -> None:
-        """Wait with the deployment's key until the cache shows a replica set."""
-        self.context.consistency.note(key_of(deployment), REPLICASETS, namesake)
+    def wait_for(self, deployment: Deployment, existing: ReplicaSet) -> None:
+        """Have the deployment's key wait until the cache shows a replica set."""
+        self.context.consistency.record(key_of(deployment), REPLICASETS, existing)
 
     def reread_deployment(self, fresh: Deployment) -> None:
-        """Renew what is cached; wait if it is of another version."""
+        """Replace the cached deployment; wait for the cache if versions differ."""
         informer = self.context.informers.informer(DEPLOYMENTS)
         if not informer.reread(fresh):
-            self.context.consistency.note(key_of(fresh), DEPLOYMENTS, fresh)
+            self.context.consistency.record(key_of(fresh), DEPLOYMENTS, fresh)
 
     def reread_replica_set(self, deployment: Deployment, fresh: ReplicaSet) -> None:
-        """Renew what is cached; wait if it is of another version."""
+        """Replace the cached replica set; wait for the cache if versions differ."""
         informer = self.context.informers.informer(REPLICASETS)
         if not informer.reread(fresh):
             self.wait_for(deployment, fresh)
@@ -128,6 +129,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
         """Do not read again for this version of the deployment."""
         self._reread[key_of(deployment)] = deployment.metadata.resource_version
 
-    def judged(self, deployment: Deployment) -> None:
-        """Measure how long rollouts take."""
+    def record_status(self, deployment: Deployment) -> None:
+        """Measure the duration of rollouts."""
         self._times.reported(key_of(deployment), deployment.status)

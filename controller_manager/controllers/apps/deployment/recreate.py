@@ -9,13 +9,13 @@ from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import Plan, Resize, active
 
 
-def plan_shrinking(rollout: Rollout) -> Plan:
-    """Return the first step: all old replica sets to zero."""
+def plan_scale_down(rollout: Rollout) -> Plan:
+    """Return the plan of the first step: scale all old replica sets to zero."""
     return tuple(Resize(each, 0) for each in active(rollout.old))
 
 
-def plan_growing(rollout: Rollout) -> Plan:
-    """Return the last step: the new replica set to its full size."""
+def plan_scale_up(rollout: Rollout) -> Plan:
+    """Return the plan of the last step: scale the new replica set to its full size."""
     wanted = desired_replicas(rollout.deployment)
     if rollout.new is None or desired_replicas(rollout.new) == wanted:
         return ()
@@ -25,7 +25,7 @@ def plan_growing(rollout: Rollout) -> Plan:
 def old_pods_running(rollout: Rollout, old_pods: Iterable[Pod]) -> bool:
     """Tell whether a pod of an old template may still be running.
 
-    A terminating pod runs until it is gone; only ended ones do not count.
+    A terminating pod counts until it is gone; a pod that has ended does not count.
     """
     if any(each.status.replicas > 0 for each in rollout.old):
         return True

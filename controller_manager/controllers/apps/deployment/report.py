@@ -1,4 +1,4 @@
-"""The decisions that end with a report in the deployment's status (sync.go)."""
+"""Decisions that end with a report in the deployment's status (sync.go)."""
 
 from datetime import datetime
 
@@ -16,10 +16,10 @@ from controller_manager.controllers.apps.deployment.progress import (
     NEW_REPLICA_SET_CREATED,
     has_deadline,
     next_progress_check,
-    note_pause,
+    record_pause,
     rollout_status,
 )
-from controller_manager.controllers.apps.deployment.reasons import awaited
+from controller_manager.controllers.apps.deployment.reasons import rollout_reasons
 from controller_manager.controllers.apps.deployment.revisions import (
     REVISION,
     max_revision,
@@ -35,8 +35,8 @@ from controller_manager.controllers.apps.deployment.view import Created, View
 
 
 def draft_of(view: View, now: datetime) -> Draft:
-    """Return what the sync leaves written, as far as it has come."""
-    draft = note_pause(Draft.of(view.deployment), now)
+    """Return the draft of the deployment's conditions and revision at this step."""
+    draft = record_pause(Draft.of(view.deployment), now)
     new = view.rollout.new
     if new is None:
         return draft
@@ -52,19 +52,19 @@ def draft_of(view: View, now: datetime) -> Draft:
     draft = replace(draft, revision=revision)
     if not is_news or not has_deadline(view.deployment):
         return draft
-    return draft.having(condition(PROGRESSING, "True", *what, now))
+    return draft.with_condition(condition(PROGRESSING, "True", *what, now))
 
 
 def report_sizes(
     view: View, draft: Draft, now: datetime, *, actions: tuple[Action, ...] = ()
 ) -> DeploymentDecision:
-    """Report without judging progress (syncDeploymentStatus)."""
+    """Report without the condition Progressing (syncDeploymentStatus)."""
     rollout = view.rollout
     status = calculate_status(rollout, draft, now, terminating=view.counts_terminating)
     return Decision(
         actions,
-        StatusReport(draft.finished(status), judges_progress=False),
-        awaited(rollout, status),
+        StatusReport(draft.deployment_with(status), updates_progress=False),
+        rollout_reasons(rollout, status),
     )
 
 
@@ -77,15 +77,15 @@ def report_progress(
 ) -> DeploymentDecision:
     """Report with the condition Progressing (syncRolloutStatus).
 
-    `waiting` are reasons besides those that the sizes give. Asks for another look
-    when the progress deadline passes.
+    `waiting` are reasons in addition to those of the replica sets. Asks for another
+    sync when the progress deadline passes.
     """
     rollout, draft = view.rollout, draft_of(view, now)
     status = calculate_status(rollout, draft, now, terminating=view.counts_terminating)
     status = rollout_status(rollout, draft, status, now)
     return Decision(
         actions,
-        StatusReport(draft.finished(status), judges_progress=True),
-        (*waiting, *awaited(rollout, status)),
+        StatusReport(draft.deployment_with(status), updates_progress=True),
+        (*waiting, *rollout_reasons(rollout, status)),
         next_progress_check(rollout.deployment, status, now),
     )

@@ -1,4 +1,4 @@
-"""From planned sizes to the patches that bring them about."""
+"""Makes patches of replica sets from a plan of sizes."""
 
 from typing import Any
 
@@ -21,12 +21,12 @@ from controller_manager.controllers.apps.deployment.scaling import (
 
 
 def size_annotations_of(deployment: Deployment) -> dict[str, str]:
-    """Return what a replica set that is sized now tells about the deployment."""
+    """Return the size annotations that a replica set gets when it is scaled."""
     return size_annotations(desired_replicas(deployment), max_total(deployment))
 
 
-def resizing(deployment: Deployment, plan: Plan) -> tuple[PatchReplicaSet, ...]:
-    """Return the patches of a plan; none for a replica set that is as planned."""
+def resize_patches(deployment: Deployment, plan: Plan) -> tuple[PatchReplicaSet, ...]:
+    """Return the patches of a plan; none for a replica set without a change."""
     patches = (_patch(deployment, resize) for resize in plan)
     return tuple(patch for patch in patches if patch is not None)
 

@@ -40,7 +40,7 @@ def max_revision(replica_sets: Iterable[ReplicaSet]) -> int:
 
 
 def last_revision(replica_sets: Iterable[ReplicaSet]) -> int:
-    """Return the second highest revision: what to roll back to."""
+    """Return the second highest revision, which a rollback goes to by default."""
     revisions = sorted(
         (revision_of(each.metadata) for each in replica_sets), reverse=True
     )
@@ -69,11 +69,12 @@ def size_annotations(desired: int, maximum: int) -> dict[str, str]:
 def synced_annotations(
     deployment: Deployment, current: Mapping[str, str], revision: int
 ) -> dict[str, str]:
-    """Return what the new replica set's annotations should be.
+    """Return the annotations that the new replica set should have.
 
-    They inherit the deployment's (but for `NOT_COPIED`; what the deployment
-    lost stays), and get `revision` if it is higher than their own, which then
-    joins the revision-history, cut at 2,000 characters from its oldest end.
+    They inherit the deployment's annotations except `NOT_COPIED`; annotations that
+    the deployment does not have any more stay. They get `revision` if it is higher
+    than their own revision, which is then added to the revision-history. The history
+    is limited to 2,000 characters; the oldest entries are dropped.
     """
     inherited = {
         key: value
@@ -83,7 +84,7 @@ def synced_annotations(
     annotations = {**current, **inherited}
     own = current.get(REVISION)
     if own is not None and not own.isdecimal():
-        return annotations  # not ours to make sense of
+        return annotations  # leave a malformed revision as it is
     if own is None or int(own) < revision:
         annotations[REVISION] = str(revision)
         if own is not None:
@@ -103,14 +104,14 @@ def _extended_history(history: str, revision: str) -> str:
 def changed_annotations(
     current: Mapping[str, str], wanted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the entries of `wanted` that `current` lacks or has otherwise."""
+    """Return the entries of `wanted` that `current` lacks or has another value for."""
     return {key: value for key, value in wanted.items() if current.get(key) != value}
 
 
-def superfluous(rollout: Rollout) -> Sequence[ReplicaSet]:
+def beyond_history_limit(rollout: Rollout) -> Sequence[ReplicaSet]:
     """Return the old replica sets beyond revisionHistoryLimit, oldest first.
 
-    Only what has no pods, wants none, and is known not to want any counts.
+    Counts only replica sets that have no pods, want none, and have observed that.
     """
     limit = rollout.deployment.spec.revision_history_limit
     if limit is None or limit == 2**31 - 1:

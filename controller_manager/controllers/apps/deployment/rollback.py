@@ -1,4 +1,4 @@
-"""The rollback annotation, what is left of extensions/v1beta1 (rollback.go).
+"""Rollback by an annotation that comes from extensions/v1beta1 (rollback.go).
 
 ``kubectl rollout undo`` itself patches the template; this serves clients that
 set ``deprecated.deployment.rollback.to``.
@@ -48,7 +48,7 @@ UNCHANGED_REASON: Final = "DeploymentRollbackTemplateUnchanged"
 
 
 def requested_revision(deployment: Deployment) -> int | None:
-    """Return the revision asked for, 0 for the last one, `None` for none."""
+    """Return the requested revision, 0 for the last one, `None` for no request."""
     text = annotations_of(deployment.metadata).get(ROLLBACK_TO)
     if text is None or not text.isdecimal():
         return None
@@ -58,10 +58,10 @@ def requested_revision(deployment: Deployment) -> int | None:
 def roll_back(
     view: View, revision: int, now: datetime
 ) -> DeploymentStep | DeploymentDecision:
-    """Put back the template of an earlier revision; drop the annotation.
+    """Restore the template of an earlier revision; remove the annotation.
 
-    The current template gets its revision first, so that "the last one" is
-    counted from it even if it was never rolled out.
+    The current template gets its revision first, so that "the last revision" is the
+    one before it even if it was never rolled out.
     """
     if (first := sync_revision(view) or ensure_new(view, now)) is not None:
         return first
@@ -70,7 +70,7 @@ def roll_back(
         return Step((ReadDeployment(deployment),))
     version = deployment.metadata.resource_version
     if stored["metadata"].get("resourceVersion") != version:
-        waiting_for = "the cache to show the deployment as it was just changed"
+        waiting_for = "the cache to show the last change of the deployment"
         return Decision(
             reasons=(about_deployment(deployment, waiting_for),),
             retry=Requeue(STALE_RECHECK, "the deployment has just changed"),
@@ -98,7 +98,7 @@ def roll_back(
 def _refused(
     view: View, stored: Mapping[str, Any], reason: str, message: str
 ) -> DeploymentDecision:
-    """Warn, and drop the annotation."""
+    """Warn, and remove the annotation."""
     replaced = ReplaceDeployment(view.deployment, without_request(stored))
     return Decision(
         (RecordEvent(warning(reason, message)), replaced),
@@ -107,7 +107,7 @@ def _refused(
 
 
 def target_of(rollout: Rollout, revision: int) -> ReplicaSet | None:
-    """Return the replica set of that revision (0: of the last one)."""
+    """Return the replica set of that revision; 0 means the last revision."""
     wanted = revision or last_revision(rollout.all)
     if wanted == 0:
         return None
@@ -117,7 +117,7 @@ def target_of(rollout: Rollout, revision: int) -> ReplicaSet | None:
 
 
 def without_request(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the deployment's JSON with the annotation taken out."""
+    """Return the deployment's JSON without the annotation."""
     metadata = dict(deployment["metadata"])
     metadata["annotations"] = {
         key: value
@@ -130,7 +130,7 @@ def without_request(deployment: Mapping[str, Any]) -> dict[str, Any]:
 def rolled_back(deployment: Mapping[str, Any], target: ReplicaSet) -> dict[str, Any]:
     """Return the deployment's JSON with the template of `target`.
 
-    Annotations of that revision come back too, such as its change-cause.
+    Annotations of that revision are restored, too, such as its change-cause.
     """
     cleared = without_request(deployment)
     kept = {

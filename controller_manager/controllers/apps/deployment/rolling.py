@@ -1,7 +1,7 @@
 """The RollingUpdate strategy as a plan (rolling.go).
 
-Two bounds hold at every step: never more pods than wanted plus surge, and
-never fewer available ones than wanted minus unavailability.
+Two bounds hold at every step: at most the wanted number of pods plus maxSurge, and at
+least the wanted number of available pods minus maxUnavailable.
 """
 
 from controller_manager.api.apps.v1 import ReplicaSet
@@ -19,7 +19,7 @@ from controller_manager.controllers.apps.deployment.scaling import (
 
 
 def plan_rolling(rollout: Rollout) -> Plan:
-    """Return the next step: grow the new replica set, else shrink old ones."""
+    """Return the next step: scale the new replica set up, else old ones down."""
     new = rollout.new
     if new is None:
         return ()
@@ -38,11 +38,11 @@ def _new_size(rollout: Rollout, new: ReplicaSet) -> int:
 
 
 def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
-    """Take from old replica sets what the bound on availability allows.
+    """Scale old replica sets down as far as the bound on availability allows.
 
-    Worked example: 10 wanted, 2 may be unavailable, surge 3; old 8, new 5 of
-    which 0 are available: 13 - 8 - 5 = 0 may go, for every new pod may fail.
-    With 2 new ones available: 13 - 8 - 3 = 2.
+    Worked example: 10 wanted, maxUnavailable 2, maxSurge 3; 8 old pods, 5 new pods of
+    which 0 are available: 13 - 8 - 5 = 0 pods may be deleted, because every new pod may
+    fail. With 2 new pods available: 13 - 8 - 3 = 2.
     """
     old = active(rollout.old)
     min_available = desired_replicas(rollout.deployment) - max_unavailable(
@@ -65,7 +65,7 @@ def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
 
 
 def _take_unhealthy(old: list[ReplicaSet], sizes: dict[str, int], budget: int) -> None:
-    """Take pods that are not available first; they cost no availability."""
+    """Remove pods that are not available first; this costs no availability."""
     for each in old:
         unhealthy = desired_replicas(each) - lasting_available(each)
         taken = min(budget, unhealthy)
@@ -74,7 +74,7 @@ def _take_unhealthy(old: list[ReplicaSet], sizes: dict[str, int], budget: int) -
 
 
 def _take_oldest(old: list[ReplicaSet], sizes: dict[str, int], surplus: int) -> None:
-    """Take available pods, from the oldest replica set on."""
+    """Remove available pods, beginning with the oldest replica set."""
     for each in old:
         taken = max(0, min(surplus, sizes[each.metadata.uid]))
         sizes[each.metadata.uid] -= taken

@@ -11,7 +11,8 @@ from controller_manager.controllers.apps.deployment.templates import equality_wi
 class Rollout:
     """A deployment and its replica sets, as one sync sees them.
 
-    `new` is the one of the current template, if it exists; `old` all others.
+    `new` is the replica set with the current template, if it exists; `old` has all
+    others.
     """
 
     deployment: Deployment
@@ -35,10 +36,10 @@ class Rollout:
 
 
 def find_rollout(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> Rollout:
-    """Tell the new replica set from the old ones.
+    """Return the rollout: split the replica sets into the new one and old ones.
 
-    Should several have the current template, the oldest is the new one, so
-    that every sync picks the same.
+    If several have the current template, the oldest of them is the new one, so that
+    every sync chooses the same.
     """
     ordered = sorted(replica_sets, key=by_age)
     is_current = equality_with(deployment.spec.template)

@@ -1,4 +1,4 @@
-"""Sizes: fenceposts, and spreading a new size over replica sets."""
+"""Sizes of replica sets: fenceposts, and plans for a new size of the deployment."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ def fenceposts(
     """Return surge and unavailability in pods, never both 0.
 
     Surge is rounded up, unavailability down: 25 % of 10 is 3 and 2, 25 % of 1
-    is 1 and 0. If both come out as 0 nothing could ever move, so one pod may
-    be unavailable (ResolveFenceposts). A value that cannot be read counts as 0.
-    Cached, since every sync asks several times.
+    is 1 and 0. If both are 0, no pod could ever be replaced, so one pod may be
+    unavailable (ResolveFenceposts). A malformed value counts as 0. Cached, since every
+    sync calls it several times.
     """
     surge = _scaled_or_zero(max_surge, replicas, round_up=True)
     unavailable = _scaled_or_zero(max_unavailable, replicas, round_up=False)
@@ -56,7 +56,7 @@ def _scaled_or_zero(value: IntOrString, total: int, *, round_up: bool) -> int:
 
 def _resolved(deployment: Deployment) -> tuple[int, int]:
     rolling = deployment.spec.strategy.rolling_update
-    # apps/v1 defaults both to 25 %; absent means 0 to upstream's helper.
+    # apps/v1 defaults both to 25 %; upstream's helper takes an absent value as 0.
     surge = rolling.max_surge if rolling and rolling.max_surge is not None else 0
     unavailable = (
         rolling.max_unavailable
@@ -72,7 +72,7 @@ def is_rolling_update(deployment: Deployment) -> bool:
 
 
 def max_surge(deployment: Deployment) -> int:
-    """Return how many pods there may be above the wanted size."""
+    """Return how many pods may exist above the wanted size."""
     return _resolved(deployment)[0] if is_rolling_update(deployment) else 0
 
 
@@ -90,20 +90,20 @@ def max_total(deployment: Deployment) -> int:
 
 
 def total_replicas(replica_sets: Iterable[ReplicaSet]) -> int:
-    """Return the summed wanted sizes."""
+    """Return the sum of the wanted sizes."""
     return sum(desired_replicas(each) for each in replica_sets)
 
 
 def total_available(replica_sets: Iterable[ReplicaSet]) -> int:
-    """Return the summed available pods."""
+    """Return the sum of the available pods."""
     return sum(each.status.available_replicas for each in replica_sets)
 
 
 def lasting_available(replica_set: ReplicaSet) -> int:
-    """Return how many available pods will be left once it has its size.
+    """Return how many available pods remain once the replica set has its size.
 
-    Right after it was shrunk a replica set still reports pods that are about
-    to go. Upstream counts on them, and takes more away than it may
+    Right after it was scaled down, a replica set still reports pods that are about to
+    be deleted. Upstream counts them as available, and deletes more pods than allowed
     (kubernetes#22719).
     """
     return min(replica_set.status.available_replicas, desired_replicas(replica_set))
@@ -120,23 +120,23 @@ def new_replica_set_size(
     """Return the size that the new replica set may have now (NewRSNewReplicas).
 
     `others` are all other replica sets, `current` is its size so far. Recreate
-    takes the full size; a rolling update what surge leaves room for.
+    takes the full size; a rolling update takes what maxSurge allows.
     """
     wanted = desired_replicas(deployment)
     if not is_rolling_update(deployment):
         return wanted
-    room = max_total(deployment) - total_replicas(others) - current
-    if room <= 0:
+    free = max_total(deployment) - total_replicas(others) - current
+    if free <= 0:
         return current
-    return current + min(room, wanted - current)
+    return current + min(free, wanted - current)
 
 
 def is_scaling_event(rollout: Rollout) -> bool:
-    """Tell whether the deployment's size changed since its pods were sized.
+    """Tell whether the deployment's size has changed since its last scaling.
 
-    Not so for a Recreate deployment with pods of several old templates, which
-    nothing could be done about: upstream looks at its size for ever and never
-    goes on with the rollout. Recreating gives it its new size anyway.
+    Returns False for a Recreate deployment with pods of several templates, for which
+    there is no scaling plan: upstream checks its size for ever and never continues the
+    rollout. Recreating gives the deployment its new size anyway.
     """
     deployment = rollout.deployment
     wanted = desired_replicas(deployment)
@@ -147,11 +147,11 @@ def is_scaling_event(rollout: Rollout) -> bool:
 
 
 def plan_scaling(rollout: Rollout) -> Plan:
-    """Return what a changed size means for each replica set (scale, sync.go).
+    """Return the plan for a changed size of the deployment (scale, sync.go).
 
-    One that has all pods takes the whole change. If the new one is complete,
-    old ones go. In the middle of a rolling update the change is spread in
-    proportion to size, so that a rollout that goes wrong is not hastened.
+    If one replica set has all pods, it takes the whole change. If the new replica set
+    is complete, old ones are scaled to zero. During a rolling update the change is
+    distributed in proportion to size, so that it does not speed up a bad rollout.
     """
     deployment = rollout.deployment
     wanted = desired_replicas(deployment)
@@ -168,7 +168,7 @@ def plan_scaling(rollout: Rollout) -> Plan:
 
 
 def _active_or_latest(rollout: Rollout) -> ReplicaSet | None:
-    """Return the only one with pods; if none has, the newest (may be absent)."""
+    """Return the only replica set with pods; if none has pods, the newest, if any."""
     with_pods = active(rollout.all)
     if len(with_pods) == 1:
         return with_pods[0]
@@ -190,17 +190,17 @@ def is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
 
 
 def _proportional(rollout: Rollout) -> Plan:
-    """Spread the change; the sum over all replica sets is exactly the change.
+    """Distribute the change; the sum over all replica sets is exactly the change.
 
     Worked example: 10 wanted with surge 3 (13 at most), sizes 8 and 5; scaled
     to 15 (18 at most) there are 5 to add. 8·18/13 = 11.08 → +3, 5·18/13 = 6.92
-    → +2. What rounding leaves over goes to the largest.
+    → +2. The remainder of rounding goes to the largest.
     """
     deployment = rollout.deployment
     sized = active(rollout.all)
     allowed = max_total(deployment) if desired_replicas(deployment) > 0 else 0
     change = allowed - total_replicas(sized)
-    # Ties: the newer grows first, the older shrinks first.
+    # Among equal sizes the newer is scaled up first, the older is scaled down first.
     sized.sort(key=by_age, reverse=change > 0)
     sized.sort(key=desired_replicas, reverse=True)
     sizes: list[int] = []
@@ -209,19 +209,19 @@ def _proportional(rollout: Rollout) -> Plan:
         share = _share(each, deployment, change - spread, change)
         sizes.append(desired_replicas(each) + share)
         spread += share
-    _add_leftover(sizes, change - spread)
+    _add_remainder(sizes, change - spread)
     return tuple(Resize(each, size) for each, size in zip(sized, sizes, strict=True))
 
 
-def _add_leftover(sizes: list[int], leftover: int) -> None:
-    """Give what rounding left over to the largest, as far as it goes.
+def _add_remainder(sizes: list[int], remainder: int) -> None:
+    """Add the remainder of rounding to the largest, then to the next ones.
 
-    Upstream stops at the largest: of four replica sets with a pod each, scaled
-    to two altogether, it leaves three.
+    No size goes below 0. Upstream changes only the largest: of four replica sets with
+    a pod each, scaled to two pods in total, it leaves three pods.
     """
     for position, size in enumerate(sizes):
-        sizes[position] = max(0, size + leftover)
-        leftover -= sizes[position] - size
+        sizes[position] = max(0, size + remainder)
+        remainder -= sizes[position] - size
 
 
 def _share(each: ReplicaSet, deployment: Deployment, left: int, change: int) -> int:
@@ -235,7 +235,7 @@ def _fraction(each: ReplicaSet, deployment: Deployment) -> int:
     size = desired_replicas(each)
     if desired_replicas(deployment) == 0:
         return -size
-    # How large all of them might be together when this one was last sized.
+    # The most pods of all replica sets at the last scaling of this one.
     before = max_annotation(each) or deployment.status.replicas
     if before == 0:
         return 0

@@ -1,4 +1,4 @@
-"""What a deployment says about itself (calculateStatus, sync.go)."""
+"""The status of a deployment (calculateStatus, sync.go)."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -30,10 +30,10 @@ Conditions = tuple[DeploymentCondition, ...]
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What a sync will leave written on the deployment, but for the sizes.
+    """The conditions and the revision that a sync will write to the deployment.
 
-    Conditions and revision are collected here and written once, at the end, where
-    upstream writes after every step.
+    They are collected here and written once, at the end; upstream writes after every
+    step.
     """
 
     deployment: Deployment
@@ -43,7 +43,7 @@ class Draft(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, deployment: Deployment) -> "Draft":
-        """Start from what is written there now."""
+        """Start with the cached conditions of the deployment."""
         status = deployment.status
         return cls(
             deployment,
@@ -51,13 +51,13 @@ class Draft(msgspec.Struct, frozen=True):
             collision_count=status.collision_count,
         )
 
-    def having(self, condition: DeploymentCondition) -> "Draft":
+    def with_condition(self, condition: DeploymentCondition) -> "Draft":
         """Return the draft with a condition, set as `with_condition` does."""
         return msgspec.structs.replace(
             self, conditions=with_condition(self.conditions, condition)
         )
 
-    def finished(self, status: DeploymentStatus) -> Deployment:
+    def deployment_with(self, status: DeploymentStatus) -> Deployment:
         """Return the deployment with `status` and the new revision."""
         metadata = self.deployment.metadata
         if self.revision is not None:
@@ -96,8 +96,8 @@ def without_condition(conditions: Conditions, type_: str) -> Conditions:
 def with_condition(conditions: Conditions, new: DeploymentCondition) -> Conditions:
     """Return the conditions with `new` in place of the one of its type.
 
-    The same status for the same reason is no news: nothing changes. With the
-    same status the transition time stays (SetDeploymentCondition).
+    Nothing changes if status and reason are the same. If only the status is the same,
+    the transition time stays (SetDeploymentCondition).
     """
     old = find_condition(conditions, new.type)
     if old is not None and (old.status, old.reason) == (new.status, new.reason):
@@ -112,7 +112,7 @@ def with_condition(conditions: Conditions, new: DeploymentCondition) -> Conditio
 def calculate_status(
     rollout: Rollout, draft: Draft, now: datetime, *, terminating: bool = True
 ) -> DeploymentStatus:
-    """Return the status that the replica sets make, with condition Available.
+    """Return the status calculated from the replica sets, with condition Available.
 
     `terminating` says whether terminating pods are counted (the feature gate
     DeploymentReplicaSetTerminatingReplicas).
@@ -173,7 +173,7 @@ def replica_failure(
 
 
 def is_same(old: DeploymentStatus, new: DeploymentStatus) -> bool:
-    """Tell whether nothing has changed that a reader could see."""
+    """Tell whether two statuses are equal; absent and empty conditions are equal."""
     return msgspec.structs.replace(
         old, conditions=old.conditions or None
     ) == msgspec.structs.replace(new, conditions=new.conditions or None)

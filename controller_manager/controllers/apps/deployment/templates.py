@@ -1,4 +1,4 @@
-"""Which pod templates are equal, and how one is named (deployment_util.go)."""
+"""Equality of pod templates, and their hashes (deployment_util.go)."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -27,8 +27,8 @@ _EMPTY_IS_ABSENT: Final = frozenset(
 )
 """Fields that are maps in Go, or structs that are always written.
 
-Anything else that is an empty object is a pointer there, and then being
-present means something: ``emptyDir: {}`` is a volume.
+Any other field with an empty object is a pointer in Go. There an empty object differs
+from none: ``emptyDir: {}`` is a volume.
 """
 
 
@@ -44,7 +44,7 @@ def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
 def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool]:
     """Return `equal_ignoring_hash` for one template and many others.
 
-    The one is brought into comparable form only once, and only if need be.
+    The canonical form of `template` is made only once, and only if it is needed.
     """
     metadata = _without_hash(template.metadata)
     spec: Any = None
@@ -66,9 +66,9 @@ def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool
 def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     """Tell whether two templates differ at most by fields that one of them lacks.
 
-    An API server that was upgraded may show one object with a default that it did
-    not know when it showed the other. A field that both have and that differs is a
-    different template for certain, as are different labels or annotations.
+    One of the objects may be from before an upgrade of the API server, and lack a
+    default that the new API server adds. If a field that both have differs, or labels
+    or annotations differ, the templates are different.
     """
     if _canonical_meta(one.metadata) != _canonical_meta(other.metadata):
         return False

@@ -1,4 +1,4 @@
-"""How long rollouts take."""
+"""Measures the duration of rollouts."""
 
 from controller_manager.api.apps.v1 import DeploymentStatus
 from controller_manager.clock import Clock
@@ -15,19 +15,19 @@ from controller_manager.controllers.apps.deployment.status import (
 class RolloutTimes:
     """Measures from the first sync of a rollout to the one that completes it.
 
-    A rollout that began before this process did is measured from its start
-    here; one without a progress deadline has no condition to go by and is not
-    measured.
+    A rollout that began before this process started is measured from its first sync
+    in this process. A rollout without a progress deadline has no condition
+    Progressing and is not measured.
     """
 
     def __init__(self, clock: Clock, metrics: RolloutMetrics) -> None:
-        """Take the clock and where to report to."""
+        """Take the clock and the metric."""
         self._clock = clock
         self._metrics = metrics
         self._started: dict[str, float] = {}
 
     def reported(self, key: str, status: DeploymentStatus) -> None:
-        """Note the status that a sync of `key` came to."""
+        """Note the status that a sync of `key` calculated."""
         progressing = find_condition(status.conditions or (), PROGRESSING)
         if progressing is None:
             self._started.pop(key, None)
@@ -37,5 +37,5 @@ class RolloutTimes:
             self._metrics.completed(self._clock.monotonic() - started)
 
     def forget(self, key: str) -> None:
-        """Drop what is known of a deployment that is gone."""
+        """Drop the state of a deployment that is gone."""
         self._started.pop(key, None)

@@ -1,4 +1,4 @@
-"""What one sync of a deployment knows."""
+"""The view of a deployment's sync: the data that decisions are made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,56 +19,56 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class NameTaken:
-    """There is a replica set of that name already: `namesake`, as just read.
+    """A replica set of that name exists already: `existing`, as just read.
 
-    `error` is how the API server refused the new one.
+    `error` is the API server's response to the creation of the new one.
     """
 
-    namesake: ReplicaSet
+    existing: ReplicaSet
     error: AlreadyExists
 
 
 @dataclass(frozen=True, slots=True)
-class NamesakeUsed:
-    """That replica set is one of ours after all, and is the new one."""
+class ExistingUsed:
+    """The existing replica set of that name is used as the new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTerminating:
-    """Nothing can be created, since the namespace is being deleted."""
+    """No object can be created, since the namespace is being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreationFailed:
-    """The API server refused the new replica set, or gave no answer."""
+    """The API server refused the new replica set, or did not respond."""
 
     name: str
     error: Exception
 
 
-Creation = Created | NameTaken | NamesakeUsed | NamespaceTerminating | CreationFailed
-"""What came of the attempt to create the new replica set."""
+Creation = Created | NameTaken | ExistingUsed | NamespaceTerminating | CreationFailed
+"""The result of the attempt to create the new replica set."""
 
 
 class View(Struct, frozen=True, kw_only=True):
-    """A deployment, and what a sync knows about it; an immutable value.
+    """A deployment, and the data of its sync; an immutable value.
 
-    A sync begins with the deployment as it is cached. The answers to its actions
-    add the rest. (A Struct, since each sync makes several of them: a frozen
+    A sync begins with the deployment as it is cached. The results of its actions add
+    the rest. (It is a Struct, since each sync makes several of them: a frozen
     dataclass of eight fields takes ten times as long to make.)
     """
 
     rollout: Rollout
-    """The deployment and its replica sets; without any until they are claimed."""
+    """The deployment and its replica sets; it has none until they are claimed."""
 
     claimed: bool = False
-    """Whether the replica sets have been adopted and released, and are known."""
+    """Whether the replica sets have been claimed."""
 
     old_pods: tuple[Pod, ...] = ()
-    """Cached pods of old replica sets; known for the strategy Recreate only."""
+    """Cached pods of old replica sets; only for the strategy Recreate."""
 
     is_reread: bool = False
-    """Whether doubtful replica sets were read again at this version already."""
+    """Whether replica sets were read again at this version of the deployment."""
 
     counts_terminating: bool = True
     """The feature gate DeploymentReplicaSetTerminatingReplicas."""
@@ -77,16 +77,16 @@ class View(Struct, frozen=True, kw_only=True):
     """The uids of replica sets that this sync has patched."""
 
     creation: Creation | None = None
-    """What came of creating the new replica set in this sync, if it was tried."""
+    """The result of creating the new replica set in this sync, if it was tried."""
 
     stored: Mapping[str, Any] | None = None
-    """The deployment as just read, with all fields; read for a rollback only."""
+    """The deployment as just read, with all fields; only for a rollback."""
 
     @classmethod
     def of(
         cls, deployment: Deployment, *, is_reread: bool, counts_terminating: bool
     ) -> "View":
-        """Return what is known at the beginning of a sync."""
+        """Return the view at the beginning of a sync."""
         return cls(
             rollout=Rollout(deployment, None, ()),
             is_reread=is_reread,
@@ -100,5 +100,5 @@ class View(Struct, frozen=True, kw_only=True):
 
     @property
     def new_existed(self) -> bool:
-        """Whether there was a new replica set before this sync tried to create it."""
+        """Whether the new replica set existed before this sync tried to create it."""
         return self.rollout.new is not None and self.creation is None

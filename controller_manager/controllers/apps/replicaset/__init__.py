@@ -1,6 +1,6 @@
 """replicaset-controller: keeps as many pods as a replica set wants.
 
-All of it is ``control.replicas``, told here that its owners are replica sets.
+Its code is in ``control.replicas``; this package applies it to replica sets.
 """
 
 from controller_manager.api.apps.v1 import REPLICASETS

@@ -23,5 +23,5 @@ class ReplicaSetReconciler(ReplicasReconciler[ReplicaSet]):
         self.workers = context.config.of(ReplicaSetOptions).concurrent_syncs
         gates = context.config.features
         self.counts_terminating = gates.is_enabled(TERMINATING_REPLICAS)
-        self.heeds_costs = gates.is_enabled(POD_DELETION_COST)
+        self.uses_deletion_costs = gates.is_enabled(POD_DELETION_COST)
         self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)

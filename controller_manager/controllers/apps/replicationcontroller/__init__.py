@@ -1,6 +1,6 @@
-"""replicationcontroller-controller: as many pods as a replication controller wants.
+"""replicationcontroller-controller: keeps the pods of replication controllers.
 
-All of it is ``control.replicas``, told here that its owners are replication
+Its code is in ``control.replicas``; this package applies it to replication
 controllers.
 """
 

@@ -17,7 +17,7 @@ from controller_manager.runtime.watches import For, Owns
 class ReplicationControllerReconciler(ReplicasReconciler[ReplicationController]):
     """Keeps as many pods as each replication controller wants.
 
-    Upstream's gate for reading own writes is one of replica sets only.
+    Upstream's gate for reading own writes exists for replica sets only.
     """
 
     watches = (For(REPLICATION_CONTROLLERS), Owns(PODS))
@@ -29,4 +29,4 @@ class ReplicationControllerReconciler(ReplicasReconciler[ReplicationController])
         super().__init__(context)
         options = context.config.of(ReplicationControllerOptions)
         self.workers = options.concurrent_syncs
-        self.heeds_costs = context.config.features.is_enabled(POD_DELETION_COST)
+        self.uses_deletion_costs = context.config.features.is_enabled(POD_DELETION_COST)

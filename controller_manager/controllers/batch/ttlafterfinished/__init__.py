@@ -1,4 +1,4 @@
-"""ttl-after-finished-controller: deletes jobs some time after they have ended."""
+"""ttl-after-finished-controller: deletes jobs some time after they have finished."""
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.controllers.batch.ttlafterfinished.options import (

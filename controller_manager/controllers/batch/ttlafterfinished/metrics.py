@@ -1,4 +1,4 @@
-"""What the controller of ended jobs measures, as upstream names it."""
+"""Metrics of the TTL-after-finished controller, with upstream's names."""
 
 from typing import Final
 
@@ -20,5 +20,5 @@ class TTLAfterFinishedMetrics:
         )
 
     def deleted(self, late: float) -> None:
-        """Observe a deletion that came so many seconds late."""
+        """Observe a deletion; `late` has the seconds since the job expired."""
         self._delay.observe(late)

@@ -1,4 +1,4 @@
-"""The flags of the controller of ended jobs."""
+"""The flags of the TTL-after-finished controller."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""When a job may go, and its deletion (ttlafterfinished_controller.go)."""
+"""Deletes finished jobs when they expire (ttlafterfinished_controller.go)."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,9 +23,9 @@ _ENDS: Final = frozenset(("Complete", "Failed"))
 
 
 def expires_at(job: Job) -> datetime | None:
-    """Return when a job is to be deleted; `None` if nobody has asked for that yet.
+    """Return when a job expires; `None` if it has no TTL, or has not finished.
 
-    Raises SyncError for one that has ended without saying when.
+    Raises SyncError for a finished job without a finish time.
     """
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or is_deleting(job):
@@ -44,7 +44,7 @@ def _may_expire(job: Job) -> bool:
 
 
 class TTLAfterFinishedReconciler(Reconciler[Job]):
-    """Deletes ended jobs when their ttlSecondsAfterFinished are over."""
+    """Deletes finished jobs when their ttlSecondsAfterFinished have passed."""
 
     watches = (For(JOBS, when=_may_expire),)
     queue_name = "ttl_jobs_to_delete"
@@ -56,10 +56,10 @@ class TTLAfterFinishedReconciler(Reconciler[Job]):
         self._metrics = context.metrics.of(TTLAfterFinishedMetrics)
 
     async def reconcile(self, job: Job) -> Outcome:
-        """Delete the job if its time has come, else wait for it."""
+        """Delete the job if it has expired, else requeue it for that time."""
         if (early := self._too_early(job)) is not None:
             return early
-        # The cache may not know yet that somebody gave it more time.
+        # The cache may not show yet that a user raised the TTL.
         namespace, name = job.metadata.namespace, job.metadata.name
         try:
             fresh = await self.client.get(JOBS, namespace, name)
@@ -79,7 +79,7 @@ class TTLAfterFinishedReconciler(Reconciler[Job]):
         return DONE
 
     def _too_early(self, job: Job) -> Done | None:
-        """Return the outcome of a sync that comes before a job's time."""
+        """Return the outcome for a job that has not expired, else `None`."""
         due = expires_at(job)
         if due is None:
             return DONE

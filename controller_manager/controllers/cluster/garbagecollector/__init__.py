@@ -1,11 +1,10 @@
 """garbage-collector-controller: deletes what has lost all its owners.
 
-``graph`` knows of every object whose it is (pure bookkeeping, fed by events);
-``monitors`` keeps that true for every resource that discovery lists; ``actions``
-reads and writes single objects; ``controller`` decides from both what goes, and
-``dump`` draws the graph. What the graph believes only says where to look: no
-object is deleted unless the API server itself has just said that its owners are
-gone.
+``graph`` knows the owners and dependents of every object (no I/O, fed by watch
+events); ``monitors`` watches every resource that discovery lists; ``actions`` reads
+and writes single objects; ``controller`` decides what is deleted; ``dump`` draws the
+graph. The graph only says which objects to check: no object is deleted unless a
+quorum read has just shown that its owners are gone.
 """
 
 from controller_manager.controllers.cluster.garbagecollector.options import (
@@ -25,6 +24,6 @@ CONTROLLER = Descriptor(
     ),
     metrics=("garbagecollector_controller_resources_sync_error_total",),
     service_account="generic-garbage-collector",
-    # Each deletion takes two requests: one to look, one to delete.
+    # Each deletion takes two requests: one to read, one to delete.
     qps_factor=2,
 )

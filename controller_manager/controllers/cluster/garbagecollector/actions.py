@@ -1,4 +1,4 @@
-"""Single objects, as they stand on the API server (operations.go, patch.go)."""
+"""Reads and writes single objects on the API server (operations.go, patch.go)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
@@ -21,11 +21,11 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
 from controller_manager.runtime.outcome import SyncError
 
 _CONFLICTS: Final = 5
-"""Times that a write is tried anew on what has just changed."""
+"""Attempts of a write that meets conflicts."""
 
 
 _ChangeOwners = Callable[[Sequence[OwnerReference]], Sequence[object]]
-"""Returns the references that are to be left, as they are to be written."""
+"""Returns the owner references to write."""
 
 
 class UnknownKind(SyncError):  # noqa: N818 - a state of the cluster, no malfunction
@@ -33,9 +33,10 @@ class UnknownKind(SyncError):  # noqa: N818 - a state of the cluster, no malfunc
 
 
 class Objects:
-    """Reads and writes of objects of any kind, metadata alone.
+    """Reads and writes the metadata of objects of any kind.
 
-    Every write carries the object's uid, so that it never hits a namesake.
+    Every write carries the object's uid, so that it never changes another object of
+    the same name.
     """
 
     def __init__(
@@ -43,19 +44,19 @@ class Objects:
         client: Client,
         served: Callable[[], Mapping[tuple[str, str], ServedResource]],
     ) -> None:
-        """Take the client, and what is served by apiVersion and kind."""
+        """Take the client, and the served resources by apiVersion and kind."""
         self._client = client
         self._served = served
 
     def is_namespaced(self, identity: Identity) -> bool:
         """Tell whether objects of that kind are in namespaces.
 
-        Raises UnknownKind.
+        Raises UnknownKind if the kind is not served.
         """
         return self._resource(identity).namespaced
 
     async def get(self, identity: Identity) -> PartialObject | None:
-        """Return the very object, by a quorum read; `None` if there is none."""
+        """Return the object with this uid, by a quorum read; `None` if it is gone."""
         resource = self._resource(identity)
         try:
             found = await self._client.get(resource, identity.namespace, identity.name)
@@ -65,9 +66,9 @@ class Objects:
         return found if found.metadata.uid == identity.uid else None
 
     async def dependents(self, kind: GroupKind, owner: Identity) -> list[Identity]:
-        """Return all objects of a kind that have that owner, as stored now.
+        """Return all objects of a kind that have that owner, by a quorum read.
 
-        Of a kind that is served no more there are none.
+        Returns none for a kind that is not served any more.
         """
         served = [
             each for each in self._served().values() if (each.group, each.kind) == kind
@@ -91,8 +92,8 @@ class Objects:
     ) -> None:
         """Delete an object unless its owners have changed since it was read.
 
-        Other changes do not matter: then it is tried again on the new version.
-        Raises Conflict if they have changed; an object that is gone is fine.
+        After other changes the deletion is tried again with the new version. Raises
+        Conflict if the owners have changed; does nothing for an object that is gone.
         """
         resource = self._resource(identity)
         for attempt in range(_CONFLICTS):
@@ -123,9 +124,9 @@ class Objects:
     async def drop_owners(
         self, identity: Identity, latest: PartialObject | None, uids: Iterable[str]
     ) -> None:
-        """Take owners off an object; one that is gone, or has none left, is fine.
+        """Remove owner references from an object; does nothing if it is gone.
 
-        `latest` is the object as read, if it was.
+        `latest` is the object as read, `None` if it was not read.
         """
         dropped = set(uids)
         references = [{"$patch": "delete", "uid": uid} for uid in sorted(dropped)]
@@ -137,7 +138,7 @@ class Objects:
         )
 
     async def unblock(self, identity: Identity, latest: PartialObject) -> None:
-        """Make an object hold up none of its owners' deletion any more."""
+        """Set blockOwnerDeletion to false in all owner references of an object."""
         references = [
             {"uid": each.uid, "blockOwnerDeletion": False}
             for each in latest.metadata.owner_references or ()
@@ -164,7 +165,7 @@ class Objects:
         except APIError as error:
             if error.code != HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
                 raise
-            # Custom resources know merge patches only, which replace lists whole.
+            # Custom resources support merge patches only, which replace whole lists.
             await self._merge(resource, identity, latest, changed)
 
     async def _merge(
@@ -192,7 +193,7 @@ class Objects:
         )
 
     async def drop_finalizer(self, identity: Identity, finalizer: str) -> None:
-        """Take a finalizer off an object; one that is gone or has none is fine."""
+        """Remove a finalizer; does nothing if it or the object is gone."""
         resource = self._resource(identity)
         for attempt in range(_CONFLICTS):
             latest = await self.get(identity)
@@ -226,20 +227,20 @@ class Objects:
         if served is None:
             msg = (
                 f"the API server does not serve {identity.kind} of "
-                f"{identity.api_version}, which {identity.name} is said to be"
+                f"{identity.api_version}, the kind of {identity.name}"
             )
             raise UnknownKind(msg)
         return served.metadata_resource()
 
 
 def _check_absence(error: NotFound, identity: Identity) -> None:
-    """Raise UnknownKind unless it is this object that was not found.
+    """Raise UnknownKind unless `error` is about this object.
 
-    A kind or version that is not served, or not by this API server yet, is not
-    found either, and says nothing of its objects.
+    The API server also answers "not found" for a kind or version that it does not
+    serve, or does not serve yet. That says nothing about the object.
     """
     if not is_about(error, identity.name):
-        msg = f"whether there is {identity} cannot be told: {error}"
+        msg = f"cannot tell whether {identity} exists: {error}"
         raise UnknownKind(msg)
 
 

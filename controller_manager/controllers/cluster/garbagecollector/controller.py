@@ -1,4 +1,4 @@
-"""What goes, and when (garbagecollector.go)."""
+"""The garbage collector: decides which objects are deleted (garbagecollector.go)."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,17 +45,17 @@ from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 
 _REDISCOVER: Final = 30.0
-"""Seconds between looks at what is served."""
+"""Seconds between two discoveries."""
 
 _ESTABLISHING: Final = 1.0
-"""Seconds that a definition takes to be served."""
+"""Seconds from a custom resource definition until its resource is served."""
 
 _INITIAL_SYNC: Final = 30.0
-"""Seconds that all resources are waited for; one that cannot be listed must not
-keep the others from being collected for ever."""
+"""Seconds to wait for all resources; one that cannot be listed must not stop the
+collection of the others."""
 
-_LOOK_AGAIN_BASE: Final = 0.05
-_LOOK_AGAIN_CAP: Final = 30.0
+_UNSEEN_BASE: Final = 0.05
+_UNSEEN_CAP: Final = 30.0
 _UNKNOWN_BASE: Final = 30.0
 _UNKNOWN_CAP: Final = 1000.0
 
@@ -74,36 +74,40 @@ def init_garbage_collector_controller(context: ControllerContext) -> Controller 
             collector.deletions,
             collector.attempt_to_delete,
             count,
-            ready=collector.graph_is_whole,
+            ready=collector.wait_for_graph,
         ),
         context.workers(
             collector.orphanings,
             collector.attempt_to_orphan,
             count,
-            ready=collector.graph_is_whole,
+            ready=collector.wait_for_graph,
         ),
         context.workers(
             collector.discoveries, collector.rediscover, 1, collector.enqueue_all
         ),
-        debug={"graph": collector.drawn},
+        debug={"graph": collector.draw_graph},
     )
 
 
 @dataclass(slots=True)
 class _Owners:
-    """The owners of an object, parted by what has become of them."""
+    """The owners of an object, by state.
+
+    A solid owner exists, a dangling one is gone, and a waiting one is being deleted in
+    the foreground.
+    """
 
     solid: list[OwnerReference] = field(default_factory=list)
     dangling: list[OwnerReference] = field(default_factory=list)
     waiting: list[OwnerReference] = field(default_factory=list)
 
 
-class _Misreferred(Exception):  # noqa: N818 - a decision, not a malfunction
-    """A cluster-scoped object names an owner of a namespace; it stays."""
+class _InvalidReference(Exception):  # noqa: N818 - a decision, not a malfunction
+    """A cluster-scoped object names a namespaced owner; the object is not deleted."""
 
 
 class GarbageCollector:
-    """Deletes objects that have lost all owners, and unties those that keep some."""
+    """Deletes objects whose owners are all gone; removes references to gone owners."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context; nothing is watched before `enqueue_all`."""
@@ -118,7 +122,7 @@ class GarbageCollector:
         self.graph = Graph(
             self.deletions.add,
             self.orphanings.add,
-            self._misplaced,
+            self._report_invalid_namespace,
             self._forget,
             self._serves,
         )
@@ -127,19 +131,20 @@ class GarbageCollector:
         )
         self._objects = Objects(context.client, lambda: self._monitors.served)
         self._absent: Recent[Identity] = Recent()
-        """Whom the API server does not have, so that it is asked once. Only its own
-        answers count: upstream adds what a watch saw go, and a watch can be wrong."""
+        """Owners that the API server does not have, so that each is read once. Only
+        quorum reads count: upstream adds owners whose deletion a watch has shown, and
+        a watch can be wrong."""
         self._orphaned: Recent[str] = Recent()
-        """uids of owners that were let go before all their dependents were found."""
+        """uids of owners that were released before all their dependents were found."""
         self._unknown: dict[str, None] = {}
-        """uids of what is, or refers to, something of a kind that is not served."""
-        self._unlisted_since: dict[str, dict[GroupKind, float]] = {}
+        """uids of objects that are of, or refer to, a kind that is not served."""
+        self._list_failing_since: dict[str, dict[GroupKind, float]] = {}
         self._discovered = asyncio.Event()
         self._first_sync = asyncio.Lock()
-        self._is_whole = False
+        self._is_synced = False
 
     def enqueue_all(self) -> Iterator[None]:
-        """Begin to watch."""
+        """Start discovery, and with it the watches."""
         self.discoveries.add(_DISCOVERY_KEY)
         yield
 
@@ -147,40 +152,40 @@ class GarbageCollector:
         return self._monitors.serves(kind)
 
     def _forget(self, uid: str) -> None:
-        """Drop what is remembered of an object that nobody knows any more."""
+        """Drop the state of an object that is not in the graph any more."""
         self._unknown.pop(uid, None)
-        self._unlisted_since.pop(uid, None)
+        self._list_failing_since.pop(uid, None)
 
     def _served_changes(self) -> None:
-        """Look at what is served soon; upstream takes up to 30 s to notice."""
+        """Discover resources soon; upstream takes up to 30 s to notice a change."""
         self.discoveries.add_after(_DISCOVERY_KEY, _ESTABLISHING)
 
-    def drawn(self, query: Mapping[str, Sequence[str]]) -> Drawing:
-        """Return a picture of the graph, or of what hangs together with some uids."""
+    def draw_graph(self, query: Mapping[str, Sequence[str]]) -> Drawing:
+        """Return a drawing of the graph, or of the nodes connected with some uids."""
         return draw(self.graph, query.get("uid", ()), query.get("output", ()))
 
     async def rediscover(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
-        """Adjust the watches to what is served."""
+        """Discover resources, and adjust the watches to them."""
         discovery = await discover(self._client)
         if not discovery.preferred("delete", "list", "watch"):
             self._metrics.sync_failed()
-            self._logger.warning("No resources are discovered, keeping those known")
+            self._logger.warning("No resources are discovered, keeping the watches")
             return Done(_REDISCOVER)
         if problem := discovery.problem():
             self._metrics.sync_failed()
             self._logger.warning("Not all resources are known", err=problem)
-        # A store that was restored has objects again that were gone.
+        # After a restore of etcd, objects that were gone may exist again.
         self._absent.clear()
         if self._monitors.adjust(discovery, self._clock.monotonic()):
-            # Of kinds that were not served, and may be now.
+            # Their kinds were not served, and may be served now.
             for uid in self._unknown:
                 self.deletions.add(uid)
             self._unknown.clear()
         self._discovered.set()
         return Done(_REDISCOVER)
 
-    def _misplaced(self, node: Node, reference: OwnerReference) -> None:
-        """Tell the user of an owner that is of another namespace."""
+    def _report_invalid_namespace(self, node: Node, reference: OwnerReference) -> None:
+        """Record an event about an owner in another namespace."""
         identity = node.identity
         resource = Resource(
             identity.group, identity.version, "", identity.kind, PartialObject
@@ -199,26 +204,26 @@ class GarbageCollector:
             f'ownerRef {meant} does not exist in namespace "{identity.namespace}"',
         )
 
-    async def graph_is_whole(self) -> None:
-        """Wait until all that is served has been seen once, or long enough.
+    async def wait_for_graph(self) -> None:
+        """Wait until all resources are synced, half a minute at most.
 
-        One resource that cannot be listed must not keep the others from being
-        collected: after half a minute what is known has to do, as upstream has it.
+        One resource that cannot be listed must not stop the collection of the
+        others. Upstream waits as long.
         """
         await self._discovered.wait()
         async with self._first_sync:
-            if not self._is_whole:
-                await self._sync_for_the_first_time()
-                self._is_whole = True
+            if not self._is_synced:
+                await self._wait_for_first_sync()
+                self._is_synced = True
 
-    async def _sync_for_the_first_time(self) -> None:
+    async def _wait_for_first_sync(self) -> None:
         try:
             async with asyncio.timeout(_INITIAL_SYNC):
                 await self._monitors.wait_for_sync()
         except TimeoutError:
             self._metrics.sync_failed()
             self._logger.warning(
-                "Not all resources could be read, collecting what is known",
+                "Not all resources could be read, collecting the others",
                 unread=", ".join(self._monitors.unsynced()),
             )
 
@@ -228,42 +233,43 @@ class GarbageCollector:
         """Delete an object if it has lost its owners (attemptToDeleteItem)."""
         node = self.graph.get(uid)
         if node is None:
-            self._forget(uid)  # it may have gone in the middle of a sync
+            self._forget(uid)  # it may have been removed during its last sync
             return DONE
         if node.is_being_deleted and not node.is_deleting_dependents:
-            return DONE  # what depends on it is looked at once it is gone
+            return DONE  # its dependents are checked once it is gone
         try:
-            await self._look_at(node)
+            await self._process(node)
         except (UnknownKind, InvalidName) as error:
-            # It may become known with what is discovered next. Many clusters
-            # have references to kinds of long ago, so nothing is hurried. And
-            # what cannot be asked for cannot be said to be gone.
+            # The next discovery may find the kind. Many clusters have references to
+            # kinds of the past, so retries are slow. An owner that cannot be read
+            # does not count as gone.
             if self.graph.get(uid) is node:
                 self._unknown[uid] = None
-            return self._look_again(node, _UNKNOWN_BASE, _UNKNOWN_CAP, str(error))
-        except _Misreferred as error:
+            return self._requeue(node, _UNKNOWN_BASE, _UNKNOWN_CAP, str(error))
+        except _InvalidReference as error:
             self._logger.warning("Not collected", err=str(error))
             return DONE
         if node.is_virtual and self.graph.get(uid) is node:
-            # What exists and has not been seen may go unseen (kubernetes#56121).
-            why = "it has not been seen yet"
-            return self._look_again(node, _LOOK_AGAIN_BASE, _LOOK_AGAIN_CAP, why)
+            # It exists, but no watch has shown it yet. A watch may never show its
+            # deletion, so check it again (kubernetes#56121).
+            why = "no watch has shown it yet"
+            return self._requeue(node, _UNSEEN_BASE, _UNSEEN_CAP, why)
         return DONE
 
-    def _look_again(self, node: Node, base: float, cap: float, why: str) -> Requeue:
-        """Ask again, ever more seldom."""
-        delay = base * 2.0 ** min(node.looks, 16)
-        node.looks += 1
+    def _requeue(self, node: Node, base: float, cap: float, why: str) -> Requeue:
+        """Return a requeue; its delay grows with each attempt."""
+        delay = base * 2.0 ** min(node.attempts, 16)
+        node.attempts += 1
         return Requeue(min(delay, cap), why)
 
-    async def _look_at(self, node: Node) -> None:
-        identity = self._placed(node.identity)
+    async def _process(self, node: Node) -> None:
+        identity = self._with_real_namespace(node.identity)
         if node.is_virtual:
-            # That it is of no namespace, whoever speaks of it need not know.
+            # An owner reference does not tell whether the owner is cluster-scoped.
             node.identity = identity
         if not identity.namespace and self._objects.is_namespaced(identity):
-            msg = f"{identity} is spoken of by an object of no namespace"
-            raise _Misreferred(msg)
+            msg = f"{identity} is an owner of a cluster-scoped object"
+            raise _InvalidReference(msg)
         latest = await self._objects.get(identity)
         if latest is None:
             self.graph.absent(identity)
@@ -273,17 +279,17 @@ class GarbageCollector:
             owners = await self._owners(identity, references)
             await self._dispose(node, latest, owners)
 
-    def _placed(self, identity: Identity) -> Identity:
-        """Return where an object is, which a reference to it need not know."""
+    def _with_real_namespace(self, identity: Identity) -> Identity:
+        """Return the identity without its namespace if the kind is cluster-scoped."""
         if self._objects.is_namespaced(identity):
             return identity
         return identity._replace(namespace="")
 
     async def _delete_dependents(self, node: Node) -> None:
-        """Go on with a foreground deletion (processDeletingDependentsItem)."""
+        """Continue a foreground deletion (processDeletingDependentsItem)."""
         blocking = node.blocking_dependents()
         if not blocking:
-            identity = self._placed(node.identity)
+            identity = self._with_real_namespace(node.identity)
             await self._objects.drop_finalizer(identity, FOREGROUND_FINALIZER)
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
@@ -292,7 +298,7 @@ class GarbageCollector:
     async def _owners(
         self, identity: Identity, references: Sequence[OwnerReference]
     ) -> _Owners:
-        """Part owners by what the API server says of them (classifyReferences)."""
+        """Read the owners and sort them by state (classifyReferences)."""
         owners = _Owners()
         for reference in references:
             owner = await self._owner(identity, reference)
@@ -310,18 +316,19 @@ class GarbageCollector:
         try:
             return await self._stored_owner(identity, reference)
         except UnknownKind:
-            # With its definition its objects have gone, each seen by a watch.
-            if not self.graph.was_seen_to_go(reference.uid):
+            # When a custom resource definition is deleted, its objects are deleted
+            # first, and a watch shows each deletion.
+            if not self.graph.was_deletion_seen(reference.uid):
                 raise
             return None
 
     async def _stored_owner(
         self, identity: Identity, reference: OwnerReference
     ) -> PartialObject | None:
-        meant = self._placed(identity_of(reference, identity.namespace))
+        meant = self._with_real_namespace(identity_of(reference, identity.namespace))
         if not meant.namespace and self._objects.is_namespaced(meant):
-            msg = f"{identity} is of no namespace, but refers to an owner of one"
-            raise _Misreferred(msg)
+            msg = f"{identity} is cluster-scoped, but has a namespaced owner"
+            raise _InvalidReference(msg)
         if meant in self._absent:
             return None
         owner = await self._objects.get(meant)
@@ -332,24 +339,22 @@ class GarbageCollector:
     async def _dispose(
         self, node: Node, latest: PartialObject, owners: _Owners
     ) -> None:
-        """Do what its owners' fate demands of an object that was just read."""
-        identity = self._placed(node.identity)
+        """Delete an object or remove its owners, as the state of its owners demands."""
+        identity = self._with_real_namespace(node.identity)
         lost = [each.uid for each in (*owners.dangling, *owners.waiting)]
         if owners.solid:
             if lost:
-                self._logger.v(2).info("Taking owners off", object=str(identity))
+                self._logger.v(2).info("Removing owners", object=str(identity))
                 await self._objects.drop_owners(identity, latest, lost)
             return
-        if spared := [each for each in lost if each in self._orphaned]:
-            self._logger.v(2).info(
-                "Taking an orphan's owners off", object=str(identity)
-            )
-            await self._objects.drop_owners(identity, latest, spared)
-            self.deletions.add(node.uid)  # those that are left count on
+        if orphaning := [each for each in lost if each in self._orphaned]:
+            self._logger.v(2).info("Removing owners of an orphan", object=str(identity))
+            await self._objects.drop_owners(identity, latest, orphaning)
+            self.deletions.add(node.uid)  # check the remaining owners
             return
         if owners.waiting and node.dependents:
             if any(each.is_deleting_dependents for each in node.dependents):
-                # A circle, perhaps: each would wait for the other.
+                # There may be a cycle, in which each object waits for the other.
                 await self._objects.unblock(identity, latest)
                 latest = await self._objects.get(identity) or latest
             policy = PropagationPolicy.FOREGROUND
@@ -361,20 +366,23 @@ class GarbageCollector:
     # Orphaning.
 
     async def attempt_to_orphan(self, uid: str) -> Outcome:
-        """Untie an owner's dependents, then let it go (processAttemptToOrphan)."""
+        """Orphan the dependents of an owner, then release it (processAttemptToOrphan).
+
+        The owner is removed from its dependents, and then the finalizer from the owner.
+        """
         node = self.graph.get(uid)
         if node is None:
-            self._forget(uid)  # it may have gone in the middle of a sync
+            self._forget(uid)  # it may have been removed during its last sync
             return DONE
         identity = node.identity
         dependents = {each.identity for each in node.dependents}
-        # Of what was not read yet anything may depend on it.
+        # Any object of a resource that is not synced yet may be a dependent.
         kinds = (
             *self.graph.kinds_owned_by(identity),
             *self._monitors.unsynced_kinds(),
         )
         for kind in dict.fromkeys(kinds):
-            dependents.update(await self._unseen(kind, identity))
+            dependents.update(await self._list_dependents(kind, identity))
         results = await asyncio.gather(
             *(
                 self._objects.drop_owners(each, None, [uid])
@@ -386,36 +394,38 @@ class GarbageCollector:
             if isinstance(result, BaseException):
                 raise result
         await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
-        self._unlisted_since.pop(uid, None)
+        self._list_failing_since.pop(uid, None)
         return DONE
 
-    async def _unseen(self, kind: GroupKind, owner: Identity) -> list[Identity]:
-        """Return dependents that the graph may not know of: a watch may lag.
+    async def _list_dependents(
+        self, kind: GroupKind, owner: Identity
+    ) -> list[Identity]:
+        """Return the dependents of a kind, as the graph may not know all of them yet.
 
-        A kind that cannot be listed holds nobody up for more than half a minute.
-        What is not untied by then is untied when it is seen.
+        A kind that cannot be listed delays the owner by half a minute at most. After
+        that, the owner is removed from each dependent when a watch shows it.
         """
         try:
             found = await self._objects.dependents(kind, owner)
         except (APIError, TransportError, ProtocolError) as error:
             now = self._clock.monotonic()
-            failing = self._unlisted_since.setdefault(owner.uid, {})
+            failing = self._list_failing_since.setdefault(owner.uid, {})
             if now - failing.setdefault(kind, now) < _INITIAL_SYNC:
                 raise
             self._logger.warning(
-                "Dependents not listed, untying those known",
+                "Dependents not listed, orphaning the known ones",
                 owner=str(owner),
                 kind="/".join(kind),
                 err=str(error),
             )
             self._orphaned.add(owner.uid)
             return []
-        self._unlisted_since.get(owner.uid, {}).pop(kind, None)
+        self._list_failing_since.get(owner.uid, {}).pop(kind, None)
         return found
 
 
 def _policy_of(obj: PartialObject) -> PropagationPolicy:
-    """Return how to delete an object: as its finalizers say it began."""
+    """Return the propagation policy that the finalizers of an object ask for."""
     if has_finalizer(obj, ORPHAN_FINALIZER):
         return PropagationPolicy.ORPHAN
     if has_finalizer(obj, FOREGROUND_FINALIZER):

@@ -1,9 +1,9 @@
-"""The graph, as a picture (dump.go): DOT for graphviz, or JSON.
+"""Draws the graph (dump.go): as DOT for graphviz, or as JSON.
 
-A picture of 200,000 nodes takes seconds to draw and has 60 MB. So it is drawn
-piece by piece, and others get their turn in between. What a node says of itself
-and of its owners is taken at one moment; nodes that change while the picture is
-drawn may be shown as they were before or after.
+A drawing of 200,000 nodes takes seconds and has 60 MB. So it is made piece by piece,
+and other tasks run between the pieces. A node and its owners are read at the same
+moment; a node that changes while the graph is drawn may be shown as it was before or
+after the change.
 """
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
@@ -16,19 +16,19 @@ from controller_manager.api.meta import OwnerReference
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph, Node
 
 Drawing = tuple[str, Generator[bytes, None, None]]
-"""A media type and a text of it, in pieces."""
+"""A media type and the drawing in pieces."""
 
 _DOT: Final = "text/vnd.graphviz"
 _JSON: Final = "application/json"
 _STEP: Final = 200
-"""Objects that are looked at for one piece: up to 4 ms."""
+"""Objects that are visited for one piece: up to 4 ms."""
 
 
 class _Drawn:
     """The nodes that have been drawn, and the owners that each had then.
 
-    Two lists and no pairs: 200,000 new tuples would set off a collection of
-    garbage in the middle of a piece, of 20 ms.
+    These are two lists, not a list of pairs: 200,000 new tuples would start a garbage
+    collection of 20 ms in the middle of a piece.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class _Drawn:
         self._owners.append(node.owners)
 
     def edges(self) -> Iterator[list[tuple[str, OwnerReference]]]:
-        """Yield who names whom as an owner, those of so many nodes at a time."""
+        """Yield lists of (dependent's uid, owner reference), for `_STEP` nodes each."""
         for start in range(0, len(self), _STEP):
             step = slice(start, start + _STEP)
             yield [
@@ -57,10 +57,10 @@ class _Drawn:
 
 
 def draw(graph: Graph, uids: Collection[str], output: Sequence[str]) -> Drawing:
-    """Return the nodes that have owners or dependents, and who depends on whom.
+    """Return a drawing of the nodes that have owners or dependents, and of the edges.
 
-    With `uids`, only what hangs together with these objects. `output` is
-    ``json`` or ``dot``, the default. The graph may change between two pieces; a
+    With `uids`, only nodes that are connected with these objects are drawn. `output`
+    is ``json`` or ``dot``, the default. The graph may change between two pieces; a
     piece may be empty.
     """
     nodes = _connected(graph, uids) if uids else iter(graph.nodes())
@@ -69,7 +69,7 @@ def draw(graph: Graph, uids: Collection[str], output: Sequence[str]) -> Drawing:
 
 
 def _connected(graph: Graph, uids: Collection[str]) -> Iterator[Node | None]:
-    """Yield what hangs together; `None` stands for a look that found nothing."""
+    """Yield the connected nodes; `None` for a visit that found no new node."""
     found: set[str] = set()
     waiting = [graph.get(uid) for uid in uids]
     while waiting:
@@ -84,7 +84,7 @@ def _connected(graph: Graph, uids: Collection[str]) -> Iterator[Node | None]:
 
 
 def _steps(nodes: Iterator[Node | None]) -> Iterator[list[Node]]:
-    """Yield the nodes to show, those of so many looks at a time."""
+    """Yield lists of the nodes to show, for `_STEP` visits each."""
     while step := list(islice(nodes, _STEP)):
         yield [node for node in step if node and (node.owners or node.dependents)]
 
@@ -130,7 +130,7 @@ def _attributes_of(nodes: list[Node], drawn: _Drawn) -> list[dict[str, Any]]:
 
 
 def _separated(steps: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
-    """Yield the elements of a JSON array, those of one step at a time."""
+    """Yield the elements of a JSON array, one step at a time."""
     separator = b""
     for step in steps:
         elements = msgspec.json.encode(step)[1:-1]

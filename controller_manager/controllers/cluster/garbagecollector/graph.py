@@ -1,7 +1,7 @@
-"""Who depends on whom (graph_builder.go), without a word to the API server.
+"""The graph of owners and dependents (graph_builder.go); it never calls the API server.
 
-Nodes are objects, found by uid. An owner that nobody has seen yet is a virtual
-node: a place for its dependents, and a question to be asked.
+Nodes are objects, found by uid. An owner that no watch has shown yet is a virtual
+node: it has dependents, and the API server must be asked whether it exists.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +18,11 @@ _NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
 
 
 GroupKind = tuple[str, str]
-"""A group and a kind, whatever its version."""
+"""A group and a kind, without a version."""
 
 
 class Identity(NamedTuple):
-    """All that an owner reference says of an owner, and its namespace."""
+    """The identity of an object: all fields of an owner reference, and a namespace."""
 
     api_version: str
     kind: str
@@ -41,7 +41,7 @@ class Identity(NamedTuple):
         return self.api_version.rpartition("/")[2]
 
     def __str__(self) -> str:
-        """Return it as upstream's events and logs show it."""
+        """Return the text that upstream's events and logs show."""
         return (
             f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, "
             f"name: {self.name}, uid: {self.uid}]"
@@ -49,7 +49,7 @@ class Identity(NamedTuple):
 
 
 def identity_of(reference: OwnerReference, namespace: str) -> Identity:
-    """Return whom a reference in that namespace means."""
+    """Return the identity of the owner that a reference in `namespace` names."""
     return Identity(
         reference.api_version,
         reference.kind,
@@ -60,18 +60,18 @@ def identity_of(reference: OwnerReference, namespace: str) -> Identity:
 
 
 class Node:
-    """An object: what the cache of its resource knows, and who depends on it.
+    """An object with its owners and its dependents.
 
-    Most objects have no dependents, so they carry no place for any.
+    Most objects have no dependents, so the dict for them is made when it is needed.
     """
 
     __slots__ = (
         "_dependents",
+        "attempts",
         "identity",
         "is_being_deleted",
         "is_deleting_dependents",
         "is_virtual",
-        "looks",
         "owners",
     )
 
@@ -82,13 +82,13 @@ class Node:
         *,
         virtual: bool = False,
     ) -> None:
-        """Take who it is and whose."""
+        """Take the identity and the owners."""
         self.identity = identity
         self.owners = owners
         self.is_virtual = virtual
         self.is_being_deleted = False
         self.is_deleting_dependents = False
-        self.looks = 0
+        self.attempts = 0
         self._dependents: dict[Node, None] | None = None
 
     @property
@@ -98,7 +98,7 @@ class Node:
 
     @property
     def dependents(self) -> Mapping["Node", None]:
-        """Who names it as an owner, in the order of their coming."""
+        """The nodes that name this one as an owner, in the order of their addition."""
         return self._dependents or _NO_DEPENDENTS
 
     def add_dependent(self, node: "Node") -> None:
@@ -108,7 +108,7 @@ class Node:
         self._dependents[node] = None
 
     def drop_dependent(self, node: "Node") -> None:
-        """Note that it does so no longer."""
+        """Note that `node` does not name this one as an owner any more."""
         if self._dependents is not None:
             self._dependents.pop(node, None)
             if not self._dependents:
@@ -132,67 +132,67 @@ def has_finalizer(obj: KubeObject, finalizer: str) -> bool:
 
 
 def waits_for(obj: KubeObject, finalizer: str) -> bool:
-    """Tell whether an object is being deleted and that finalizer holds it."""
+    """Tell whether an object is being deleted and that finalizer keeps it."""
     return is_deleting(obj) and has_finalizer(obj, finalizer)
 
 
 class Graph:
-    """All objects, as far as they were seen or are spoken of.
+    """All objects that watches have shown, or that owner references name.
 
-    `to_delete` and `to_orphan` are called with the uid of whatever must be
-    looked at after a change; `misplaced` with a dependent and the reference in
-    it to an owner of another namespace; `forgotten` with the uid of each object
-    that is neither known nor spoken of any more. `is_served` tells whether there
-    can be objects of a kind; of others nothing is remembered.
+    `to_delete` and `to_orphan` are called with the uid of an object that must be
+    checked after a change; `on_invalid_namespace` with a dependent and its reference
+    to an owner in another namespace; `on_forget` with the uid of each object that is
+    removed from the graph. `is_served` tells whether a kind is served; kinds that are
+    not served are forgotten.
     """
 
     def __init__(
         self,
         to_delete: Callable[[str], None],
         to_orphan: Callable[[str], None],
-        misplaced: Callable[[Node, OwnerReference], None],
-        forgotten: Callable[[str], None] = lambda _: None,
+        on_invalid_namespace: Callable[[Node, OwnerReference], None],
+        on_forget: Callable[[str], None] = lambda _: None,
         is_served: Callable[[GroupKind], bool] = lambda _: True,
     ) -> None:
-        """Start with nothing."""
-        self._forgotten = forgotten
+        """Start with an empty graph."""
+        self._on_forget = on_forget
         self._is_served = is_served
         self._to_delete = to_delete
         self._to_orphan = to_orphan
-        self._misplaced = misplaced
+        self._on_invalid_namespace = on_invalid_namespace
         self._nodes: dict[str, Node] = {}
         self._kinds: dict[GroupKind, dict[GroupKind, None]] = {}
         self._gone: Recent[str] = Recent()
 
     def __len__(self) -> int:
-        """Return how many nodes there are, virtual ones included."""
+        """Return the number of nodes, with virtual ones."""
         return len(self._nodes)
 
     def get(self, uid: str) -> Node | None:
-        """Return the node of that uid."""
+        """Return the node of that uid, `None` if there is none."""
         return self._nodes.get(uid)
 
     def nodes(self) -> list[Node]:
-        """Return all nodes, in the order in which they were first spoken of."""
+        """Return all nodes, in the order of their addition."""
         return list(self._nodes.values())
 
     def kinds_owned_by(self, identity: Identity) -> list[GroupKind]:
-        """Return what kinds of objects have ever had an owner of such a kind."""
+        """Return the kinds whose objects have ever had an owner of this kind."""
         return list(self._kinds.get(_group_kind(identity), ()))
 
-    def was_seen_to_go(self, uid: str) -> bool:
+    def was_deletion_seen(self, uid: str) -> bool:
         """Tell whether a watch has shown the deletion of that owner.
 
         Only the last ones are remembered.
         """
         return uid in self._gone
 
-    # What the watches say.
+    # Changes that watches show.
 
     def seen(
         self, resource: AnyResource, old: KubeObject | None, new: KubeObject
     ) -> None:
-        """Take note of an object that is new or has changed."""
+        """Add or update an object that a watch has shown."""
         metadata = new.metadata
         owners = metadata.owner_references or ()
         node = self._nodes.get(metadata.uid)
@@ -202,15 +202,15 @@ class Graph:
             self._add_to_owners(node, owners)
         else:
             if node.is_virtual or node.identity.api_version != resource.api_version:
-                self._recognise(node, _identity(resource, new))
+                self._set_identity(node, _identity(resource, new))
             if node.owners != owners:
                 self._change_owners(node, owners)
         if is_deleting(new):
             node.is_being_deleted = True
-        self._deletion_may_begin(old, new, node)
+        self._enqueue_if_deletion_begins(old, new, node)
 
     def gone(self, obj: KubeObject) -> None:
-        """Take note that an object was seen to be gone."""
+        """Remove an object whose deletion a watch has shown."""
         node = self._nodes.get(obj.metadata.uid)
         if node is None:
             return
@@ -219,13 +219,13 @@ class Graph:
         self._remove(node)
 
     def forget(self, resource: AnyResource) -> None:
-        """Take note that a resource is served no more: its objects are unknown.
+        """Forget the objects of a resource that is not served any more.
 
-        Whom others depend on becomes a question again; the rest is dropped.
+        Objects with dependents become virtual nodes; the others are removed.
         """
         for node in self.nodes():
             if self._nodes.get(node.uid) is not node:
-                continue  # it went with what was dropped before it
+                continue  # it was removed together with another node
             identity = node.identity
             if (identity.api_version, identity.kind) != (
                 resource.api_version,
@@ -240,13 +240,10 @@ class Graph:
             else:
                 self._drop(node)
                 self._drop_from_owners(node, node.owners)
-                self._last_may_have_gone(node)
+                self._enqueue_waiting_owners(node)
 
     def forget_kind(self, resource: AnyResource) -> None:
-        """Take note that objects of a kind cannot be owners or dependents any more.
-
-        As an owner the kind is remembered for as long as somebody refers to one.
-        """
+        """Forget a kind of dependents, and of owners unless a node is of that kind."""
         kind = resource.group, resource.kind
         for dependents in self._kinds.values():
             dependents.pop(kind, None)
@@ -255,49 +252,50 @@ class Graph:
         for owner in [owner for owner, each in self._kinds.items() if not each]:
             del self._kinds[owner]
 
-    # What the API server has said when it was asked.
+    # Results of quorum reads.
 
     def absent(self, identity: Identity) -> None:
-        """Take note that there is no such object.
+        """Note that the API server has no object with this identity.
 
-        If dependents mean different objects by one uid, only those that mean
-        this one have lost their owner, and the node is to be asked about again.
+        References of dependents may name different objects with the same uid. Then
+        only the dependents that name this identity have lost their owner, and the node
+        is checked again with another identity.
         """
         node = self._nodes.get(identity.uid)
         if node is None:
             return
         if node.identity == identity and not node.is_virtual:
-            # Its deletion was missed, or is still to come by the watch.
+            # The watch has missed its deletion, or will show it later.
             self._remove(node)
             return
-        meant, otherwise = _parted(node.dependents, identity)
-        if node.is_virtual and not otherwise:
+        matching, nonmatching = _partition(node.dependents, identity)
+        if node.is_virtual and not nonmatching:
             self._remove(node)
             return
-        for dependent in meant:
+        for dependent in matching:
             self._to_delete(dependent.uid)
         if node.is_virtual and node.identity == identity:
-            # The question is now about what the others mean.
-            node.identity = _other_identity(otherwise, identity)
+            # Check the identity that the other dependents name next.
+            node.identity = _other_identity(nonmatching, identity)
 
-    # Bookkeeping.
+    # Updates of nodes.
 
-    def _recognise(self, node: Node, identity: Identity) -> None:
-        """Make a virtual node, or one of another version, what was seen of it."""
+    def _set_identity(self, node: Node, identity: Identity) -> None:
+        """Give a node the identity that a watch has shown; it is then not virtual."""
         if node.is_virtual and node.identity != identity:
-            _, otherwise = _parted(node.dependents, identity)
-            for dependent in otherwise:
-                # Their reference may be wrong; if it is not, looking does no harm.
-                if _is_misplaced(identity, dependent):
-                    self._report(dependent, identity.uid)
+            _, nonmatching = _partition(node.dependents, identity)
+            for dependent in nonmatching:
+                # Their reference may be wrong; if it is right, a check does no harm.
+                if _has_invalid_namespace(identity, dependent):
+                    self._report_invalid_namespace(dependent, identity.uid)
                 self._to_delete(dependent.uid)
         node.identity = identity
         node.is_virtual = False
 
-    def _deletion_may_begin(
+    def _enqueue_if_deletion_begins(
         self, old: KubeObject | None, new: KubeObject, node: Node
     ) -> None:
-        """Look closer when a deletion that concerns dependents begins."""
+        """Enqueue what must be checked when an orphan or foreground deletion begins."""
         if _begins(old, new, ORPHAN_FINALIZER):
             self._to_orphan(node.uid)
         elif _begins(old, new, FOREGROUND_FINALIZER):
@@ -308,24 +306,24 @@ class Graph:
 
     def _drop(self, node: Node) -> None:
         del self._nodes[node.uid]
-        self._forgotten(node.uid)
+        self._on_forget(node.uid)
 
     def _remove(self, node: Node) -> None:
         self._drop(node)
         self._drop_from_owners(node, node.owners)
         for dependent in node.dependents:
             self._to_delete(dependent.uid)
-        self._last_may_have_gone(node)
+        self._enqueue_waiting_owners(node)
 
-    def _last_may_have_gone(self, node: Node) -> None:
-        """Look at owners that wait for their dependents to go."""
+    def _enqueue_waiting_owners(self, node: Node) -> None:
+        """Enqueue the owners of a removed node that wait for their dependents."""
         for reference in node.owners:
             owner = self._nodes.get(reference.uid)
             if owner is not None and owner.is_deleting_dependents:
                 self._to_delete(owner.uid)
 
     def _add_to_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
-        doubtful = False
+        must_check = False
         for reference in owners:
             identity = identity_of(reference, node.identity.namespace)
             kinds = self._kinds.setdefault(_group_kind(identity), {})
@@ -338,13 +336,13 @@ class Graph:
                 self._to_delete(owner.uid)
                 continue
             owner.add_dependent(node)
-            if _is_misplaced(owner.identity, node):
+            if _has_invalid_namespace(owner.identity, node):
                 if not owner.is_virtual:
-                    self._report(node, reference.uid)
-                doubtful = True
-            elif not _means(reference, node.identity.namespace, owner):
-                doubtful = True
-        if doubtful:
+                    self._report_invalid_namespace(node, reference.uid)
+                must_check = True
+            elif not _matches(reference, node.identity.namespace, owner):
+                must_check = True
+        if must_check:
             self._to_delete(node.uid)
 
     def _drop_from_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
@@ -354,13 +352,13 @@ class Graph:
                 continue
             owner.drop_dependent(node)
             if owner.is_virtual and not owner.dependents:
-                self._drop(owner)  # nobody speaks of it any more
-                self._forget_invented(_group_kind(owner.identity))
+                self._drop(owner)  # no reference names it any more
+                self._forget_unserved_kind(_group_kind(owner.identity))
 
-    def _forget_invented(self, kind: GroupKind) -> None:
-        """Forget a kind that a reference named and that nobody serves.
+    def _forget_unserved_kind(self, kind: GroupKind) -> None:
+        """Forget a kind that only owner references name and that is not served.
 
-        Whoever may create objects may name as many kinds as he likes.
+        A user who may create objects can name any number of kinds.
         """
         if kind in self._kinds and not self._is_served(kind):
             del self._kinds[kind]
@@ -372,7 +370,7 @@ class Graph:
             kept = after.get(uid)
             unblocked = kept is None or not kept.block_owner_deletion
             if reference.block_owner_deletion and unblocked and uid in self._nodes:
-                self._to_delete(uid)  # it may have waited for this one alone
+                self._to_delete(uid)  # it may have waited for this dependent only
         node.owners = owners
         self._add_to_owners(
             node, [each for uid, each in after.items() if uid not in before]
@@ -381,10 +379,10 @@ class Graph:
             node, [each for uid, each in before.items() if uid not in after]
         )
 
-    def _report(self, node: Node, uid: str) -> None:
+    def _report_invalid_namespace(self, node: Node, uid: str) -> None:
         for reference in node.owners:
             if reference.uid == uid:
-                self._misplaced(node, reference)
+                self._on_invalid_namespace(node, reference)
                 return
 
 
@@ -404,33 +402,33 @@ def _group_kind(identity: Identity) -> GroupKind:
 
 
 def _begins(old: KubeObject | None, new: KubeObject, finalizer: str) -> bool:
-    """Tell whether a deletion that a finalizer holds has just begun."""
+    """Tell whether a deletion that waits for this finalizer has just begun."""
     if not waits_for(new, finalizer):
         return False
     return old is None or not waits_for(old, finalizer)
 
 
-def _is_misplaced(owner: Identity, dependent: Node) -> bool:
-    """Tell whether an owner is of a namespace that is not the dependent's."""
+def _has_invalid_namespace(owner: Identity, dependent: Node) -> bool:
+    """Tell whether an owner is in another namespace than the dependent."""
     return bool(owner.namespace) and owner.namespace != dependent.identity.namespace
 
 
-def _means(reference: OwnerReference, namespace: str, owner: Node) -> bool:
-    """Tell whether a reference says of an owner what is known of it."""
+def _matches(reference: OwnerReference, namespace: str, owner: Node) -> bool:
+    """Tell whether a reference matches the identity of the owner's node."""
     known = owner.identity
     if identity_of(reference, known.namespace) != known:
         return False
-    # A virtual owner without a namespace may be an object of a namespace that a
-    # cluster-scoped one refers to by mistake (kubernetes#98040).
+    # A virtual owner without a namespace may be a namespaced object that a
+    # cluster-scoped object refers to by mistake (kubernetes#98040).
     return bool(known.namespace) or not owner.is_virtual or not namespace
 
 
-def _parted(
+def _partition(
     dependents: Iterable[Node], identity: Identity
 ) -> tuple[list[Node], list[Node]]:
-    """Part dependents into those that mean `identity` by its uid, and others."""
-    meant: list[Node] = []
-    otherwise: list[Node] = []
+    """Split dependents into those whose references match `identity`, and others."""
+    matching: list[Node] = []
+    nonmatching: list[Node] = []
     for dependent in dependents:
         namespace = dependent.identity.namespace
         fits = all(
@@ -438,16 +436,16 @@ def _parted(
             for each in dependent.owners
             if each.uid == identity.uid
         ) and (not identity.namespace or namespace == identity.namespace)
-        (meant if fits else otherwise).append(dependent)
-    return meant, otherwise
+        (matching if fits else nonmatching).append(dependent)
+    return matching, nonmatching
 
 
 def _other_identity(dependents: Sequence[Node], known: Identity) -> Identity:
-    """Return what dependents mean by a uid, the next one after `known`.
+    """Return the next identity after `known` that dependents name for its uid.
 
-    Going round in order, so that each meaning is asked about in its turn.
+    The identities are sorted and used in turn, so that each of them is checked.
     """
-    meanings = sorted(
+    named = sorted(
         {
             identity_of(each, dependent.identity.namespace)
             for dependent in dependents
@@ -455,4 +453,4 @@ def _other_identity(dependents: Sequence[Node], known: Identity) -> Identity:
             if each.uid == known.uid
         }
     )
-    return next((each for each in meanings if each > known), meanings[0])
+    return next((each for each in named if each > known), named[0])

@@ -1,4 +1,4 @@
-"""What the garbage collector measures, as upstream names it."""
+"""Metrics of the garbage collector, with upstream's names."""
 
 from prometheus_client import CollectorRegistry, Counter
 
@@ -15,5 +15,5 @@ class GarbageCollectorMetrics:
         )
 
     def sync_failed(self) -> None:
-        """Count a time that not all resources could be found or read."""
+        """Count a sync in which not all resources could be discovered or read."""
         self._errors.inc()

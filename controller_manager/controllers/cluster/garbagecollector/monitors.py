@@ -1,4 +1,4 @@
-"""Watching everything that can be deleted, as discovery lists it."""
+"""Monitors: watch every resource that discovery lists as deletable."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from controller_manager.observability.logs import Logger
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _MISSING: Final = 60.0
-"""Seconds after which a resource that discovery does not list is believed gone."""
+"""Seconds after which a resource that discovery does not list counts as gone."""
 
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
-"""(group, plural) of what has no dependents and comes in masses."""
+"""(group, plural) of resources that have many objects and no dependents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class _Monitor:
 
 
 class Monitors:
-    """One watch of metadata for each resource, into one graph.
+    """Watches the metadata of each resource, and feeds the graph.
 
-    A resource that controllers watch anyway is not watched twice.
+    It shares the informer of a resource that another controller watches, too.
     """
 
     def __init__(
@@ -47,9 +47,10 @@ class Monitors:
         logger: Logger,
         served_changes: Callable[[], None],
     ) -> None:
-        """Take where watches are had, and the graph to keep true.
+        """Take the informers, and the graph to feed.
 
-        `served_changes` is called when a custom resource is defined or dropped.
+        `served_changes` is called when a custom resource definition was added,
+        changed or deleted.
         """
         self._served_changes = served_changes
         self._missing_since: dict[tuple[str, str], float] = {}
@@ -59,10 +60,10 @@ class Monitors:
         self._logger = logger
         self._monitors: dict[tuple[str, str], _Monitor] = {}
         self.served: Mapping[tuple[str, str], ServedResource] = {}
-        """What is served, by apiVersion and kind, preferred or not."""
+        """The served resources by apiVersion and kind, in all versions."""
 
     def unsynced(self) -> list[str]:
-        """Return the resources of which not all objects have been seen yet."""
+        """Return the resources that are not synced yet."""
         return [
             each.resource.group_resource
             for each in self._monitors.values()
@@ -70,11 +71,11 @@ class Monitors:
         ]
 
     def serves(self, kind: GroupKind) -> bool:
-        """Tell whether the API server has a kind, in whatever version."""
+        """Tell whether the API server serves a kind, in any version."""
         return any((each.group, each.kind) == kind for each in self.served.values())
 
     def unsynced_kinds(self) -> list[GroupKind]:
-        """Return the kinds of which not all objects have been seen yet."""
+        """Return the kinds whose resources are not synced yet."""
         return [
             (each.resource.group, each.resource.kind)
             for each in self._monitors.values()
@@ -82,7 +83,7 @@ class Monitors:
         ]
 
     async def wait_for_sync(self) -> None:
-        """Wait until all objects of every resource that is watched were seen."""
+        """Wait until all watched resources are synced."""
         while unsynced := [
             each.registration
             for each in self._monitors.values()
@@ -91,14 +92,14 @@ class Monitors:
             await unsynced[0].wait_for_sync()
 
     def adjust(self, discovery: Discovery, now: float) -> bool:
-        """Watch what is served, and no longer what is not; tell what kinds changed.
+        """Watch the served resources and no others; tell whether kinds have changed.
 
-        What could not be found out stays as it was, and so does, for a minute,
-        what is missing: an API server that starts knows custom resources late.
-        A version is watched for as long as it is served, preferred or not.
-        `now` is a monotonic time in seconds.
+        A group that could not be discovered stays as it was. A resource that is
+        missing stays for a minute: a starting API server serves custom resources
+        late. A version is watched as long as it is served, preferred or not. `now`
+        is a monotonic time in seconds.
         """
-        served = self._believed(discovery, now)
+        served = self._served_now(discovery, now)
         changed = served.keys() != self.served.keys()
         self.served = served
         wanted = {
@@ -116,10 +117,10 @@ class Monitors:
         self._drop_retired()
         return changed
 
-    def _believed(
+    def _served_now(
         self, discovery: Discovery, now: float
     ) -> dict[tuple[str, str], ServedResource]:
-        """Return what is served, as far as a moment's answer is believed."""
+        """Return the served resources, with those that are missing for a moment."""
         served = {(each.api_version, each.kind): each for each in discovery.resources}
         for key, known in self.served.items():
             if key in served:
@@ -135,7 +136,7 @@ class Monitors:
         return served
 
     def _drop_retired(self) -> None:
-        """Forget what another version of a resource has not shown."""
+        """Forget objects of a former version that the new version does not show."""
         for name, resource in list(self._retired.items()):
             monitor = self._monitors.get(name)
             if monitor is None or monitor.registration.is_synced:
@@ -169,7 +170,7 @@ class Monitors:
         monitor: _Monitor,
         successor: ServedResource | None,
     ) -> None:
-        """Watch a version no longer; what it has shown may be known by another."""
+        """Stop to watch a version; `successor` may show the same objects."""
         del self._monitors[name]
         monitor.informer.remove_handler(monitor.registration)
         self._informers.stop_monitor(monitor.resource)
@@ -179,7 +180,7 @@ class Monitors:
         else:
             self._retired[name] = monitor.resource
         self._logger.v(2).info(
-            "Watching no more",
+            "Stopped watching",
             resource=monitor.resource.group_resource,
             version=monitor.resource.version,
         )

@@ -8,7 +8,7 @@ from controller_manager.options.flag import Flag, concurrency
 
 @dataclass(frozen=True, slots=True)
 class GarbageCollectorOptions:
-    """Whether garbage is collected, and by how many workers of each kind."""
+    """Whether the garbage collector runs, and how many workers each queue has."""
 
     enabled: bool = option(
         Flag(

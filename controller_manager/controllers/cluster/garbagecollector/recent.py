@@ -1,4 +1,4 @@
-"""The last few of something, so that memory has a bound."""
+"""A set of the most recent items, so that memory is bounded."""
 
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
@@ -6,26 +6,26 @@ from typing import Final, Generic, TypeVar
 ItemT = TypeVar("ItemT", bound=Hashable)
 
 _MOST: Final = 500
-"""As many as upstream remembers of absent owners (its UID cache)."""
+"""The most items; upstream's cache of absent owners has the same size."""
 
 
 class Recent(Generic[ItemT]):
-    """A set that forgets what was added longest ago, above five hundred items."""
+    """A set that drops its oldest item above five hundred items."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
+        """Start empty."""
         self._items: dict[ItemT, None] = {}
 
     def __contains__(self, item: ItemT) -> bool:
-        """Tell whether an item was added lately."""
+        """Tell whether an item is in the set."""
         return item in self._items
 
     def clear(self) -> None:
-        """Forget all items."""
+        """Drop all items."""
         self._items.clear()
 
     def add(self, item: ItemT) -> None:
-        """Add an item, or note that it was added again."""
+        """Add an item, or make it the newest one."""
         self._items.pop(item, None)
         self._items[item] = None
         if len(self._items) > _MOST:

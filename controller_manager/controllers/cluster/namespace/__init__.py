@@ -1,7 +1,7 @@
-"""namespace-controller: empties a namespace that is being deleted, then lets it go.
+"""namespace-controller: empties terminating namespaces, then removes their finalizer.
 
-``deletion`` does the work on one namespace, ``conditions`` says in its status
-what is going on (pure), ``reconciler`` has the sync.
+``deletion`` deletes the content of one namespace, ``conditions`` calculates the
+conditions of its status (pure functions), ``reconciler`` has the sync.
 """
 
 from controller_manager.api.core.v1 import NAMESPACES
@@ -23,7 +23,7 @@ CONTROLLER = Descriptor(
         allow(NAMESPACES, "update", subresource="status"),
         allow_everywhere("delete", "deletecollection", "get", "list", "watch"),
     ),
-    # It asks for the deletion of every resource there is, one by one.
+    # It deletes the objects of every resource, one resource after the other.
     qps_factor=20,
     burst_factor=100,
 )

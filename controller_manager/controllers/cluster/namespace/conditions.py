@@ -1,4 +1,4 @@
-"""What a namespace's status says while it is emptied (status_condition_utils.go)."""
+"""The conditions of a terminating namespace (status_condition_utils.go)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ CONTENT_FAILURE: Final = "NamespaceDeletionContentFailure"
 CONTENT_REMAINING: Final = "NamespaceContentRemaining"
 FINALIZERS_REMAINING: Final = "NamespaceFinalizersRemaining"
 
-_ALL_IS_WELL: Final = {
+_NO_PROBLEM: Final = {
     DISCOVERY_FAILURE: (
         "ResourcesDiscovered",
         "All resources successfully discovered",
@@ -37,10 +37,10 @@ _ALL_IS_WELL: Final = {
 
 @dataclass(slots=True)
 class Findings:
-    """What one attempt to empty a namespace has met with.
+    """The results of one attempt to empty a namespace.
 
-    `remaining` counts objects by (plural, group), `finalizers` by finalizer;
-    `estimate` is the seconds until more may be gone.
+    `remaining` counts objects by (plural, group), `finalizers` counts them by
+    finalizer; `estimate` is the seconds until fewer objects may remain.
     """
 
     discovery_problem: str = ""
@@ -58,7 +58,7 @@ class Findings:
 
 
 def discovery_problem(discovery: Discovery) -> str:
-    """Return what the status says of groups that could not be discovered."""
+    """Return the message about groups that could not be discovered, empty if none."""
     if not discovery.failures:
         return ""
     return (
@@ -72,11 +72,12 @@ def updated_conditions(
 ) -> tuple[NamespaceCondition, ...]:
     """Return the conditions after an attempt, equal to `present` if nothing changed.
 
-    One that says something new of the same status keeps its time.
+    A condition with a new reason or message but the same status keeps its transition
+    time.
     """
-    bad = _what_is_wrong(findings)
+    bad = _problem_conditions(findings)
     conditions = {each.type: each for each in present}
-    for kind, well in _ALL_IS_WELL.items():
+    for kind, well in _NO_PROBLEM.items():
         status = "True" if kind in bad else "False"
         reason, message = bad.get(kind, well)
         old = conditions.get(kind)
@@ -93,7 +94,7 @@ def updated_conditions(
     return tuple(conditions.values())
 
 
-def _what_is_wrong(findings: Findings) -> dict[str, tuple[str, str]]:
+def _problem_conditions(findings: Findings) -> dict[str, tuple[str, str]]:
     bad: dict[str, tuple[str, str]] = {}
     if findings.discovery_problem:
         bad[DISCOVERY_FAILURE] = ("DiscoveryFailed", findings.discovery_problem)

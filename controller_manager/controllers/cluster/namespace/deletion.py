@@ -1,4 +1,4 @@
-"""Emptying one namespace (deletion/namespaced_resources_deleter.go)."""
+"""Deletes the content of a namespace (deletion/namespaced_resources_deleter.go)."""
 
 from datetime import timedelta
 from http import HTTPStatus
@@ -24,7 +24,7 @@ from controller_manager.controllers.cluster.namespace.conditions import (
 from controller_manager.observability.logs import Logger
 
 _FINALIZER_ESTIMATE: Final = 15
-"""Seconds after which to look again at what is held by finalizers."""
+"""Estimate, in seconds, for objects that finalizers keep."""
 
 _DEFAULT_GRACE: Final = 30
 
@@ -38,7 +38,7 @@ class _EndingSpec(APIStruct, frozen=True):
 
 
 class _EndingPod(Projection, frozen=True):
-    """A pod, as far as it tells how long it may take to end."""
+    """The fields of a pod that tell how long it may take to end."""
 
     spec: _EndingSpec = _EndingSpec()
     status: PodStatus = PodStatus()
@@ -48,19 +48,19 @@ _ENDING_PODS: Final = Resource("", "v1", "pods", "Pod", _EndingPod)
 
 
 class ContentDeleter:
-    """Deletes all that is in a namespace, by whatever discovery lists."""
+    """Deletes all objects in a namespace, of every resource that discovery lists."""
 
     def __init__(self, client: Client, clock: Clock, logger: Logger) -> None:
-        """Take what to write with."""
+        """Take the client that deletes, the clock and the logger."""
         self._client = client
         self._clock = clock
         self._logger = logger
 
     async def delete_all(self, namespace: str, deleted_at: str | None) -> Findings:
-        """Ask for the deletion of everything; return what is left and why.
+        """Request the deletion of all objects; return what remains and why.
 
-        Pods go first: until they are gone, what they may need to end well (their
-        secrets, the policies of their network) stays (KEP-5080).
+        Pods are deleted first: until they are gone, the objects that they may need to
+        end well (their secrets, their network policies) stay (KEP-5080).
         """
         findings = Findings()
         try:
@@ -94,7 +94,7 @@ class ContentDeleter:
         deleted_at: str | None,
         findings: Findings,
     ) -> None:
-        """Delete all objects of one resource; note what is left."""
+        """Delete all objects of one resource; add what remains to `findings`."""
         grace = 0
         if (served.group, served.plural) == ("", "pods"):
             grace = await self._grace_left(namespace, deleted_at)
@@ -124,7 +124,7 @@ class ContentDeleter:
     async def _delete_collection(
         self, served: ServedResource, resource: Resource[PartialObject], namespace: str
     ) -> bool:
-        """Delete all at once; tell whether the resource can do that."""
+        """Delete the collection; return False if the resource does not support that."""
         if "deletecollection" not in served.verbs:
             return False
         try:
@@ -164,9 +164,9 @@ class ContentDeleter:
             return []
 
     async def _grace_left(self, namespace: str, deleted_at: str | None) -> int:
-        """Return the seconds that running pods may still take to end.
+        """Return the longest grace period of the running pods, in seconds.
 
-        Counted from the namespace's deletion; once they are over nothing is.
+        Returns 0 once that period has passed since the namespace's deletion.
         """
         longest = 0
         async for page in self._client.list_all(_ENDING_PODS, namespace):

@@ -9,7 +9,7 @@ from controller_manager.options.flag import Flag, concurrency
 
 @dataclass(frozen=True, slots=True)
 class NamespaceOptions:
-    """How many namespaces are emptied at a time, and how often they are looked at.
+    """How many namespaces are synced at a time, and how often.
 
     `sync_period` is in seconds.
     """

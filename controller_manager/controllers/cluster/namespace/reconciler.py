@@ -26,15 +26,16 @@ TERMINATING: Final = "Terminating"
 _SETTLE: Final = 5.0
 """Seconds from a namespace's deletion until it is emptied.
 
-All API servers must know of it by then, so that nothing is created meanwhile.
+By then all API servers know of the deletion, so that none of them creates an object in
+the namespace.
 """
 
 _MAX_DELAY: Final = 60.0
-"""Seconds between retries at most: a namespace that is going is waited for."""
+"""The longest delay between retries, in seconds: users wait for the deletion."""
 
 
 class NamespaceReconciler(Reconciler[Namespace]):
-    """Empties namespaces that are being deleted and takes their finalizer off."""
+    """Empties namespaces that are being deleted, and removes their finalizer."""
 
     watches = (For(NAMESPACES, when=is_deleting, delay=_SETTLE),)
     queue_name = "namespace"
@@ -48,11 +49,11 @@ class NamespaceReconciler(Reconciler[Namespace]):
         self._sync_period = options.sync_period
 
     def backoff(self) -> Backoff:
-        """Return delays of a minute at most."""
+        """Return a backoff with delays of a minute at most."""
         return ExponentialBackoff(max_delay=_MAX_DELAY)
 
     async def reconcile(self, cached: Namespace) -> Outcome:
-        """Go on with the deletion of the namespace."""
+        """Continue the deletion of the namespace."""
         if not is_deleting(cached):
             return DONE
         name = cached.metadata.name
@@ -73,19 +74,19 @@ class NamespaceReconciler(Reconciler[Namespace]):
             # Half the estimate, as upstream: most pods end long before they must.
             return Requeue(findings.estimate // 2 + 1.0, "content remains")
         await self._finalize(namespace)
-        # Should it be kept by a finalizer of somebody else's, and something be
-        # created in it: look again.
+        # A finalizer of another controller may keep the namespace, and new objects
+        # may be created in it: sync it again.
         return Done(self._sync_period) if self._sync_period else DONE
 
     async def _announce(self, namespace: Namespace) -> Namespace:
-        """Say that the namespace is terminating, if nobody has."""
+        """Set the phase Terminating, unless it is set."""
         if namespace.status.phase == TERMINATING:
             return namespace
         status = msgspec.structs.replace(namespace.status, phase=TERMINATING)
         return await self._write_status(namespace, status)
 
     async def _report(self, namespace: Namespace, findings: Findings) -> Namespace:
-        """Say in the status what is going on, if that is new."""
+        """Write the conditions to the status, if they have changed."""
         present = namespace.status.conditions or ()
         now = format_time(self.clock.now())
         conditions = updated_conditions(present, findings, now)
@@ -99,7 +100,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         return await self.client.update(NAMESPACES, changed, "status")
 
     async def _finalize(self, namespace: Namespace) -> None:
-        """Take our finalizer off; with the last one the namespace is gone."""
+        """Remove this controller's finalizer; without any the namespace is gone."""
         while True:
             left = tuple(
                 each for each in namespace.spec.finalizers or () if each != FINALIZER

@@ -1,4 +1,4 @@
-"""root-ca-certificate-publisher-controller: whom to trust, in every namespace."""
+"""root-ca-certificate-publisher-controller: publishes the CA in every namespace."""
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
 from controller_manager.runtime.descriptor import Descriptor

@@ -1,4 +1,4 @@
-"""What the publisher measures, as upstream names it."""
+"""Metrics of the publisher, with upstream's names."""
 
 from typing import Final
 

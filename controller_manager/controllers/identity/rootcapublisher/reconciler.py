@@ -1,4 +1,4 @@
-"""Publishing, and repairing what was edited (rootcacertpublisher/publisher.go)."""
+"""Publishes the CA; repairs edited config maps (rootcacertpublisher/publisher.go)."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -34,11 +34,11 @@ _DESCRIPTION: Final = (
 )
 
 _MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={_NAME}")
-"""Only these are watched; upstream caches all config maps there are."""
+"""Only these config maps are watched; upstream caches all config maps."""
 
 
 class RootCAReconciler(Reconciler[Namespace]):
-    """Keeps a config map with the authority in every active namespace."""
+    """Keeps a config map with the certificate authority in every active namespace."""
 
     watches = (
         For(NAMESPACES),
@@ -54,9 +54,9 @@ class RootCAReconciler(Reconciler[Namespace]):
 
     @classmethod
     def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` if nobody said which authority to publish.
+        """Return the workers; `None` if no certificate authority is configured.
 
-        Upstream then publishes an empty one, over a good one if there is one.
+        Upstream then publishes an empty one, and overwrites a good one.
         """
         if context.root_ca:
             return super().make(context)
@@ -67,7 +67,7 @@ class RootCAReconciler(Reconciler[Namespace]):
         return None
 
     async def reconcile(self, namespace: Namespace) -> Outcome:
-        """Create or repair the map in the namespace."""
+        """Create or repair the config map in the namespace."""
         started = self.clock.monotonic()
         code = int(HTTPStatus.OK)
         try:

@@ -1,4 +1,4 @@
-"""serviceaccount-controller: an account ``default`` in every namespace."""
+"""serviceaccount-controller: creates ``default`` in every namespace."""
 
 from controller_manager.api.core.v1 import NAMESPACES, SERVICE_ACCOUNTS
 from controller_manager.runtime.descriptor import Descriptor

@@ -1,4 +1,4 @@
-"""Creating the account, and creating it again (serviceaccounts_controller.go)."""
+"""Creates the account again whenever it is missing (serviceaccounts_controller.go)."""
 
 from dataclasses import replace
 from typing import Final
@@ -25,7 +25,7 @@ _NAME: Final = "default"
 _DEFAULT_ACCOUNTS: Final = replace(
     SERVICE_ACCOUNTS, field_selector=f"metadata.name={_NAME}"
 )
-"""Only these are watched; upstream caches all accounts there are."""
+"""Only these accounts are watched; upstream caches all service accounts."""
 
 
 class ServiceAccountReconciler(Reconciler[Namespace]):

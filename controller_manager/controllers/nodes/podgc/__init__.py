@@ -1,7 +1,7 @@
-"""pod-garbage-collector-controller: deletes pods that nobody else will.
+"""pod-garbage-collector-controller: deletes pods that nothing else deletes.
 
-``selection`` says which pods those are (pure), ``reconciler`` looks every twenty
-seconds and deletes them.
+``selection`` chooses the pods (pure functions); ``reconciler`` checks all pods every
+twenty seconds and deletes the chosen ones.
 """
 
 from controller_manager.api.core.v1 import NODES, PODS

@@ -1,4 +1,4 @@
-"""What the collector of pods measures, as upstream names it."""
+"""Metrics of the pod garbage collector, with upstream's names."""
 
 from prometheus_client import CollectorRegistry, Counter
 
@@ -26,5 +26,5 @@ class PodGCMetrics:
         self._deletions.labels(namespace, reason).inc()
 
     def failed(self, namespace: str, reason: str) -> None:
-        """Count a pod that could not be."""
+        """Count a pod that could not be deleted."""
         self._errors.labels(namespace, reason).inc()

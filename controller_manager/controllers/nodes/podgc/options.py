@@ -1,4 +1,4 @@
-"""The flags of the collector of pods."""
+"""The flags of the pod garbage collector."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from controller_manager.options.flag import Flag
 
 @dataclass(frozen=True, slots=True)
 class PodGCOptions:
-    """How many ended pods are kept; 0 or less keeps all of them."""
+    """How many terminated pods are kept; 0 or less keeps all of them."""
 
     terminated_pod_threshold: int = option(
         Flag(
             "terminated-pod-gc-threshold",
             "int32",
             "12500",
-            "The number of ended pods from which on the oldest are deleted; 0 or "
+            "The number of terminated pods above which the oldest are deleted; 0 or "
             "less deletes none.",
             "PodGCController.TerminatedPodGCThreshold",
         )

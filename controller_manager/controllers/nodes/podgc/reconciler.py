@@ -1,4 +1,4 @@
-"""Looking for such pods, and deleting them (gc_controller.go)."""
+"""Checks all pods, and deletes those to be collected (gc_controller.go)."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,10 +20,10 @@ from controller_manager.client.errors import (
 from controller_manager.controllers.nodes.podgc.metrics import PodGCMetrics
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.controllers.nodes.podgc.selection import (
-    is_of_interest,
-    terminated_beyond,
+    may_be_collected,
+    missing_nodes,
+    terminated_above_threshold,
     terminating_out_of_service,
-    unknown_nodes,
     unscheduled_terminating,
 )
 from controller_manager.runtime.context import ControllerContext
@@ -32,13 +32,13 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
 
 _PERIOD: Final = 20.0
 _QUARANTINE: Final = 40.0
-"""Seconds that a node must be unknown before its pods count as orphans."""
+"""Seconds that a node must be missing before its pods count as orphaned."""
 
 _AT_ONCE: Final = 100
-"""Pods that are deleted at a time."""
+"""Pods that are deleted concurrently."""
 
 _TURN: Final = 2000
-"""Pods that are gone through before others get their turn: a millisecond."""
+"""Pods that are checked before other tasks get their turn: one millisecond."""
 
 _KEY: Final = "pods"
 
@@ -53,7 +53,7 @@ def init_pod_garbage_collector_controller(context: ControllerContext) -> Control
 
 
 class PodGarbageCollector:
-    """Deletes pods at once, having marked those that ran on as failed."""
+    """Deletes pods without a grace period; marks unfinished ones as failed first."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context and watch pods and nodes."""
@@ -68,19 +68,19 @@ class PodGarbageCollector:
         self._nodes = context.lister(NODES)
 
     def enqueue_all(self) -> Iterator[None]:
-        """Begin to act: start the rounds."""
+        """Start the checks of all pods."""
         self.rounds.add(_KEY)
         yield
 
     async def sync_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
-        """Look at all pods; come again in a while."""
+        """Check all pods; requeue for the next check."""
         nodes = {node.metadata.name: node for node in self._nodes.all()}
-        pods = await self._interesting(nodes)
-        for name in unknown_nodes(pods, nodes):
+        pods = await self._pods_to_check(nodes)
+        for name in missing_nodes(pods, nodes):
             self.nodes.add_after(name, _QUARANTINE)
         problems = [
             *await self._delete_all(
-                terminated_beyond(pods, self._threshold), "terminated"
+                terminated_above_threshold(pods, self._threshold), "terminated"
             ),
             *await self._delete_all(
                 terminating_out_of_service(pods, nodes), "out-of-service"
@@ -91,18 +91,18 @@ class PodGarbageCollector:
             self._logger.error("Pod not deleted", err=problem)
         return Done(_PERIOD)
 
-    async def _interesting(self, nodes: Mapping[str, Node]) -> list[Pod]:
-        """Return the pods to look at closer; others get their turns meanwhile."""
+    async def _pods_to_check(self, nodes: Mapping[str, Node]) -> list[Pod]:
+        """Return the pods that may be collected; other tasks run meanwhile."""
         found = []
         for number, pod in enumerate(self._pods.all()):
-            if is_of_interest(pod, nodes):
+            if may_be_collected(pod, nodes):
                 found.append(pod)
             if number % _TURN == _TURN - 1:
                 await asyncio.sleep(0)
         return found
 
     async def sync_node(self, name: str) -> Outcome:
-        """Delete the pods of a node that is not there after its quarantine."""
+        """Delete the pods of a node that is still missing after its quarantine."""
         if self._nodes.by_key(name) is not None:
             return DONE
         if not await self._is_gone(name):
@@ -119,10 +119,10 @@ class PodGarbageCollector:
         return DONE
 
     async def _is_gone(self, name: str) -> bool:
-        """Tell whether the API server has no such node.
+        """Tell whether the API server has no node of this name.
 
-        Raises NotFound if it is the path that was not found: of nodes that says
-        nothing.
+        Raises NotFound if the API server did not find the path: that says nothing
+        about the node.
         """
         try:
             await self._client.get(NODES, "", name)
@@ -138,7 +138,7 @@ class PodGarbageCollector:
         why: str,
         condition: dict[str, Any] | None = None,
     ) -> list[str]:
-        """Delete pods, some at a time; return what went wrong."""
+        """Delete pods, some concurrently; return the problems."""
         problems = []
         for start in range(0, len(pods), _AT_ONCE):
             problems += await asyncio.gather(
@@ -154,7 +154,7 @@ class PodGarbageCollector:
     ) -> str:
         """Mark a pod as failed unless it has ended, and delete it; return a problem.
 
-        Nothing else would say that a pod without a kubelet does not run.
+        A pod without a kubelet would otherwise keep a status that says it runs.
         """
         metadata = pod.metadata
         self._metrics.deleting(metadata.namespace, why)
@@ -165,7 +165,7 @@ class PodGarbageCollector:
             options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
             await self._client.delete(PODS, metadata.namespace, metadata.name, options)
         except (NotFound, Conflict):
-            return ""  # gone, and a namesake has a fate of its own
+            return ""  # the pod is gone, or another pod has its name now
         except (APIError, TransportError, ProtocolError) as error:
             self._metrics.failed(metadata.namespace, why)
             return f"{key_of(pod)}: {error}"

@@ -1,4 +1,4 @@
-"""Which pods are in nobody's hands any more (gc_controller.go)."""
+"""Chooses the pods that the pod garbage collector deletes (gc_controller.go)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -11,8 +11,8 @@ _ALIVE: Final = frozenset(("Pending", "Running", "Unknown"))
 _EVICTED: Final = "Evicted"
 
 
-def is_of_interest(pod: Pod, nodes: Mapping[str, Node]) -> bool:
-    """Tell whether any of the functions below could choose a pod: most they cannot."""
+def may_be_collected(pod: Pod, nodes: Mapping[str, Node]) -> bool:
+    """Tell whether one of the functions below may choose a pod; false for most."""
     return (
         pod.status.phase not in _ALIVE
         or is_deleting(pod)
@@ -20,10 +20,10 @@ def is_of_interest(pod: Pod, nodes: Mapping[str, Node]) -> bool:
     )
 
 
-def terminated_beyond(pods: Iterable[Pod], threshold: int) -> list[Pod]:
-    """Return the ended pods above a number, evicted ones, then the oldest first.
+def terminated_above_threshold(pods: Iterable[Pod], threshold: int) -> list[Pod]:
+    """Return the terminated pods above the threshold: evicted, then oldest first.
 
-    A threshold of 0 or less keeps them all.
+    A threshold of 0 or less keeps all pods.
     """
     if threshold <= 0:
         return []
@@ -40,10 +40,10 @@ def _order(pod: Pod) -> tuple[bool, str, str]:
 def terminating_out_of_service(
     pods: Iterable[Pod], nodes: Mapping[str, Node]
 ) -> list[Pod]:
-    """Return the terminating pods of nodes that are taken out of service.
+    """Return the terminating pods of nodes that are out of service.
 
-    Such a node is not ready, and somebody has said by a taint that it will not
-    come back to end its pods.
+    Such a node is not ready, and it has a taint that says that it is out of service,
+    so its kubelet will not end its pods.
     """
     return sorted(
         (
@@ -68,10 +68,10 @@ def _is_out_of_service(node: Node) -> bool:
 
 
 def unscheduled_terminating(pods: Sequence[Pod]) -> list[Pod]:
-    """Return the terminating pods that no node has, which could end them."""
+    """Return the terminating pods without a node; no kubelet will end them."""
     return [pod for pod in pods if is_deleting(pod) and not pod.spec.node_name]
 
 
-def unknown_nodes(pods: Iterable[Pod], nodes: Mapping[str, Node]) -> set[str]:
-    """Return the names of nodes that pods are bound to and nobody knows."""
+def missing_nodes(pods: Iterable[Pod], nodes: Mapping[str, Node]) -> set[str]:
+    """Return the names of nodes that pods are bound to and that do not exist."""
     return {pod.spec.node_name for pod in pods} - nodes.keys() - {""}

@@ -1,4 +1,4 @@
-"""The time by the size of the cluster, on every node (ttl_controller.go)."""
+"""Annotates every node with a cache TTL by cluster size (ttl_controller.go)."""
 
 import math
 from collections.abc import Iterable
@@ -13,10 +13,10 @@ from controller_manager.runtime.watches import For, Maps
 
 
 class Step(NamedTuple):
-    """A size of cluster, from and to how many nodes, and its seconds.
+    """A range of cluster sizes, in nodes, and the TTL for it, in seconds.
 
-    Sizes overlap, so that one node more or less does not change all of them
-    again and again.
+    The ranges overlap, so that adding and removing one node does not change the
+    annotation of all nodes each time.
     """
 
     smallest: float
@@ -34,7 +34,7 @@ STEPS: Final = (
 
 
 def step_for(nodes: int, step: int) -> int:
-    """Return which of `STEPS` a cluster is on that was on `step` before."""
+    """Return the index in `STEPS` for a number of nodes; `step` is the last index."""
     while nodes > STEPS[step].largest:
         step += 1
     while nodes < STEPS[step].smallest:
@@ -43,11 +43,11 @@ def step_for(nodes: int, step: int) -> int:
 
 
 class TTLReconciler(Reconciler[Node]):
-    """Keeps an annotation of every node equal to what the cluster's size demands.
+    """Keeps the TTL annotation of every node equal to the TTL for the cluster's size.
 
-    Kubelets read it: that many seconds they may cache config maps and secrets.
-    When the size changes, all nodes are looked at at once; upstream waits until
-    each of them has changed by itself.
+    Kubelets read it: they may cache config maps and secrets for that many seconds.
+    When the TTL changes, the keys of all nodes are added immediately; upstream waits
+    until each node changes for another reason.
     """
 
     queue_name = "ttlcontroller"
@@ -64,7 +64,7 @@ class TTLReconciler(Reconciler[Node]):
     watches = (For(NODES), Maps(NODES, _all_if_size_has_changed))
 
     async def reconcile(self, node: Node) -> Outcome:
-        """Annotate the node if it says something else."""
+        """Annotate the node if its annotation has another value."""
         wanted = str(STEPS[self._step].seconds)
         annotations = node.metadata.annotations
         if annotations is not None and annotations.ttl == wanted:

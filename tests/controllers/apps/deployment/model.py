@@ -1,4 +1,4 @@
-"""An API server as a value: what becomes of actions, without waiting for anything."""
+"""An API server as a value: the results of actions, without any waiting."""
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from controller_manager.controllers.apps.deployment.actions import (
     RecordEvent,
     ReplaceDeployment,
     RereadReplicaSets,
-    UseNamesake,
+    UseExistingReplicaSet,
     WriteFailure,
 )
 from controller_manager.controllers.apps.deployment.decide import decide
@@ -42,7 +42,7 @@ from controller_manager.controllers.apps.deployment.rollout import (
 from controller_manager.controllers.apps.deployment.view import (
     Created,
     CreationFailed,
-    NamesakeUsed,
+    ExistingUsed,
     NamespaceTerminating,
     NameTaken,
     View,
@@ -59,14 +59,14 @@ ToCreation = Literal["created", "ours", "a stranger's", "terminating", "failed"]
 
 @dataclass(frozen=True)
 class Cluster:
-    """One deployment, and what is stored besides it."""
+    """One deployment, and the other stored objects."""
 
     deployment: Deployment
     replica_sets: tuple[ReplicaSet, ...] = ()
     pods: tuple[Pod, ...] = ()
     to_creation: ToCreation = "created"
     changes_meanwhile: bool = False
-    """Whether somebody writes the deployment while a sync goes on."""
+    """Whether a user writes the deployment during a sync."""
 
     def with_replica_set(self, changed: ReplicaSet) -> "Cluster":
         """Return the cluster with this replica set, new or in place of an old one."""
@@ -77,7 +77,7 @@ class Cluster:
 
 @dataclass
 class Played:
-    """What came of one sync."""
+    """The result of one sync."""
 
     cluster: Cluster
     view: View
@@ -95,19 +95,19 @@ class Played:
 
     @property
     def decision(self) -> DeploymentDecision:
-        """The last word."""
+        """The decision that ended the sync."""
         last = self.decided[-1]
         assert not isinstance(last, Step)
         return last
 
 
 def first_view(cluster: Cluster, *, is_reread: bool = False) -> View:
-    """Return what a sync begins with."""
+    """Return the view at the beginning of a sync."""
     return View.of(cluster.deployment, is_reread=is_reread, counts_terminating=True)
 
 
 def claimed_view(cluster: Cluster, *, is_reread: bool = False) -> View:
-    """Return what a sync knows once the replica sets are claimed."""
+    """Return the view once the replica sets are claimed."""
     rollout = find_rollout(cluster.deployment, cluster.replica_sets)
     view = first_view(cluster, is_reread=is_reread)
     return structs.replace(view, rollout=rollout, claimed=True, old_pods=cluster.pods)
@@ -143,8 +143,8 @@ def _carry_out(played: Played, action: Action) -> None:
             _learn_patched(played, _patched(replica_set, patch))
         case CreateReplicaSet(_, candidate):
             _learn_creation(played, candidate)
-        case UseNamesake(namesake):
-            _learn_new(played, namesake, NamesakeUsed())
+        case UseExistingReplicaSet(existing):
+            _learn_new(played, existing, ExistingUsed())
         case DeleteReplicaSet(gone):
             left = tuple(each for each in played.cluster.replica_sets if each != gone)
             assert len(left) == len(played.cluster.replica_sets) - 1
@@ -228,12 +228,12 @@ def _stored(candidate: ReplicaSet) -> ReplicaSet:
 
 
 def _learn_new(
-    played: Played, new: ReplicaSet, creation: Created | NamesakeUsed
+    played: Played, new: ReplicaSet, creation: Created | ExistingUsed
 ) -> None:
     rollout = Rollout(played.view.deployment, new, played.view.rollout.old)
     played.view = structs.replace(played.view, rollout=rollout, creation=creation)
 
 
 def sizes_of(cluster: Cluster) -> int:
-    """Return the summed sizes of all replica sets."""
+    """Return the sum of the sizes of all replica sets."""
     return sum(map(desired_replicas, cluster.replica_sets))

@@ -31,7 +31,7 @@ _SIZES: Final = (
 
 
 def _changes_deployment(path: Path, old: Any, new: Any) -> bool:
-    """Allow a rollback: a template is put back, the request for it goes."""
+    """Allow a rollback: a template is restored, its annotation is removed."""
     if path[:2] == _ANNOTATIONS:
         return _is_ours(path, new)
     return only(("spec", "template"))(path, old, new)
@@ -44,7 +44,7 @@ def _changes_status(path: Path, old: Any, new: Any) -> bool:
 
 
 def _is_ours(path: Path, new: Any) -> bool:
-    """Tell whether annotations change only by what the controller keeps there."""
+    """Tell whether only annotations of the controller itself change."""
     if len(path) == len(_ANNOTATIONS):
         return all(key.startswith(_OURS) for key in new or {})
     return path[2].startswith((_OURS, _ROLLBACK))
@@ -83,7 +83,7 @@ class DeploymentProperties(Properties):
             yield
 
     def end_state(self) -> JSON:
-        """Return what a user sees of every deployment."""
+        """Return the state of every deployment as a user sees it."""
         return {
             path_of(each): self._seen_of(each)
             for each in self.state.stored("deployments")
@@ -136,7 +136,7 @@ def _image(template: JSON) -> str:
 _PLANNERS: Final = {
     "plan_rolling": True,
     "plan_scaling": False,
-    "plan_growing": False,
+    "plan_scale_up": False,
 }
 """What makes plans, and whether these must leave enough available ones."""
 
@@ -177,7 +177,7 @@ def plan_problems(rollout: Rollout, plan: Plan, keeps_available: bool) -> Iterat
 
 
 def _bounds(spec: DeploymentSpec, replicas: int) -> tuple[int, int]:
-    """Return by how many there may be more, and fewer available ones."""
+    """Return maxSurge and maxUnavailable in pods."""
     rolling = spec.strategy.rolling_update
     if spec.strategy.type != "RollingUpdate" or rolling is None:
         return 0, replicas

@@ -191,7 +191,7 @@ def _is_ready(pod: JSON) -> bool:
 
 @contextmanager
 def _counting_scans() -> Iterator[list[Store[Any]]]:
-    """Collect the stores that anybody goes through as a whole."""
+    """Record the stores that are listed as a whole."""
     scans: list[Store[Any]] = []
     original = Store.__iter__
 

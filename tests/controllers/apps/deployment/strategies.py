@@ -20,7 +20,7 @@ from tests.controllers.apps.deployment.model import Cluster, ToCreation
 from tests.controllers.builders import deployment, pod, replica_set
 
 unhurried: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""For whole syncs: how long one takes on a busy machine says nothing."""
+"""Settings for whole syncs, without a deadline: a busy machine may be slow."""
 
 LONG_AGO: Final = "2026-01-01T10:00:00Z"
 
@@ -30,7 +30,7 @@ bounds = st.one_of(st.integers(0, 12), st.integers(0, 100).map("{}%".format))
 
 @st.composite
 def rollouts(draw: st.DrawFn, *, within_bounds: bool = False) -> Rollout:
-    """Draw a rolling deployment in any state that it can be in.
+    """Draw a rolling deployment in any possible state.
 
     `within_bounds` leaves out those with more pods than there may be.
     """

@@ -1,4 +1,4 @@
-"""Steps that need an answer: creating a replica set, and rolling back."""
+"""Steps that need a response: creating a replica set, and rolling back."""
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from controller_manager.controllers.apps.deployment.actions import (
 )
 from controller_manager.controllers.apps.deployment.creation import new_replica_set
 from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.view import NamesakeUsed
+from controller_manager.controllers.apps.deployment.view import ExistingUsed
 from controller_manager.runtime.outcome import Requeue
 from tests.controllers.apps.deployment.cases import (
     EARLIER,
@@ -45,8 +45,8 @@ def created(subject: Deployment, size: int, revision: int = 1) -> ReplicaSet:
     return new_replica_set(subject, size, {REVISION: str(revision), **SIZES})
 
 
-def test_the_new_one_is_created_with_what_surge_leaves_room_for() -> None:
-    """Five at most, of which the old one has four."""
+def test_the_new_replica_set_is_created_with_the_size_that_max_surge_allows() -> None:
+    """Five pods at most, of which the old replica set has four."""
     old = sized("o", 4, 4, image="app:v0", revision=1)
     subject, view = web(), claimed_view(Cluster(web(), (old,)))
     candidate = created(subject, 1, revision=2)
@@ -56,8 +56,8 @@ def test_the_new_one_is_created_with_what_surge_leaves_room_for() -> None:
     assert play(Cluster(subject, (old,))).decision.actions == ()
 
 
-def test_a_name_that_a_stranger_has_is_counted_as_a_collision() -> None:
-    """The next sync asks for another name."""
+def test_a_name_that_is_taken_is_counted_as_a_collision() -> None:
+    """The next sync uses another name."""
     subject = web(status=DeploymentStatus(collision_count=1))
     counted = msgspec.structs.replace(
         subject, status=DeploymentStatus(collision_count=2)
@@ -69,18 +69,18 @@ def test_a_name_that_a_stranger_has_is_counted_as_a_collision() -> None:
     )
 
 
-def test_a_namesake_that_is_ours_is_used() -> None:
-    """It was created when the answer got lost; this sync only reports then."""
+def test_an_existing_replica_set_of_the_deployment_is_used() -> None:
+    """It was created by a request whose response was lost; this sync only reports."""
     played = play(Cluster(web(), to_creation="ours"))
     assert [type(action).__name__ for action in played.actions] == [
         "CreateReplicaSet",
-        "UseNamesake",
+        "UseExistingReplicaSet",
     ]
     assert played.decision.retry is None
     assert len(played.cluster.replica_sets) == 1
 
 
-def test_in_a_namespace_that_is_being_deleted_nothing_is_wrong() -> None:
+def test_a_namespace_that_is_being_deleted_is_no_error() -> None:
     """The sync ends with a report."""
     decision = play(Cluster(web(), to_creation="terminating")).decision
     assert decision.actions == ()
@@ -92,7 +92,7 @@ def test_in_a_namespace_that_is_being_deleted_nothing_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("deadline", [None, 60])
-def test_a_creation_that_fails_is_told_and_retried(deadline: int | None) -> None:
+def test_a_creation_that_fails_is_reported_and_retried(deadline: int | None) -> None:
     """By an event, and by the condition Progressing if there is a deadline."""
     subject = web(progressDeadlineSeconds=deadline)
     name = created(subject, 4).metadata.name
@@ -119,7 +119,7 @@ def test_a_creation_that_fails_is_told_and_retried(deadline: int | None) -> None
 
 
 def test_a_rollback_reads_the_deployment_as_stored_and_waits_if_it_changed() -> None:
-    """What the cache does not show must not be overwritten."""
+    """A change that the cache does not show yet must not be overwritten."""
     asked = {"annotations": {"deprecated.deployment.rollback.to": "1"}}
     subject = web(metadata=asked)
     old = sized("o", 4, 4, image="app:v0", revision=1)
@@ -127,15 +127,13 @@ def test_a_rollback_reads_the_deployment_as_stored_and_waits_if_it_changed() -> 
     played = play(Cluster(subject, (old, new), changes_meanwhile=True))
     assert played.actions == [ReadDeployment(subject)]
     assert played.decision == Decision(
-        reasons=(
-            of_deployment("the cache to show the deployment as it was just changed"),
-        ),
+        reasons=(of_deployment("the cache to show the last change of the deployment"),),
         retry=Requeue(1.0, "the deployment has just changed"),
     )
 
 
 def test_a_rollback_restores_the_template_of_the_revision() -> None:
-    """And the annotation that asked for it is gone."""
+    """It removes the annotation that requested it."""
     asked = {"annotations": {"deprecated.deployment.rollback.to": "1"}}
     old = sized("o", 4, 4, image="app:v0", revision=1)
     new = sized("newest", 0, revision=2)
@@ -146,12 +144,12 @@ def test_a_rollback_restores_the_template_of_the_revision() -> None:
         "containers": [{"name": "c", "image": "app:v0"}]
     }
     assert played.decision.reasons == (
-        of_deployment("the deployment to be rolled out as it was rewritten"),
+        of_deployment("the deployment to be rolled out after this write"),
     )
 
 
-def test_a_new_one_that_was_created_is_reported_with_its_revision() -> None:
-    """By the condition Progressing, whatever it said before."""
+def test_a_created_replica_set_is_reported_with_its_revision() -> None:
+    """By the condition Progressing, for any former state of it."""
     numbers = {"replicas": 4, "readyReplicas": 4, "availableReplicas": 4}
     before = msgspec.to_builtins(progressing("NewReplicaSetAvailable"))
     subject = web(
@@ -188,20 +186,20 @@ def test_a_new_one_that_was_created_is_reported_with_its_revision() -> None:
     }
 
 
-def test_a_namesake_that_is_used_is_not_resized_in_the_same_sync() -> None:
-    """Its size was chosen by the sync that created it; the next one looks at it."""
+def test_an_existing_replica_set_is_not_resized_in_the_sync_that_finds_it() -> None:
+    """The sync that created it has chosen its size; the next sync may change it."""
     old = sized("o", 0, image="app:v0", revision=1)
-    namesake = replica_set("newest", 2, 2, desired=2, maximum=3, revision=2)
-    cluster = Cluster(web(), (old, namesake))
+    existing = replica_set("newest", 2, 2, desired=2, maximum=3, revision=2)
+    cluster = Cluster(web(), (old, existing))
     resizing = decide(claimed_view(cluster), NOW)
     assert [type(action) for action in resizing.actions] == [PatchReplicaSet]
-    used = decide(replace(claimed_view(cluster), creation=NamesakeUsed()), NOW)
+    used = decide(replace(claimed_view(cluster), creation=ExistingUsed()), NOW)
     assert used.actions == ()
     assert used.reasons == (of_replica_set("newest", "2 new pods to be created"),)
 
 
-def test_a_replica_set_is_brought_up_to_date_once_in_a_sync() -> None:
-    """A webhook may take away again what was written."""
+def test_a_replica_set_is_patched_once_in_a_sync() -> None:
+    """A webhook may revert the patch."""
     new = sized("newest", 4, 4)
     view = claimed_view(Cluster(web(), (new,)))
     assert isinstance(decide(view, NOW), Step)

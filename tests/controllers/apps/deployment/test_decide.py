@@ -1,4 +1,4 @@
-"""What the deployment controller decides, way by way."""
+"""The decisions of the deployment controller, one by one."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -78,7 +78,7 @@ def test_a_selector_that_cannot_be_used_gives_a_warning(
     """And nothing else."""
     assert decide(first_view(Cluster(web(selector=selector))), NOW) == Decision(
         (RecordEvent(warning(reason, message)),),
-        reasons=(of_deployment(f"its spec to be mended: {message}"),),
+        reasons=(of_deployment(f"its spec to be corrected: {message}"),),
     )
 
 
@@ -92,8 +92,8 @@ def test_selecting_all_pods_is_refused_and_noted_once(observed: int) -> None:
     )
     assert decide(first_view(Cluster(subject)), NOW) == Decision(
         (RecordEvent(warning("SelectingAll", message)),),
-        None if observed else StatusReport(noted, judges_progress=False),
-        (of_deployment(f"its spec to be mended: {message}"),),
+        None if observed else StatusReport(noted, updates_progress=False),
+        (of_deployment(f"its spec to be corrected: {message}"),),
     )
 
 
@@ -129,15 +129,15 @@ def test_a_template_that_only_lacks_a_field_is_read_again_once() -> None:
     cluster = Cluster(web(template=template), (sized("o", 4, 4),))
     assert decide(claimed_view(cluster), NOW) == Decision(
         (RereadReplicaSets(cluster.replica_sets),),
-        reasons=(of_deployment("the cache to show what the API server shows"),),
-        retry=Requeue(0.0, "the cache shows what another API server showed"),
+        reasons=(of_deployment("the cache to show the templates of the API server"),),
+        retry=Requeue(0.0, "the cache may have templates of another API server"),
     )
     again = decide(claimed_view(cluster, is_reread=True), NOW)
     assert [type(action) for action in again.actions] == [CreateReplicaSet]
 
 
 def test_an_unknown_strategy_gives_a_warning() -> None:
-    """With the two that there are."""
+    """It names the two valid strategies."""
     message = (
         "This deployment cannot be processed: unexpected deployment strategy type: "
         "'Odd'; use Recreate or RollingUpdate"
@@ -145,12 +145,12 @@ def test_an_unknown_strategy_gives_a_warning() -> None:
     cluster = Cluster(web(strategy={"type": "Odd"}))
     assert decide(claimed_view(cluster), NOW) == Decision(
         (RecordEvent(warning("InvalidStrategy", message)),),
-        reasons=(of_deployment(f"its spec to be mended: {message}"),),
+        reasons=(of_deployment(f"its spec to be corrected: {message}"),),
     )
 
 
-def test_the_new_one_gets_its_revision_before_anything_else() -> None:
-    """With what it inherits, and the seconds for which a pod must be ready."""
+def test_the_new_replica_set_gets_its_revision_first() -> None:
+    """With the inherited annotations, and with minReadySeconds."""
     subject = web(metadata={"annotations": {"team": "a"}}, minReadySeconds=5)
     old, new = sized("o", 1, image="app:v0", revision=2), sized("newest", 3)
     patch = {
@@ -162,7 +162,7 @@ def test_the_new_one_gets_its_revision_before_anything_else() -> None:
     )
 
 
-def test_a_new_size_is_given_before_the_rollout_goes_on() -> None:
+def test_a_new_size_is_applied_before_the_rollout_continues() -> None:
     """Every replica set with pods gets its share and the annotations."""
     new = replica_set("newest", 2, desired=2, maximum=3, revision=1)
     patch = {"metadata": {"annotations": SIZES}, "spec": {"replicas": 4}}
@@ -175,7 +175,7 @@ def test_a_new_size_is_given_before_the_rollout_goes_on() -> None:
 
 
 def test_a_paused_deployment_cleans_up_and_reports() -> None:
-    """Old replica sets beyond the limit go; nothing is created."""
+    """Old replica sets beyond the limit are deleted; nothing is created."""
     subject = web(paused=True, revisionHistoryLimit=0)
     empty = sized("o", 0, image="app:v0", revision=1)
     old = sized("oo", 4, 4, image="app:older", revision=2)
@@ -197,8 +197,8 @@ def test_a_complete_rollout_only_reports_and_cleans_up() -> None:
     assert decision.reasons == ()
 
 
-def test_a_rollout_that_waits_says_for_what_and_looks_again_at_the_deadline() -> None:
-    """One second after it."""
+def test_a_waiting_rollout_has_reasons_and_is_synced_again_at_the_deadline() -> None:
+    """One second after the deadline."""
     status = progressing("ReplicaSetUpdated")
     subject = web(status=status, progressDeadlineSeconds=60)
     old = sized("o", 3, 3, image="app:v0", revision=1)
@@ -222,10 +222,10 @@ def test_a_rollout_that_waits_says_for_what_and_looks_again_at_the_deadline() ->
         (0, 0, 0, "newest"),
     ],
 )
-def test_recreate_shrinks_then_waits_then_grows(
+def test_recreate_scales_down_then_waits_then_scales_up(
     old_size: int, reported_size: int, pods: int, patched: str | None
 ) -> None:
-    """Each in a sync of its own."""
+    """Each step in its own sync."""
     old = sized("o", old_size, image="app:v0", revision=1, current=reported_size)
     new = sized("newest", 0, revision=2)
     cluster = Cluster(web(strategy=RECREATE), (old, new))

@@ -1,4 +1,4 @@
-"""What the deployment controller decides: properties that hold for every view."""
+"""Properties of the deployment controller's decisions for every view."""
 
 import ast
 from pathlib import Path
@@ -38,7 +38,7 @@ flags = st.booleans()
 def test_every_view_leads_to_a_decision_in_few_steps(
     cluster: Cluster, is_reread: bool
 ) -> None:
-    """Whatever the API server answers; `play` fails after six."""
+    """With any response of the API server; `play` fails after six steps."""
     played = play(cluster, is_reread=is_reread)
     assert [isinstance(each, Step) for each in played.decided] == [
         *(True for _ in played.decided[1:]),
@@ -51,7 +51,7 @@ def test_every_view_leads_to_a_decision_in_few_steps(
 def test_the_same_view_at_the_same_time_gives_the_same_decision(
     cluster: Cluster,
 ) -> None:
-    """It remembers nothing."""
+    """It keeps no state."""
     view = claimed_view(cluster)
     assert decide(view, NOW) == decide(view, NOW)
     assert view == claimed_view(cluster)
@@ -59,8 +59,8 @@ def test_the_same_view_at_the_same_time_gives_the_same_decision(
 
 @unhurried
 @given(cluster=clusters(), is_reread=flags)
-def test_what_is_not_complete_has_a_reason(cluster: Cluster, is_reread: bool) -> None:
-    """On every way that a sync can end, and on the way there."""
+def test_an_incomplete_rollout_has_a_reason(cluster: Cluster, is_reread: bool) -> None:
+    """In every step, and in every decision that ends a sync."""
     played = play(cluster, is_reread=is_reread)
     after = played.cluster.deployment
     assert played.decision.reasons or is_complete(after, after.status)
@@ -69,8 +69,8 @@ def test_what_is_not_complete_has_a_reason(cluster: Cluster, is_reread: bool) ->
 
 @unhurried
 @given(cluster=clusters("created"))
-def test_what_was_decided_is_not_decided_again(cluster: Cluster) -> None:
-    """While no pod comes or goes, the syncs come to an end.
+def test_a_decision_that_was_applied_is_not_made_again(cluster: Cluster) -> None:
+    """While no pod is added or deleted, the syncs come to an end.
 
     A sync does one thing: it restores a template, rolls out one step, or reports.
     A step may be of one pod only, and at most 16 pods have to be replaced.
@@ -91,7 +91,7 @@ def test_what_was_decided_is_not_decided_again(cluster: Cluster) -> None:
 def test_a_rolling_update_never_wants_more_pods_than_surge_allows(
     cluster: Cluster,
 ) -> None:
-    """Unless there are more already, and then not one more."""
+    """If there are more already, it wants no additional pod."""
     most = max(max_total(cluster.deployment), sizes_of(cluster))
     assert sizes_of(play(cluster).cluster) <= most
 
@@ -101,7 +101,7 @@ def test_a_rolling_update_never_wants_more_pods_than_surge_allows(
 def test_a_rolling_update_never_leaves_fewer_available_than_allowed(
     cluster: Cluster,
 ) -> None:
-    """Unless there are fewer already, and then not one fewer.
+    """If there are fewer already, it removes no available pod.
 
     To shrink a new replica set that is too large is not part of the rollout.
     """
@@ -115,7 +115,7 @@ def test_a_rolling_update_never_leaves_fewer_available_than_allowed(
 
 @unhurried
 @given(cluster=clusters(rolls_out="Recreate"))
-def test_recreate_grows_the_new_one_only_when_no_old_pod_is_left(
+def test_recreate_scales_up_only_when_no_old_pod_remains(
     cluster: Cluster,
 ) -> None:
     """Neither wanted nor reported nor cached."""
@@ -132,13 +132,13 @@ def test_recreate_grows_the_new_one_only_when_no_old_pod_is_left(
 def test_a_sync_begins_with_claiming_or_does_nothing_but_warn(
     cluster: Cluster,
 ) -> None:
-    """Nothing else is known at first."""
+    """At first the view has only the deployment."""
     decided = decide(first_view(cluster), NOW)
     assert [type(action) for action in decided.actions] == [ClaimReplicaSets]
 
 
-def test_only_what_applies_waits() -> None:
-    """All other modules are pure: nothing in them can wait for an answer."""
+def test_only_the_applier_waits() -> None:
+    """All other modules are pure: no code in them awaits."""
     waiting = {
         path.stem
         for path in Path(package.__file__).parent.glob("*.py")

@@ -1,4 +1,4 @@
-"""What the deployment controller does with its feature gates in both positions."""
+"""The deployment controller with each value of its feature gates."""
 
 from dataclasses import replace
 

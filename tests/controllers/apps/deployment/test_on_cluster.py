@@ -20,7 +20,7 @@ pytestmark = pytest.mark.looptime
 async def test_a_name_that_is_taken_gives_another_hash(
     cluster: Cluster, user: User
 ) -> None:
-    """A stranger's replica set is left alone, collisionCount goes up."""
+    """The other owner's replica set is not changed, collisionCount increases."""
     async with cluster.nodes():
         async with cluster.manager():
             await user.create(DEPLOYMENTS, deployment_json())
@@ -42,10 +42,10 @@ async def test_a_name_that_is_taken_gives_another_hash(
     assert (await user.deployment()).status.collision_count == 1
 
 
-async def test_a_quota_is_told_once_and_met_again_when_it_is_raised(
+async def test_a_quota_is_reported_once_and_retried_until_it_is_raised(
     cluster: Cluster, user: User
 ) -> None:
-    """ReplicaFailure on both objects; within two minutes of room all is well."""
+    """ReplicaFailure on both objects; it goes within two minutes of a higher quota."""
     quota: JSON = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
     kind = cluster.server.catalogue.find("", "v1", "resourcequotas")
     assert kind is not None
@@ -70,7 +70,7 @@ async def test_a_quota_is_told_once_and_met_again_when_it_is_raised(
     assert "exceeded quota: q" in event.message
 
 
-async def test_in_a_namespace_that_ends_nothing_is_created_or_complained_about(
+async def test_in_a_terminating_namespace_nothing_is_created_or_reported(
     cluster: Cluster, user: User
 ) -> None:
     """Creation stops without an error."""
@@ -93,10 +93,10 @@ async def test_in_a_namespace_that_ends_nothing_is_created_or_complained_about(
     assert subject.status.conditions is None
 
 
-async def test_a_deployment_that_selects_all_is_warned_and_others_go_on(
+async def test_a_deployment_that_selects_all_pods_gets_a_warning_and_others_continue(
     cluster: Cluster, user: User
 ) -> None:
-    """What validation would not let in today may be stored from before."""
+    """Validation refuses it today, but it may be stored since an earlier version."""
     _store(cluster, _without_selector(deployment_json("bad")))
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json("good"))
@@ -115,7 +115,7 @@ def _without_selector(obj: JSON) -> JSON:
 
 
 def _store(cluster: Cluster, obj: JSON) -> None:
-    """Put an object into the store past validation."""
+    """Store an object without validation."""
     collection = cluster.server.storage.collection("deployments.apps")
     metadata = {**obj["metadata"], "uid": "bad", "generation": 1}
     collection.put(("default", metadata["name"]), {**obj, "metadata": metadata})
@@ -133,10 +133,10 @@ def _store(cluster: Cluster, obj: JSON) -> None:
         ({"strategy": {"type": "Sideways"}}, "InvalidStrategy"),
     ],
 )
-async def test_what_cannot_be_used_gets_a_warning_event(
+async def test_a_deployment_that_cannot_be_used_gets_a_warning_event(
     cluster: Cluster, user: User, change: JSON, reason: str
 ) -> None:
-    """And does not stop other objects."""
+    """Other objects are still synced."""
     obj = deployment_json("bad")
     obj["spec"].update(change)
     _store(cluster, obj)
@@ -152,7 +152,7 @@ async def test_what_cannot_be_used_gets_a_warning_event(
 async def test_a_deployment_that_is_being_deleted_gets_its_status_only(
     cluster: Cluster, user: User
 ) -> None:
-    """Its replica sets are no longer touched."""
+    """Its replica sets are not changed any more."""
     obj = deployment_json()
     async with cluster.nodes(), cluster.manager() as recording:
         await user.create(DEPLOYMENTS, obj)
@@ -171,10 +171,10 @@ async def test_a_deployment_that_is_being_deleted_gets_its_status_only(
         assert {each.path.rpartition("/")[2] for each in recording.writes} == {"status"}
 
 
-async def test_a_replica_set_deleted_in_the_middle_is_made_again(
+async def test_a_replica_set_that_is_deleted_during_a_rollout_is_created_again(
     cluster: Cluster, user: User
 ) -> None:
-    """And the rollout comes to its end."""
+    """The rollout completes."""
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json(replicas=4))
         await settle()
@@ -215,10 +215,10 @@ async def test_a_changed_min_ready_seconds_reaches_the_replica_set(
         assert replica_set.spec.min_ready_seconds == 7
 
 
-async def test_a_manager_that_restarts_goes_on_where_the_other_stopped(
+async def test_a_restarted_manager_continues_where_the_other_stopped(
     cluster: Cluster, user: User
 ) -> None:
-    """Nothing is kept in memory only."""
+    """No state is in memory only."""
     async with cluster.nodes():
         async with cluster.manager():
             await user.create(DEPLOYMENTS, deployment_json(replicas=6))
@@ -233,8 +233,10 @@ async def test_a_manager_that_restarts_goes_on_where_the_other_stopped(
 
 
 @pytest.mark.slow
-async def test_a_quiet_cluster_is_left_quiet(cluster: Cluster, user: User) -> None:
-    """Stably matching: not one write in a day."""
+async def test_a_cluster_without_changes_gets_no_writes(
+    cluster: Cluster, user: User
+) -> None:
+    """No write in a whole day."""
     async with cluster.nodes(), cluster.manager() as recording:
         for number in range(5):
             await user.create(DEPLOYMENTS, deployment_json(f"d{number}"))

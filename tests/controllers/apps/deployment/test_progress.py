@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.controllers.apps.deployment.progress import (
     has_timed_out,
     next_progress_check,
-    note_pause,
+    record_pause,
 )
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
@@ -31,7 +31,7 @@ def progressing(reason: str, status: str = "True", age: int = 0) -> Draft:
     return Draft.of(msgspec.structs.replace(subject, status=status_))
 
 
-def test_the_same_status_for_the_same_reason_is_no_news() -> None:
+def test_the_same_status_and_reason_change_nothing() -> None:
     """Then times and message stay as they were."""
     old = condition("A", "True", "R", "before", NOW)
     same = condition("A", "True", "R", "after", NOW + timedelta(hours=1))
@@ -49,7 +49,7 @@ def test_another_reason_keeps_the_time_of_transition() -> None:
 
 
 def test_a_deadline_passes_only_after_its_time() -> None:
-    """And never once the rollout is complete."""
+    """It never passes once the rollout is complete."""
     draft = progressing("ReplicaSetUpdated", age=60)
     current = find_condition(draft.conditions, PROGRESSING)
     assert not has_timed_out(draft.deployment, current, NOW)
@@ -59,7 +59,7 @@ def test_a_deadline_passes_only_after_its_time() -> None:
     assert not has_timed_out(done.deployment, current, NOW)
 
 
-def test_the_next_look_comes_a_second_after_the_deadline() -> None:
+def test_the_next_sync_comes_a_second_after_the_deadline() -> None:
     """None once it is complete or has failed."""
     for reason, expected in (
         ("ReplicaSetUpdated", 51.0),
@@ -79,16 +79,16 @@ def paused(draft: Draft, *, value: bool) -> Draft:
 def test_pausing_and_resuming_are_noted() -> None:
     """So that a pause never counts as no progress."""
     draft = paused(progressing("ReplicaSetUpdated"), value=True)
-    noted = find_condition(note_pause(draft, NOW).conditions, PROGRESSING)
+    noted = find_condition(record_pause(draft, NOW).conditions, PROGRESSING)
     assert noted is not None
     assert (noted.status, noted.reason) == ("Unknown", "DeploymentPaused")
     resumed = progressing("DeploymentPaused", "Unknown")
-    noted = find_condition(note_pause(resumed, NOW).conditions, PROGRESSING)
+    noted = find_condition(record_pause(resumed, NOW).conditions, PROGRESSING)
     assert noted is not None
     assert (noted.status, noted.reason) == ("Unknown", "DeploymentResumed")
 
 
 def test_a_missed_deadline_is_not_covered_up_by_a_pause() -> None:
-    """It stays on record."""
+    """The reason ProgressDeadlineExceeded stays."""
     draft = paused(progressing("ProgressDeadlineExceeded", "False"), value=True)
-    assert note_pause(draft, NOW) == draft
+    assert record_pause(draft, NOW) == draft

@@ -49,10 +49,10 @@ def new(replicas: int, available: int, current: int) -> ReplicaSet:
         ),
     ],
 )
-def test_each_fact_names_its_object(
+def test_each_reason_names_its_object(
     replica_sets: tuple[ReplicaSet, ...], reasons: tuple[str, ...]
 ) -> None:
-    """Nothing once all pods are new and available and no old one is left."""
+    """There are none once all pods are new and available, and no old pod remains."""
     decision = play(Cluster(web(status=complete()), replica_sets)).decision
     said = tuple(f"{each.object.name}: {each.waiting_for}" for each in decision.reasons)
     assert said == reasons
@@ -71,8 +71,8 @@ def test_a_wait_counts_from_the_last_progress() -> None:
     assert decision.next_look == 31.0
 
 
-def test_a_refused_creation_of_pods_is_told_first() -> None:
-    """With the words of the replica set's condition."""
+def test_a_refused_creation_of_pods_is_the_first_reason() -> None:
+    """With reason and message of the replica set's condition."""
     condition: dict[str, Any] = {
         "type": "ReplicaFailure",
         "status": "True",

@@ -4,8 +4,8 @@ import pytest
 
 from controller_manager.controllers.apps.deployment.recreate import (
     old_pods_running,
-    plan_growing,
-    plan_shrinking,
+    plan_scale_down,
+    plan_scale_up,
 )
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
@@ -16,13 +16,13 @@ from tests.controllers.builders import deployment, pod, replica_set
 
 
 def test_recreate_knows_neither_surge_nor_unavailability() -> None:
-    """The whole size at once, after everything old is gone."""
+    """It creates all pods together, after all old pods are gone."""
     subject = deployment(4, strategy={"type": "Recreate"})
     assert (max_surge(subject), max_unavailable(subject)) == (0, 0)
     old, new = replica_set("o", 4, 4), replica_set("newest", 0)
     rollout = Rollout(subject, new, (old,))
-    assert [each.replicas for each in plan_shrinking(rollout)] == [0]
-    assert [each.replicas for each in plan_growing(rollout)] == [4]
+    assert [each.replicas for each in plan_scale_down(rollout)] == [0]
+    assert [each.replicas for each in plan_scale_up(rollout)] == [4]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import msgspec
 from controller_manager.controllers.apps.deployment.revisions import (
     REVISION,
     REVISION_HISTORY,
+    beyond_history_limit,
     last_revision,
-    superfluous,
     synced_annotations,
 )
 from controller_manager.controllers.apps.deployment.rollout import Rollout
@@ -19,8 +19,8 @@ def annotated(**annotations: str) -> Rollout:
     return Rollout(msgspec.structs.replace(subject, metadata=metadata), None, ())
 
 
-def test_annotations_are_inherited_but_for_the_controllers_own() -> None:
-    """And what the deployment lost stays."""
+def test_all_annotations_but_the_controllers_own_are_inherited() -> None:
+    """Annotations that the deployment does not have any more stay."""
     parent = annotated(
         **{
             "kubernetes.io/change-cause": "x",
@@ -36,8 +36,8 @@ def test_annotations_are_inherited_but_for_the_controllers_own() -> None:
     }
 
 
-def test_an_older_revision_goes_to_the_history() -> None:
-    """A reused replica set remembers; a higher revision is left alone."""
+def test_an_older_revision_is_added_to_the_history() -> None:
+    """The history of a reused replica set grows; a higher revision stays."""
     parent = annotated().deployment
     assert synced_annotations(parent, {REVISION: "1"}, 3) == {
         REVISION: "3",
@@ -62,7 +62,7 @@ def test_the_history_is_cut_from_its_oldest_end() -> None:
 
 
 def test_the_last_revision_is_the_second_highest() -> None:
-    """What an undo without a number goes back to."""
+    """An undo without a number goes back to it."""
     sets = [replica_set(f"r{n}", 0, revision=n) for n in (1, 4, 3)]
     assert last_revision(sets) == 3
     assert last_revision(sets[:1]) == 0
@@ -74,7 +74,11 @@ def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first() -> None:
         replica_set(f"r{n}", 1 if n == 2 else 0, revision=n) for n in range(1, 6)
     )
     rollout = Rollout(deployment(revisionHistoryLimit=1), None, olds)
-    assert [each.metadata.name for each in superfluous(rollout)] == ["r1", "r3", "r4"]
+    assert [each.metadata.name for each in beyond_history_limit(rollout)] == [
+        "r1",
+        "r3",
+        "r4",
+    ]
     everything = Rollout(deployment(revisionHistoryLimit=5), None, olds)
-    assert superfluous(everything) == ()
-    assert superfluous(Rollout(deployment(), None, olds)) == ()
+    assert beyond_history_limit(everything) == ()
+    assert beyond_history_limit(Rollout(deployment(), None, olds)) == ()

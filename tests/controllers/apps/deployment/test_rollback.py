@@ -39,10 +39,10 @@ async def test_a_broken_update_keeps_the_old_pods_and_is_rolled_back(
         }
 
 
-async def test_an_undo_that_does_not_get_on_misses_its_deadline(
+async def test_an_undo_without_progress_misses_its_deadline(
     cluster: Cluster, user: User
 ) -> None:
-    """Though its replica set is not new (upstream never says so)."""
+    """Even if its replica set is not new (upstream never reports it)."""
     async with cluster.nodes() as _, cluster.manager():
         obj = deployment_json(replicas=2, progressDeadlineSeconds=30)
         obj["spec"]["template"] = template("broken:v1", app="web")
@@ -63,7 +63,7 @@ async def test_an_undo_that_does_not_get_on_misses_its_deadline(
 async def test_the_rollback_annotation_is_obeyed(
     cluster: Cluster, user: User, asked: str, image: str
 ) -> None:
-    """To a revision by number, or to the last; annotations come back too."""
+    """With a revision number, or with 0 for the last; annotations are restored, too."""
     async with cluster.nodes(), cluster.manager():
         obj = deployment_json()
         obj["metadata"]["annotations"] = {"kubernetes.io/change-cause": "app:v1"}
@@ -91,7 +91,7 @@ async def test_the_rollback_annotation_is_obeyed(
 async def test_a_pause_keeps_the_revision_that_a_rollback_waits_for(
     cluster: Cluster, user: User
 ) -> None:
-    """However short the history is to be."""
+    """Even if revisionHistoryLimit is lower."""
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json())
         await settle()
@@ -138,10 +138,10 @@ async def test_a_pause_keeps_the_revision_that_a_rollback_waits_for(
         ),
     ],
 )
-async def test_a_rollback_that_cannot_be_is_explained(
+async def test_a_rollback_that_is_not_possible_is_explained(
     cluster: Cluster, user: User, asked: str, reason: str, message: str
 ) -> None:
-    """The annotation goes, the template stays."""
+    """The annotation is removed, the template stays."""
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json())
         await settle()

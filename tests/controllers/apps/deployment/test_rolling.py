@@ -34,7 +34,7 @@ def after(rollout: Rollout) -> Rollout:
 def test_a_step_never_plans_more_pods_than_wanted_plus_surge(
     rollout: Rollout,
 ) -> None:
-    """Unless there are more already, and then not one more."""
+    """If there are more already, it wants no additional pod."""
     assert total(after(rollout)) <= max(max_total(rollout.deployment), total(rollout))
 
 
@@ -42,7 +42,7 @@ def test_a_step_never_plans_more_pods_than_wanted_plus_surge(
 def test_a_step_never_takes_more_available_pods_than_allowed(
     rollout: Rollout,
 ) -> None:
-    """What will be left of available pods stays above the bound."""
+    """The remaining available pods stay above the bound."""
     subject = rollout.deployment
     least = desired_replicas(subject) - max_unavailable(subject)
 
@@ -57,7 +57,7 @@ def test_a_step_never_takes_more_available_pods_than_allowed(
 
 @given(rollout=rollouts())
 def test_sizes_never_go_below_zero_and_old_ones_never_grow(rollout: Rollout) -> None:
-    """Each step is one of growing the new or shrinking the old."""
+    """Each step scales the new replica set up, or old ones down."""
     following = after(rollout)
     assert all(desired_replicas(each) >= 0 for each in following.all)
     for before, later in zip(rollout.old, following.old, strict=True):
@@ -68,7 +68,7 @@ def test_sizes_never_go_below_zero_and_old_ones_never_grow(rollout: Rollout) -> 
 def test_a_rollout_comes_to_its_end_when_pods_become_available(
     rollout: Rollout,
 ) -> None:
-    """From any state, and then stays there."""
+    """From any state; then the sizes do not change any more."""
     for _ in range(200):
         following = after(rollout)
         assert following.new is not None
@@ -96,7 +96,7 @@ def _healed(subject: ReplicaSet) -> ReplicaSet:
 
 
 def test_unhealthy_old_pods_go_first() -> None:
-    """They cost no availability, whichever replica set they are of."""
+    """Deleting them costs no availability, in any replica set."""
     older = replica_set("o", 4, 4)
     sick = replica_set("oo", 4, 1)
     new = replica_set("newest", 5, 5)
@@ -107,7 +107,7 @@ def test_unhealthy_old_pods_go_first() -> None:
     }
 
 
-def test_pods_that_are_about_to_go_do_not_count_as_available() -> None:
+def test_pods_that_will_be_deleted_do_not_count_as_available() -> None:
     """Upstream takes five more here (kubernetes#22719)."""
     old = replica_set("o", 7, 11, current=11)
     new = replica_set("newest", 4, 0)

@@ -1,4 +1,4 @@
-"""Sizes: bounds in pods, and a new size spread over replica sets."""
+"""Sizes: bounds in pods, and plans for a new size of a deployment."""
 
 import msgspec
 import pytest
@@ -40,14 +40,14 @@ def test_bounds_resolve_to_pods(
 def test_a_rollout_can_always_move(
     surge: int | str, unavailable: int | str, replicas: int
 ) -> None:
-    """Whatever the user wrote."""
+    """With any values of the user."""
     resolved = fenceposts(surge, unavailable, replicas)
     assert min(resolved) >= 0
     assert sum(resolved) > 0
 
 
-def test_a_changed_size_is_told_by_the_annotation() -> None:
-    """Only replica sets with pods and the annotation say anything."""
+def test_the_annotation_shows_a_changed_size() -> None:
+    """Only replica sets with pods and the annotation count."""
     subject = deployment(5)
     changed = replica_set("o", 3, desired=3)
     unmarked = replica_set("oo", 3)
@@ -57,10 +57,8 @@ def test_a_changed_size_is_told_by_the_annotation() -> None:
     assert not is_scaling_event(Rollout(subject, same, (unmarked, empty)))
 
 
-def test_recreating_goes_on_when_several_templates_have_pods_and_the_size_changed() -> (
-    None
-):
-    """Upstream scales nothing then, and for ever nothing else (seed 55)."""
+def test_recreating_continues_with_pods_of_several_templates_and_a_new_size() -> None:
+    """Upstream then scales nothing, and never continues the rollout (seed 55)."""
     subject = deployment(7, strategy={"type": "Recreate"})
     first, second = replica_set("o", 1, desired=1), replica_set("oo", 1, desired=1)
     assert not is_scaling_event(Rollout(subject, None, (first, second)))
@@ -80,7 +78,7 @@ def test_the_only_replica_set_with_pods_takes_the_whole_change() -> None:
     assert planned(Rollout(deployment(5), new, (old,))) == {"o": 5}
 
 
-def test_without_any_pods_the_newest_grows() -> None:
+def test_without_any_pods_the_newest_is_scaled_up() -> None:
     """The new one, or else the youngest old one."""
     olds = (replica_set("o", 0), replica_set("oo", 0))
     new = replica_set("newest", 0, desired=0)
@@ -88,14 +86,16 @@ def test_without_any_pods_the_newest_grows() -> None:
     assert planned(Rollout(deployment(2), None, olds)) == {"oo": 2}
 
 
-def test_once_the_new_one_is_complete_the_old_ones_go() -> None:
-    """As when an old replica set is adopted afterwards."""
+def test_once_the_new_replica_set_is_complete_old_ones_are_scaled_to_zero() -> None:
+    """For example, when an old replica set is adopted later."""
     old = replica_set("o", 3, 3)
     new = replica_set("newest", 5, 5, desired=5)
     assert planned(Rollout(deployment(5), new, (old,))) == {"o": 0}
 
 
-def test_a_change_is_spread_in_proportion_with_leftovers_to_the_largest() -> None:
+def test_a_change_is_distributed_in_proportion_with_the_remainder_to_the_largest() -> (
+    None
+):
     """10 with surge 3, split 8 and 5, scaled to 15 and back to 8: as recorded."""
     old = replica_set("o", 8, 8, desired=10, maximum=13)
     new = replica_set("newest", 5, 0, desired=10, maximum=13)
@@ -107,7 +107,9 @@ def test_a_change_is_spread_in_proportion_with_leftovers_to_the_largest() -> Non
 
 
 @given(rollout=rollouts(within_bounds=True), replicas=sizes)
-def test_spreading_loses_and_invents_no_pod(rollout: Rollout, replicas: int) -> None:
+def test_distributing_a_change_loses_and_adds_no_pod(
+    rollout: Rollout, replicas: int
+) -> None:
     """The sum is exactly what the deployment may have, and nobody gets less than 0.
 
     Provided that there are not more pods than there may be to begin with.

@@ -1,4 +1,4 @@
-"""Which templates are equal, and the replica set of one."""
+"""Equality of templates, and the replica set of a template."""
 
 import msgspec
 import pytest

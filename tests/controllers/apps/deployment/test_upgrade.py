@@ -1,4 +1,4 @@
-"""An API server whose upgrade brings new defaults makes no new replica sets."""
+"""An API server that adds new defaults after an upgrade causes no new replica sets."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.looptime
 
 @dataclass
 class Upgrading:
-    """A way to an API server that shows a new default once it is upgraded."""
+    """A transport to an API server that adds a new default once it is upgraded."""
 
     inner: Transport
     host: str = "test"
@@ -70,7 +70,7 @@ class _Shown:
 async def test_a_replica_set_that_shows_a_new_default_is_the_deployments_own(
     cluster: Cluster, user: User
 ) -> None:
-    """What is cached of the deployment lacks the default then."""
+    """The cached deployment lacks the default then."""
     transport = Upgrading(cluster.transport)
     async with cluster.nodes(), cluster.manager(transport=transport):
         await user.create(DEPLOYMENTS, deployment_json())

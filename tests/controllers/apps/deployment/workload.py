@@ -1,4 +1,4 @@
-"""What users do with deployments: scale, change, pause, replace."""
+"""The actions of users on deployments: scale, change, pause, replace."""
 
 import asyncio
 import random
@@ -78,7 +78,7 @@ class DeploymentUsers(Workload):
         self.world.server.objects.create(kind, NAMESPACE, again)
 
     async def clean_up(self) -> None:
-        """Let every paused deployment go on."""
+        """Resume every paused deployment."""
         for deployment in self.world.stored("deployments", NAMESPACE):
             if deployment["spec"].get("paused"):
                 name = deployment["metadata"]["name"]

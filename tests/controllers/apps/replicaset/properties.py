@@ -20,7 +20,7 @@ for five minutes, or fall silent, which is noticed after three more."""
 
 @dataclass
 class Wanted:
-    """How many were wanted of something, for as long as that may matter."""
+    """The numbers of pods that were wanted, for as long as they matter."""
 
     history: deque[tuple[float, int]] = field(default_factory=deque)
     ever: int = 0
@@ -32,14 +32,14 @@ class Wanted:
             self.history.append((at, number))
 
     def most(self, at: float) -> int:
-        """Return the highest number that was wanted lately, or still is."""
+        """Return the highest number that was wanted recently, or is wanted now."""
         while len(self.history) > 1 and self.history[1][0] < at - MEMORY:
             self.history.popleft()
         return max((number for _, number in self.history), default=0)
 
 
 class ReplicaSetProperties(Properties):
-    """No replica set is given more pods than it wanted of late."""
+    """No replica set gets more pods than it wanted recently."""
 
     controller = "replicaset-controller"
     may_write = (
@@ -53,7 +53,7 @@ class ReplicaSetProperties(Properties):
         self._wanted: dict[str, Wanted] = {}
 
     def before_write(self) -> None:
-        """Remember what is wanted now, before it is changed."""
+        """Record the wanted number before a change."""
         now = asyncio.get_running_loop().time()
         for replica_set in self.state.stored("replicasets"):
             wanted = self._wanted.setdefault(replica_set["metadata"]["uid"], Wanted())
@@ -72,7 +72,7 @@ class ReplicaSetProperties(Properties):
                 yield from self._surplus(replica_set, self._wanted[uid].most(now))
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield replica sets that own more pods than they ever wanted."""
+        """Yield replica sets that have more pods than they ever wanted."""
         self.before_write()
         for replica_set in self.state.stored("replicasets"):
             uid = replica_set["metadata"]["uid"]

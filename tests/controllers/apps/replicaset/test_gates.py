@@ -1,4 +1,4 @@
-"""What the replica set controller does with each feature gate in both positions."""
+"""The replica set controller with each value of its feature gates."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -32,7 +32,7 @@ def creations(writes: list[Write]) -> int:
 
 
 class Held:
-    """A stream that a test can hold back."""
+    """A stream that a test can hold."""
 
     def __init__(self, inner: Stream, free: asyncio.Event) -> None:
         self.inner = inner
@@ -92,7 +92,7 @@ async def test_a_replica_set_waits_for_its_own_writes_if_the_gate_says_so(
 async def test_a_lagging_watch_of_pods_makes_no_surplus_in_either_position(
     cluster: Cluster, user: User, gate: bool
 ) -> None:
-    """Expectations hold without the versions of what was written."""
+    """Expectations work without the versions of written objects."""
     free = hold(cluster, "pods")
     config = config_with({"StaleControllerConsistencyReplicaSet": gate})
     async with cluster.manager(config) as recording:
@@ -140,7 +140,7 @@ async def add_pod(user: User, name: str, app: str, **metadata: Any) -> None:
 async def test_a_list_replaces_the_cache_at_once_if_the_gate_says_so(
     cluster: Cluster, user: User, atomic: bool, created: int
 ) -> None:
-    """Else a replica set is synced when the old pods are gone and the new not there."""
+    """Otherwise a sync may see neither the old pods nor the new ones."""
     transport = Faulty(cluster)
     for number in range(250):
         await add_pod(user, f"other-{number:03}", "other")

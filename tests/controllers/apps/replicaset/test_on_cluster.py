@@ -21,7 +21,7 @@ pytestmark = pytest.mark.looptime
 async def test_many_orphans_cost_a_replica_set_nothing(
     cluster: Cluster, user: User
 ) -> None:
-    """They are found by label; only those that match are adopted."""
+    """Orphans are found by label; only those that match are adopted."""
     for number in range(200):
         labels = {"app": "rs" if number < 2 else f"other{number}"}
         body = {"metadata": {"name": f"p{number}", "labels": labels}}
@@ -39,18 +39,18 @@ async def test_many_orphans_cost_a_replica_set_nothing(
     assert len(recording.writes) == 3
 
 
-async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
+async def test_no_state_is_kept_of_a_replica_set_that_is_deleted_during_a_sync(
     cluster: Cluster,
 ) -> None:
-    """What a sync noted after the deletion is dropped by the next one (seed 321)."""
+    """The next sync drops state that a sync kept after the deletion (seed 321)."""
     config = make_config(leader_election=LeaderElectionConfig())
     connections = Connections(cluster.transport)
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
         workers = manager.controllers["replicaset-controller"].controller
         assert isinstance(workers, Workers)
         controller = workers._reconcile.__self__  # type: ignore[attr-defined]
-        controller._takeover.looked_at("default/gone")
-        controller._expectations.doubt("default/gone")
+        controller._takeover.rechecked("default/gone")
+        controller._expectations.outcome_unknown("default/gone")
         assert remembered(manager) != {}
         workers.queue.add("default/gone")
         await workers.queue.drained()
@@ -60,7 +60,7 @@ async def test_nothing_is_kept_of_a_replica_set_that_went_in_mid_sync(
 async def test_a_path_that_is_not_found_does_not_mean_that_an_owner_is_gone(
     cluster: Cluster, user: User
 ) -> None:
-    """A proxy, or an API server that starts, may say so of anything."""
+    """A proxy, or a starting API server, may answer so for any path."""
 
     class Starting:
         host = "test"

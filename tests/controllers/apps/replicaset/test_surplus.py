@@ -1,4 +1,4 @@
-"""A replica set makes no surplus pods, whatever is lost or late."""
+"""A replica set creates no surplus pods when responses are lost or watches lag."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Lossy:
-    """A transport whose requests a test can spoil."""
+    """A transport whose requests a test can make fail."""
 
     host = "lossy"
 
@@ -54,7 +54,7 @@ def creates_pod(request: Request) -> bool:
 
 
 @pytest.mark.parametrize("how", ["before", "after", "500"])
-async def test_a_create_whose_answer_is_lost_makes_no_surplus_pod(
+async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
     cluster: Cluster, user: User, how: str
 ) -> None:
     """Whether it was carried out or not, there are exactly as many as wanted."""
@@ -120,10 +120,10 @@ async def test_a_watch_that_lags_makes_no_surplus_pod(
         assert subject.status.replicas == 3
 
 
-async def test_a_pod_whose_deletion_nobody_saw_is_replaced_in_the_end(
+async def test_a_pod_whose_deletion_no_watch_showed_is_replaced(
     cluster: Cluster, user: User
 ) -> None:
-    """An expectation that is never met is looked into, not waited for."""
+    """The controller does not wait for an expectation that is never fulfilled."""
     lossy = Lossy(cluster.transport)
     async with cluster.manager(transport=lossy):
         await user.create(REPLICASETS, replica_set_json(replicas=2))
@@ -139,7 +139,7 @@ async def test_a_pod_whose_deletion_nobody_saw_is_replaced_in_the_end(
 async def test_a_replica_set_that_is_gone_gets_no_more_pods(
     cluster: Cluster, user: User
 ) -> None:
-    """Though a cache that lags has it still, and its pods are collected at once."""
+    """Even if a stale cache still has it; its pods are collected immediately."""
 
     async def collect() -> None:
         while True:

@@ -52,12 +52,12 @@ def condition(kind: str, status: str = "True", since: str | None = SINCE) -> JSO
 def test_a_job_expires_some_time_after_its_end(
     subject: Job, when: datetime | None
 ) -> None:
-    """If it has an end, and somebody said how long it is to be kept."""
+    """If it has finished, and has a TTL."""
     assert expires_at(subject) == when
 
 
-def test_a_job_that_does_not_say_when_it_ended_cannot_expire() -> None:
-    """That is said in so many words."""
+def test_a_job_without_a_finish_time_cannot_expire() -> None:
+    """The error says so."""
     subject = job(conditions=[condition("Complete", since=None)])
     with pytest.raises(SyncError, match="find the time when the Job default/j"):
         expires_at(subject)

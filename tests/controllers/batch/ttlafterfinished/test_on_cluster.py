@@ -18,8 +18,8 @@ ENDED = {
 }
 
 
-async def test_a_job_that_is_given_more_time_is_kept(cluster: Cluster) -> None:
-    """The last word on its TTL counts, even if the cache has not heard it."""
+async def test_a_job_whose_ttl_is_raised_is_kept(cluster: Cluster) -> None:
+    """The stored TTL counts, even if the cache does not show it yet."""
     template = {"spec": {**CONTAINERS, "restartPolicy": "Never"}}
     spec = {"ttlSecondsAfterFinished": 10, "template": template}
     status = {"conditions": [ENDED]}

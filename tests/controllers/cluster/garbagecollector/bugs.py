@@ -18,7 +18,7 @@ from tests.simulation.planted import Bug
 async def _believe_the_graph(
     self: GarbageCollector, _: Identity, reference: OwnerReference
 ) -> PartialObject | None:
-    """Take an owner that no watch has shown for one that is gone."""
+    """Treat an owner that no watch has shown as gone."""
     node = self.graph.get(reference.uid)
     seen = node is not None and not node.is_virtual
     return PartialObject() if seen else None
@@ -39,6 +39,10 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, GarbageCollector, "_forget", lambda *_: None, "references-to-unknown-kinds"
     ),
     "remember kinds that were invented": Bug(
-        0, Graph, "_forget_invented", lambda *_: None, "references-to-unknown-kinds"
+        0,
+        Graph,
+        "_forget_unserved_kind",
+        lambda *_: None,
+        "references-to-unknown-kinds",
     ),
 }

@@ -1,4 +1,4 @@
-"""A user of a cluster with a garbage collector, and ways to it that fail."""
+"""A user of a cluster with a garbage collector, and transports that fail."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -133,7 +133,7 @@ def collector_of(manager: ControllerManager) -> GarbageCollector:
 
 @dataclass
 class Interfering:
-    """Lets something happen right before a request, or refuses it."""
+    """Runs a function right before a request, or refuses the request."""
 
     inner: Any
     broken: str = ""
@@ -177,7 +177,7 @@ async def define(user: User) -> None:
 
 
 def serve_widgets(user: User, *, served: bool) -> None:
-    """Have the API server know of widgets, or not, whatever is defined."""
+    """Have the API server serve widgets, or not, with any definitions."""
     definitions = user.cluster.server.storage.collection(
         "customresourcedefinitions.apiextensions.k8s.io"
     )

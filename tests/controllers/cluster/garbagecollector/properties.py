@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 
 
 class GarbageCollectorProperties(Properties):
-    """Nothing goes whose owner lives; in the end nothing is left without one."""
+    """No object with a living owner is deleted; in the end all other dependents are."""
 
     controller = "garbage-collector-controller"
     may_write = (
@@ -30,7 +30,7 @@ class GarbageCollectorProperties(Properties):
     bounded = ("absent.items", "gone.items", "orphaned.items")
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Have nothing collected whose owner lives, whatever was believed."""
+        """Check that no object with a living owner is collected."""
         if write.controller != self.controller or write.verb != "delete":
             return
         if write.before is None:
@@ -59,7 +59,7 @@ class GarbageCollectorProperties(Properties):
         yield from self._uncollected()
 
     def _wrong_graphs(self, managers: Sequence[Manager]) -> Iterator[str]:
-        """Yield where a collector's graph is not what the server has."""
+        """Yield differences between a collector's graph and the stored objects."""
         stored = self.state.everything("events")
         uids = {each["metadata"]["uid"]: each["metadata"]["name"] for each in stored}
         for manager in managers:
@@ -79,7 +79,7 @@ class GarbageCollectorProperties(Properties):
                 yield f"manager {manager.number}: its graph: {differing}"
 
     def _uncollected(self) -> Iterator[str]:
-        """Yield what is still there although all its owners are gone."""
+        """Yield objects that still exist although all their owners are gone."""
         objects = self.state.everything()
         uids = {each["metadata"]["uid"] for each in objects}
         for each in objects:

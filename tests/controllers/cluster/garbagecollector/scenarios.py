@@ -1,4 +1,4 @@
-"""What clusters bring about that only the garbage collector notices."""
+"""Situations in clusters that concern only the garbage collector."""
 
 import asyncio
 from typing import Any, Final

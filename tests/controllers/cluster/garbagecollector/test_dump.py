@@ -1,4 +1,4 @@
-"""The picture of a collector's graph, drawn piece by piece."""
+"""The drawing of a collector's graph, piece by piece."""
 
 import re
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def graph_of(owners: int, dependents: int, lone: int = 0) -> Graph:
 
 
 def drawn(graph: Graph, output: str, uids: Sequence[str] = ()) -> tuple[list[int], str]:
-    """Return how many nodes and edges each piece has, and the whole picture."""
+    """Return the numbers of nodes and edges in each piece, and the whole drawing."""
     looks: list[int] = []
     described: list[object] = []
     attributes = dump._attributes
@@ -64,7 +64,7 @@ def drawn(graph: Graph, output: str, uids: Sequence[str] = ()) -> tuple[list[int
 
 @pytest.mark.parametrize("output", ["json", "dot"])
 def test_200_000_nodes_are_drawn_200_at_a_time(output: str) -> None:
-    """Others get their turn after each piece; everything is there."""
+    """Other tasks run after each piece; all nodes and edges are drawn."""
     looks, text = drawn(graph_of(1000, 199_000), output)
     assert max(looks) == STEP
     assert sum(looks) == 200_000 + 199_000
@@ -75,14 +75,14 @@ def test_200_000_nodes_are_drawn_200_at_a_time(output: str) -> None:
 
 
 def test_nodes_that_are_not_shown_count_as_well() -> None:
-    """A graph of lone objects has an empty picture, in a thousand pieces."""
+    """A graph of objects without edges has an empty drawing, in a thousand pieces."""
     looks, text = drawn(graph_of(0, 0, 200_000), "json")
     assert (text, sum(looks)) == ('{"nodes":[],"edges":[]}', 0)
     assert len(looks) >= 200_000 / STEP
 
 
-def test_what_hangs_together_is_sought_200_at_a_time() -> None:
-    """From one of a great many dependents to all others."""
+def test_connected_nodes_are_searched_200_at_a_time() -> None:
+    """From one of many dependents to all others."""
     looks, text = drawn(graph_of(1, 10_000, 5), "json", ["child-7"])
     assert (max(looks), sum(looks)) == (STEP, 10_001 + 10_000)
     assert {each["name"] for each in msgspec.json.decode(text)["nodes"]} == {
@@ -94,7 +94,7 @@ def test_what_hangs_together_is_sought_200_at_a_time() -> None:
 @pytest.mark.parametrize("output", ["json", "dot"])
 @pytest.mark.parametrize("uids", [(), ("owner-0",)])
 def test_a_graph_may_change_while_it_is_drawn(output: str, uids: Sequence[str]) -> None:
-    """What was begun is finished, and can be read."""
+    """The drawing is completed, and can be parsed."""
     graph = graph_of(2, 2_000)
     picture = b""
     for number, piece in enumerate(draw(graph, uids, (output,))[1]):
@@ -117,8 +117,8 @@ def test_a_graph_may_change_while_it_is_drawn(output: str, uids: Sequence[str]) 
         assert text.endswith("}\n")
 
 
-def test_both_pictures_show_the_same() -> None:
-    """Nodes with their attributes, and who depends on whom."""
+def test_both_formats_show_the_same() -> None:
+    """Nodes with their attributes, and edges."""
     graph = graph_of(1, 1, 1)
     _, dot = drawn(graph, "dot")
     _, json = drawn(graph, "json")

@@ -27,17 +27,17 @@ def _reference(name: str, uid: str = "", kind: str = "ConfigMap") -> OwnerRefere
 
 
 class Bookkeeping:
-    """A graph, and what it asked for."""
+    """A graph, and the calls that it made."""
 
     def __init__(self) -> None:
         self.to_delete: list[str] = []
-        self.misplaced: list[tuple[str, str]] = []
+        self.invalid_namespaces: list[tuple[str, str]] = []
         self.graph = Graph(
-            self.to_delete.append, self.to_delete.append, self._misplaced
+            self.to_delete.append, self.to_delete.append, self._record_invalid_namespace
         )
 
-    def _misplaced(self, node: Node, reference: OwnerReference) -> None:
-        self.misplaced.append((node.uid, reference.uid))
+    def _record_invalid_namespace(self, node: Node, reference: OwnerReference) -> None:
+        self.invalid_namespaces.append((node.uid, reference.uid))
 
     def see(self, *objects: PartialObject) -> None:
         for each in objects:
@@ -48,8 +48,8 @@ class Bookkeeping:
         return asked
 
 
-async def test_an_owner_that_comes_after_its_dependent_is_no_longer_virtual() -> None:
-    """It was asked about meanwhile, once."""
+async def test_an_owner_that_is_seen_after_its_dependent_is_no_longer_virtual() -> None:
+    """It was enqueued once while it was virtual."""
     books = Bookkeeping()
     books.see(_object("child", _reference("owner")))
     owner = books.graph.get("owner")
@@ -60,8 +60,8 @@ async def test_an_owner_that_comes_after_its_dependent_is_no_longer_virtual() ->
     assert [node.uid for node in owner.dependents] == ["child"]
 
 
-async def test_children_that_mean_different_owners_by_one_uid_are_told_apart() -> None:
-    """The absence of one says nothing of the other."""
+async def test_different_owners_with_one_uid_are_distinguished() -> None:
+    """The absence of one owner does not affect the other."""
     books = Bookkeeping()
     books.see(
         _object("one", _reference("a", uid="u")),
@@ -80,13 +80,13 @@ async def test_children_that_mean_different_owners_by_one_uid_are_told_apart() -
     assert books.graph.get("u") is None
 
 
-async def test_a_child_of_another_namespace_is_reported_whoever_comes_first() -> None:
-    """An owner that was only spoken of, and one that was seen."""
+async def test_a_dependent_in_another_namespace_is_reported_in_either_order() -> None:
+    """With a virtual owner, and with one that a watch has shown."""
     late, early = Bookkeeping(), Bookkeeping()
     child = _object("child", _reference("owner"), namespace="m")
     late.see(child, _object("owner"))
     early.see(_object("owner"), child)
-    assert late.misplaced == early.misplaced == [("child", "owner")]
+    assert late.invalid_namespaces == early.invalid_namespaces == [("child", "owner")]
     assert "child" in late.asked()
     assert early.asked() == ["child"]
 
@@ -99,8 +99,8 @@ async def test_a_kind_whose_objects_own_each_other_can_be_forgotten() -> None:
     assert books.graph.nodes() == []
 
 
-async def test_nothing_is_kept_of_objects_that_are_gone() -> None:
-    """Neither nodes nor the places of their dependents."""
+async def test_no_state_is_kept_of_objects_that_are_gone() -> None:
+    """Neither nodes nor dicts of dependents."""
     books = Bookkeeping()
     objects = [_object("a"), _object("b", _reference("a")), _object("c")]
     books.see(*objects)

@@ -1,4 +1,4 @@
-"""What the garbage collector deletes, and what it leaves alone."""
+"""The garbage collector deletes some objects, and leaves others alone."""
 
 import asyncio
 from dataclasses import replace
@@ -28,8 +28,8 @@ from tests.controllers.cluster.garbagecollector.collecting import (
 pytestmark = pytest.mark.looptime
 
 
-async def test_what_was_there_before_is_collected(user: User) -> None:
-    """A dangling object, and none of those that have an owner."""
+async def test_objects_from_before_the_start_are_collected(user: User) -> None:
+    """An object with a dangling owner is deleted, objects with an owner are not."""
     owner = await user.create("owner")
     await user.create("kept", owner)
     await user.create("lost", {**owner, "uid": "gone"})
@@ -38,8 +38,8 @@ async def test_what_was_there_before_is_collected(user: User) -> None:
         assert await user.names() == ["kept", "owner"]
 
 
-async def test_an_owner_in_another_namespace_is_none(user: User) -> None:
-    """The dependent goes, and an event says why."""
+async def test_an_owner_in_another_namespace_does_not_count(user: User) -> None:
+    """The dependent is deleted, and an event says why."""
     user.cluster.add_namespace("other")
     owner = await user.create("owner", namespace="other")
     async with collecting(user.cluster):
@@ -57,8 +57,10 @@ async def test_an_owner_in_another_namespace_is_none(user: User) -> None:
     assert events[0].source.component == COLLECTOR
 
 
-async def test_an_owner_of_the_cluster_may_own_in_any_namespace(user: User) -> None:
-    """And takes its dependents along."""
+async def test_a_cluster_scoped_owner_may_have_dependents_in_any_namespace(
+    user: User,
+) -> None:
+    """Its dependents are deleted with it."""
     owner = await user.create("owner", resource=ROLES)
     await user.create("dependent", owner)
     async with collecting(user.cluster):
@@ -69,10 +71,10 @@ async def test_an_owner_of_the_cluster_may_own_in_any_namespace(user: User) -> N
         assert await user.names() == []
 
 
-async def test_an_object_of_no_namespace_whose_owner_is_of_one_stays(
+async def test_a_cluster_scoped_object_with_a_namespaced_owner_stays(
     user: User,
 ) -> None:
-    """Such a reference is a mistake; nobody can say what is meant."""
+    """Such a reference is a mistake, and its meaning is not clear."""
     owner = await user.create("owner")
     await user.create("role", {**owner, "uid": "gone"}, resource=ROLES)
     async with collecting(user.cluster):
@@ -80,7 +82,7 @@ async def test_an_object_of_no_namespace_whose_owner_is_of_one_stays(
         assert await user.metadata("role", ROLES) is not None
 
 
-async def test_a_circle_is_deleted_in_the_foreground(user: User) -> None:
+async def test_a_cycle_is_deleted_in_the_foreground(user: User) -> None:
     """Each of the two would wait for the other."""
     one = await user.create("one")
     two = await user.create("two", blocking(one))
@@ -98,8 +100,8 @@ async def _own(user: User, name: str, owner: JSON) -> None:
     )
 
 
-async def test_a_dependent_that_stops_to_block_lets_its_owner_go(user: User) -> None:
-    """It is held by a finalizer of somebody else's all the while."""
+async def test_a_dependent_that_no_longer_blocks_releases_its_owner(user: User) -> None:
+    """A finalizer of another controller keeps the dependent meanwhile."""
     owner = await user.create("owner")
     await user.create("held", blocking(owner), finalizers=["example.com/hold"])
     async with collecting(user.cluster):
@@ -112,7 +114,7 @@ async def test_a_dependent_that_stops_to_block_lets_its_owner_go(user: User) -> 
         assert await user.names() == ["held"]
 
 
-async def test_a_deletion_that_began_before_the_start_goes_on(user: User) -> None:
+async def test_a_deletion_from_before_the_start_continues(user: User) -> None:
     """In the foreground and by orphaning."""
     one, two = await user.create("one"), await user.create("two")
     await user.create("of-one", blocking(one))
@@ -132,8 +134,8 @@ HOSTILE = (
 )
 
 
-async def test_an_owner_with_a_hostile_name_is_asked_for_nowhere(user: User) -> None:
-    """The collector's token may do much: its requests go where owners can be."""
+async def test_an_owner_with_a_hostile_name_is_never_requested(user: User) -> None:
+    """The collector has many permissions: it requests only valid paths of objects."""
     for number, (version, kind, name) in enumerate(HOSTILE):
         owner = {"apiVersion": version, "kind": kind, "name": name, "uid": f"u{number}"}
         await user.create(f"kept-{number}", owner)
@@ -153,10 +155,10 @@ async def test_an_owner_with_a_hostile_name_is_asked_for_nowhere(user: User) -> 
     assert [path for path in asked if "%" in path or path.endswith("/nodes/")] == []
 
 
-async def test_an_owner_of_the_cluster_that_is_gone_is_asked_about_once(
+async def test_a_cluster_scoped_owner_that_is_gone_is_read_once(
     user: User,
 ) -> None:
-    """Whatever namespaces its dependents are of, though they stay."""
+    """For dependents in any namespace, even while they exist."""
     user.cluster.add_namespace("other")
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -180,8 +182,8 @@ async def test_an_owner_of_the_cluster_that_is_gone_is_asked_about_once(
         assert len(reads) <= 4
 
 
-async def test_what_is_adopted_at_the_last_moment_stays(user: User) -> None:
-    """The deletion is refused, since it names the version that was looked at."""
+async def test_an_object_that_is_adopted_at_the_last_moment_stays(user: User) -> None:
+    """The deletion is refused, since it names the version that was read."""
     owner = await user.create("owner")
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     await user.create("dependent", lost)
@@ -218,7 +220,7 @@ async def test_a_change_that_is_not_of_owners_does_not_save_an_object(
         assert await user.names() == []
 
 
-async def test_the_collector_can_be_switched_off(user: User) -> None:
+async def test_the_collector_can_be_disabled(user: User) -> None:
     """By ``--enable-garbage-collector=false``."""
     await user.create(
         "lost", {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
@@ -232,17 +234,19 @@ async def test_the_collector_can_be_switched_off(user: User) -> None:
         assert await user.names() == ["lost"]
 
 
-async def test_the_graph_can_be_looked_at(user: User) -> None:
-    """All of it, or what hangs together with an object; as DOT and as JSON."""
+async def test_the_graph_has_a_debug_page(user: User) -> None:
+    """With all nodes, or those connected with an object; as DOT and as JSON."""
     owner = await user.create("owner")
     dependent = await user.create("dependent", blocking(owner))
     lone = await user.create("lone")
     async with collecting(user.cluster) as collector:
         await asyncio.sleep(3)
-        media_type, pieces = collector.drawn({})
+        media_type, pieces = collector.draw_graph({})
         dot = b"".join(pieces)
         json, nothing = (
-            b"".join(collector.drawn({"uid": [each["uid"]], "output": ["json"]})[1])
+            b"".join(
+                collector.draw_graph({"uid": [each["uid"]], "output": ["json"]})[1]
+            )
             for each in (owner, lone)
         )
     assert media_type == "text/vnd.graphviz"

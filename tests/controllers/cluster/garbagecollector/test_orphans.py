@@ -1,4 +1,4 @@
-"""What is left to itself when its owner is deleted."""
+"""Orphans: dependents that stay when their owner is deleted."""
 
 import asyncio
 from unittest import mock
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_orphans_keep_their_other_owners(user: User) -> None:
-    """Only the one that goes is taken off."""
+    """Only the deleted owner is removed."""
     one = await user.create("one")
     two = await user.create("two")
     await user.create("dependent", one, two)
@@ -37,10 +37,10 @@ async def test_orphans_keep_their_other_owners(user: User) -> None:
     assert metadata["ownerReferences"] == [two]
 
 
-async def test_an_orphan_that_no_watch_has_shown_is_untied_all_the_same(
+async def test_an_orphan_that_no_watch_has_shown_loses_its_owner_reference(
     user: User,
 ) -> None:
-    """It would be collected once the watch does."""
+    """Otherwise it would be collected once a watch shows it."""
     owner = await user.create("owner")
     await user.create("early", owner)
     async with collecting(user.cluster) as collector:
@@ -58,10 +58,10 @@ async def test_an_orphan_that_no_watch_has_shown_is_untied_all_the_same(
     ]
 
 
-async def test_orphans_of_a_kind_that_was_not_read_yet_are_untied(
+async def test_orphans_of_a_kind_that_is_not_synced_lose_their_owner_reference(
     user: User,
 ) -> None:
-    """Nobody can have seen them, so the API server is asked (seed 22)."""
+    """No watch has shown them, so they are listed (seed 22)."""
     owner = await user.create("owner")
     await user.create("kept", owner, resource=SECRETS)
     transport = Interfering(user.cluster.transport, silent="/secrets")
@@ -102,7 +102,7 @@ async def test_orphans_whose_references_name_another_version_are_found(
 async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
     user: User,
 ) -> None:
-    """They would be collected once it is known again."""
+    """Otherwise they would be collected once it is known again."""
     await define(user)
     owner = await user.create("owner")
     await user.create("dependent", owner, resource=WIDGETS)
@@ -119,10 +119,10 @@ async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
         assert await user.names() == []
 
 
-async def test_a_kind_that_cannot_be_listed_holds_up_orphaning_for_a_while(
+async def test_a_kind_that_cannot_be_listed_delays_orphaning_for_a_while(
     user: User,
 ) -> None:
-    """Half a minute; other kinds' dependents are untied then."""
+    """For half a minute; then dependents of other kinds are orphaned."""
     await define(user)
     stray = await user.create("stray")
     await user.create("widget", stray, resource=WIDGETS)
@@ -139,10 +139,10 @@ async def test_a_kind_that_cannot_be_listed_holds_up_orphaning_for_a_while(
         assert await user.names() == ["dependent", "stray"]
 
 
-async def test_orphans_that_could_not_be_listed_are_untied_when_they_are_seen(
+async def test_orphans_that_could_not_be_listed_lose_their_owner_reference_when_seen(
     user: User,
 ) -> None:
-    """Their owner did not wait for them; they are no garbage all the same (seed 70)."""
+    """Their owner did not wait for them; still they must not be collected (seed 70)."""
     owner = await user.create("owner")
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     await user.create("kept", owner, resource=SECRETS)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.looptime
 async def test_custom_resources_are_collected_from_soon_after_they_are_defined(
     user: User,
 ) -> None:
-    """As owners and as dependents; merge patches untie them from one of two."""
+    """As owners and as dependents; merge patches remove one of two owners."""
     async with collecting(user.cluster):
         await asyncio.sleep(3)
         await define(user)
@@ -48,10 +48,10 @@ async def test_custom_resources_are_collected_from_soon_after_they_are_defined(
         assert untied["ownerReferences"] == [two]
 
 
-async def test_a_resource_that_is_served_no_more_is_watched_no_more(
+async def test_a_resource_that_is_not_served_any_more_is_not_watched_any_more(
     user: User,
 ) -> None:
-    """What it owned may be owned still, so it stays."""
+    """Its objects may still exist, so their dependents stay."""
     await define(user)
     owner = await user.create("owner", resource=WIDGETS)
     await user.create("dependent", owner)
@@ -86,10 +86,10 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
         assert await user.names() == []
 
 
-async def test_workers_start_when_the_graph_is_whole(
+async def test_workers_start_when_the_graph_is_synced(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """50,000 owners that were looked at five times a second kept the loop busy."""
+    """Before, 50,000 owners were checked five times a second and kept the loop busy."""
     looks: list[float] = []
     attempt = GarbageCollector.attempt_to_delete
 
@@ -110,10 +110,10 @@ async def test_workers_start_when_the_graph_is_whole(
     assert min(looks) == pytest.approx(30, abs=2)
 
 
-async def test_nothing_is_remembered_of_what_referred_to_an_unknown_kind(
+async def test_no_state_is_kept_of_objects_that_referred_to_an_unknown_kind(
     user: User,
 ) -> None:
-    """Once it is gone itself."""
+    """Once the objects are gone themselves."""
     stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
     async with collecting(user.cluster) as collector:
         for number in range(10):
@@ -128,7 +128,7 @@ async def test_nothing_is_remembered_of_what_referred_to_an_unknown_kind(
         assert invented == []
 
 
-async def test_nothing_is_remembered_of_a_kind_that_is_served_no_more(
+async def test_no_state_is_kept_of_a_kind_that_is_not_served_any_more(
     user: User,
 ) -> None:
     """As an owner or as a dependent."""
@@ -145,7 +145,7 @@ async def test_nothing_is_remembered_of_a_kind_that_is_served_no_more(
         assert widget not in collector.graph._kinds
 
 
-async def test_that_a_kind_is_not_served_says_nothing_of_its_objects(
+async def test_objects_of_a_kind_that_is_not_served_do_not_count_as_gone(
     user: User,
 ) -> None:
     """An API server that has just started may not know it yet."""
@@ -166,8 +166,8 @@ async def test_that_a_kind_is_not_served_says_nothing_of_its_objects(
         assert metadata["ownerReferences"] == [widget]
 
 
-async def test_what_a_dropped_kinds_objects_owned_is_collected(user: User) -> None:
-    """They were seen to go, though nobody can be asked about them any more."""
+async def test_dependents_of_a_deleted_kinds_objects_are_collected(user: User) -> None:
+    """A watch showed their deletion; the API server does not serve them any more."""
     await define(user)
     owner = await user.create("owner", resource=WIDGETS)
     await user.create("dependent", owner)
@@ -185,7 +185,7 @@ async def test_what_a_dropped_kinds_objects_owned_is_collected(user: User) -> No
         assert await user.names() == []
 
 
-async def test_a_kind_that_nobody_ever_saw_is_asked_about_ever_more_seldom(
+async def test_an_owner_of_an_unknown_kind_is_retried_with_a_growing_delay(
     user: User,
 ) -> None:
     """Many clusters have references to kinds of long ago."""
@@ -204,8 +204,10 @@ async def test_a_kind_that_nobody_ever_saw_is_asked_about_ever_more_seldom(
         assert await user.names() == ["dependent"]
 
 
-async def test_a_better_version_of_a_resource_changes_nothing(user: User) -> None:
-    """A foreground deletion still waits for what the old one has shown."""
+async def test_a_new_preferred_version_of_a_resource_changes_nothing(
+    user: User,
+) -> None:
+    """A foreground deletion still waits for objects that the old version has shown."""
     await define(user)
     owner = await user.create("owner")
     await user.create(
@@ -235,10 +237,10 @@ async def test_a_better_version_of_a_resource_changes_nothing(user: User) -> Non
         assert await user.names() == []
 
 
-async def test_an_owner_in_the_foreground_does_not_wait_for_what_is_served_no_more(
+async def test_a_foreground_deletion_does_not_wait_for_a_kind_that_is_gone(
     user: User,
 ) -> None:
-    """Nobody could ever see it go."""
+    """No watch could show the deletion of its objects."""
     await define(user)
     owner = await user.create("owner")
     await user.create(
@@ -253,8 +255,10 @@ async def test_an_owner_in_the_foreground_does_not_wait_for_what_is_served_no_mo
         assert await user.names() == []
 
 
-async def test_resources_are_waited_for_from_when_they_are_known(user: User) -> None:
-    """However long that took."""
+async def test_the_wait_for_resources_starts_when_they_are_discovered(
+    user: User,
+) -> None:
+    """Discovery may take any time."""
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     await user.create("dependent", lost)
     transport = Interfering(user.cluster.transport, broken="/apis")
@@ -268,8 +272,8 @@ async def test_resources_are_waited_for_from_when_they_are_known(user: User) -> 
         assert await user.names() == []
 
 
-async def test_that_nothing_is_served_is_not_believed(user: User) -> None:
-    """An API server says so that has just started."""
+async def test_an_empty_discovery_is_ignored(user: User) -> None:
+    """An API server that has just started may return one."""
     await user.create("known")
     transport = Interfering(user.cluster.transport)
     async with collecting(user.cluster, transport) as collector:
@@ -281,7 +285,7 @@ async def test_that_nothing_is_served_is_not_believed(user: User) -> None:
 
 
 async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(user: User) -> None:
-    """Until the kind is served, and it can be seen that there is no such object."""
+    """Until the kind is served, and a quorum read shows that the owner is gone."""
     stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
     await user.create("dependent", {**stranger, "uid": "gone"})
     async with collecting(user.cluster):

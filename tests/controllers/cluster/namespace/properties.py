@@ -5,7 +5,7 @@ from tests.simulation.properties import AllowedWrite, Properties
 
 
 class NamespaceProperties(Properties):
-    """It deletes what is in a namespace, and says in its status what is left."""
+    """It deletes the objects in a namespace, and reports what remains in its status."""
 
     controller = "namespace-controller"
     may_write = (

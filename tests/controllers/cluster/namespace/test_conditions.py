@@ -1,4 +1,4 @@
-"""What the status of a namespace says."""
+"""The conditions in the status of a namespace."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from controller_manager.controllers.cluster.namespace.conditions import (
 
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
-    """Only what it says is brought up to date."""
+    """Only its reason and message change."""
     first = updated_conditions((), Findings(finalizers=Counter({"a/b": 1})), "t1")
     second = updated_conditions(first, Findings(finalizers=Counter({"a/b": 2})), "t2")
     third = updated_conditions(second, Findings(), "t3")

@@ -1,4 +1,4 @@
-"""How a namespace is emptied, and what it says meanwhile."""
+"""A namespace is emptied, and its status reports the progress."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ WELL = {
 
 @dataclass
 class Spoilt:
-    """Remembers requests; answers those to some paths in its own way."""
+    """Records requests; answers requests to some paths itself."""
 
     inner: Any
     answers: dict[tuple[str, str], Response] = field(default_factory=dict)
@@ -121,10 +121,10 @@ def managed(cluster: Cluster, spoilt: Spoilt) -> Any:
     return cluster.manager(make_config(controllers=(CONTROLLER,)), transport=spoilt)
 
 
-async def test_an_empty_namespace_goes_after_five_seconds(
+async def test_an_empty_namespace_is_deleted_after_five_seconds(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """So that every API server knows by then that nothing may be created."""
+    """By then every API server refuses to create objects in it."""
     async with managed(cluster, spoilt):
         await cluster.client.delete(NAMESPACES, "", "shop")
         await asyncio.sleep(4.5)
@@ -133,10 +133,10 @@ async def test_an_empty_namespace_goes_after_five_seconds(
         assert await namespace(cluster.client) is None
 
 
-async def test_pods_go_before_what_they_may_need(
+async def test_pods_are_deleted_before_objects_that_they_may_need(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """Their grace is waited for; half of it, then it is looked again."""
+    """The controller checks again after half of their grace period."""
     await create(cluster, "shop", pod("slow", grace=20))
     await create(cluster, "shop", config_map("settings"))
     async with managed(cluster, spoilt):
@@ -159,10 +159,10 @@ async def test_pods_go_before_what_they_may_need(
         assert await namespace(cluster.client) is None
 
 
-async def test_what_cannot_be_deleted_is_told_and_tried_again(
+async def test_objects_that_cannot_be_deleted_are_reported_and_retried(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """All else is deleted meanwhile."""
+    """All other objects are deleted meanwhile."""
     await create(cluster, "shop", config_map("settings"))
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     await create(cluster, "shop", secret)
@@ -185,10 +185,10 @@ async def test_what_cannot_be_deleted_is_told_and_tried_again(
         assert await namespace(cluster.client) is None
 
 
-async def test_groups_that_cannot_be_discovered_are_told(
+async def test_groups_that_cannot_be_discovered_are_reported(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """And keep the namespace, for they may have something in it."""
+    """They keep the namespace, since they may have objects in it."""
     for path in ("/api", "/apis"):
         # A server without aggregated discovery.
         answer = await cluster.transport.request(Request("GET", path))
@@ -207,10 +207,10 @@ async def test_groups_that_cannot_be_discovered_are_told(
         assert await namespace(cluster.client) is None
 
 
-async def test_a_group_version_that_makes_no_sense_is_told(
+async def test_a_malformed_group_version_is_reported(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """And keeps the namespace: there may be something of it in there."""
+    """It keeps the namespace, since it may have objects in it."""
     headers = {"accept": AGGREGATED}
     answer = await cluster.transport.request(Request("GET", "/apis", headers=headers))
     body = answer.body.replace(b'"name":"policy"', b'"name":"pol/icy"')
@@ -242,10 +242,10 @@ async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
     assert {f"DELETE {where}/a", f"DELETE {where}/b"} <= set(spoilt.requests)
 
 
-async def test_a_finalizer_of_somebody_elses_keeps_the_namespace(
+async def test_a_finalizer_of_another_controller_keeps_the_namespace(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """Ours is taken off all the same, once it is empty."""
+    """The controller's own finalizer is still removed once it is empty."""
     subject = await namespace(cluster.client)
     assert subject is not None
     spec = msgspec.structs.replace(subject.spec, finalizers=("kubernetes", "x.io/y"))
@@ -260,10 +260,10 @@ async def test_a_finalizer_of_somebody_elses_keeps_the_namespace(
         assert left.spec.finalizers == ("x.io/y",)
 
 
-async def test_a_manager_that_starts_late_goes_on(
+async def test_a_manager_that_starts_late_continues_deletions(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """With namespaces that have been terminating for long."""
+    """For namespaces that have been terminating for a long time."""
     await cluster.client.delete(NAMESPACES, "", "shop")
     await asyncio.sleep(100)
     async with managed(cluster, spoilt):

@@ -21,7 +21,7 @@ CONFIG = make_config(controllers=("root-ca-certificate-publisher-controller",))
 
 
 async def test_only_published_authorities_are_watched(cluster: Cluster) -> None:
-    """Not all config maps there are."""
+    """Other config maps are not."""
     for number in range(50):
         cluster.add("ConfigMap", f"other-{number}", data={"k": "v" * 1000})
     connections = Connections(cluster.transport, root_ca="PEM")
@@ -34,7 +34,7 @@ async def test_only_published_authorities_are_watched(cluster: Cluster) -> None:
 
 
 async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> None:
-    """One that is ending gets none, and no attempt is made."""
+    """For a terminating one no attempt is made."""
     cluster.add_namespace("ending")
     await cluster.client.delete(NAMESPACES, "", "ending")
     async with cluster.manager(CONFIG) as recording:
@@ -52,7 +52,7 @@ async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> Non
 async def test_no_empty_authority_is_published_over_a_good_one(
     cluster: Cluster,
 ) -> None:
-    """Where nobody has said what the authority is, the controller does not run."""
+    """Without a configured authority the controller does not run."""
     log = io.StringIO()
     settings = make_config(controllers=("root-ca-cert-publisher", "ttl"))
     connections = Connections(cluster.transport, root_ca="PEM")

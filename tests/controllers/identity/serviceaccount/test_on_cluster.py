@@ -14,7 +14,7 @@ CONFIG = make_config(controllers=("serviceaccount-controller",))
 
 
 async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
-    """One that is ending gets none, and no attempt is made."""
+    """For a terminating one no attempt is made."""
     cluster.add_namespace("ending")
     await cluster.client.delete(NAMESPACES, "", "ending")
     async with cluster.manager(CONFIG) as recording:
@@ -30,7 +30,7 @@ async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
 
 
 async def test_only_default_accounts_are_watched(cluster: Cluster) -> None:
-    """Not all accounts there are."""
+    """Other accounts are not."""
     for number in range(50):
         cluster.add("ServiceAccount", f"other-{number}")
     connections = Connections(cluster.transport)

@@ -9,13 +9,13 @@ from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties
 
 _KEPT_PODS: Final = 5
-"""Ended pods that are left, so that others are collected."""
+"""Terminated pods that are kept, so that others are collected."""
 
 _FAILS: Final = only(("status", "phase"), ("status", "conditions"))
 
 
 class PodGCProperties(Properties):
-    """It deletes pods, after it has said that they failed."""
+    """It deletes pods, after it has marked them as failed."""
 
     controller = "pod-garbage-collector-controller"
     may_write = (
@@ -29,7 +29,7 @@ class PodGCProperties(Properties):
 
     @classmethod
     def configured(cls, config: Config) -> Config:
-        """Keep few ended pods."""
+        """Set a low threshold of terminated pods."""
         return replace(
             config,
             controllers={**config.controllers, PodGCOptions: PodGCOptions(_KEPT_PODS)},

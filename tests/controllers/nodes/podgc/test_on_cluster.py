@@ -24,10 +24,10 @@ async def names(cluster: Cluster) -> list[str]:
     return [each.metadata.name for each in (await cluster.client.list_page(PODS)).items]
 
 
-async def test_pods_stay_when_it_is_the_path_of_nodes_that_is_not_found(
+async def test_pods_stay_when_the_path_of_nodes_is_not_found(
     cluster: Cluster,
 ) -> None:
-    """A proxy's 404, or one of an API server that starts, says nothing of a node."""
+    """A 404 of a proxy, or of a starting API server, says nothing about a node."""
     spec = {**CONTAINERS, "nodeName": "unknown"}
     cluster.add("Pod", "kept", spec=spec, status={"phase": "Running"})
     handle = cluster.server.handle
@@ -46,7 +46,7 @@ async def test_pods_stay_when_it_is_the_path_of_nodes_that_is_not_found(
 async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
     cluster: Cluster,
 ) -> None:
-    """After forty seconds, in which it may come back; with a condition."""
+    """After forty seconds, in which the node may come back; with a condition."""
     spec = {**CONTAINERS, "nodeName": "gone"}
     cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
     async with cluster.manager(make_config(controllers=("podgc",))) as recording:
@@ -80,7 +80,7 @@ async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
 
 
 async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
-    """Also if only the API server knows of it yet."""
+    """Even if the cache does not show it yet."""
     cluster.add("Pod", "early", spec={**CONTAINERS, "nodeName": "late"})
     async with cluster.manager(make_config(controllers=("podgc",))) as recording:
         await asyncio.sleep(30)
@@ -90,7 +90,7 @@ async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
 
 
 async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> None:
-    """Those below it stay for their owners to look at."""
+    """Those below it stay."""
     for name in ("a", "b", "c"):
         cluster.add("Pod", name, spec=CONTAINERS, status={"phase": "Succeeded"})
     settings = replace(

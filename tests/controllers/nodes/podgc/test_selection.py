@@ -9,10 +9,10 @@ from controller_manager.api.core.v1 import (
     Pod,
 )
 from controller_manager.controllers.nodes.podgc.selection import (
-    is_of_interest,
-    terminated_beyond,
+    may_be_collected,
+    missing_nodes,
+    terminated_above_threshold,
     terminating_out_of_service,
-    unknown_nodes,
     unscheduled_terminating,
 )
 
@@ -42,7 +42,7 @@ def node(name: str, *, ready: bool, taint: str = "") -> Node:
 
 
 def test_evicted_pods_go_first_then_the_oldest() -> None:
-    """Of those that have ended; as many as there are above the threshold."""
+    """Only terminated pods above the threshold are deleted."""
     pods = [
         ended("old", "2026-01-01T00:00:00Z", phase="Succeeded"),
         ended("older", "2025-01-01T00:00:00Z"),
@@ -51,7 +51,9 @@ def test_evicted_pods_go_first_then_the_oldest() -> None:
         pod("running", status={"phase": "Running"}),
     ]
     names = {
-        threshold: [each.metadata.name for each in terminated_beyond(pods, threshold)]
+        threshold: [
+            each.metadata.name for each in terminated_above_threshold(pods, threshold)
+        ]
         for threshold in (0, 1, 3, 4, 100)
     }
     assert names == {
@@ -63,8 +65,8 @@ def test_evicted_pods_go_first_then_the_oldest() -> None:
     }
 
 
-def test_only_pods_of_nodes_that_are_out_of_service_are_ended_by_force() -> None:
-    """Not ready, and tainted; one of both is not enough."""
+def test_only_pods_of_nodes_that_are_out_of_service_are_deleted_by_force() -> None:
+    """The node must be not ready and tainted."""
     taint = "node.kubernetes.io/out-of-service"
     nodes = {
         "gone": node("gone", ready=False, taint=taint),
@@ -79,20 +81,20 @@ def test_only_pods_of_nodes_that_are_out_of_service_are_ended_by_force() -> None
     assert found == ["gone"]
 
 
-def test_a_terminating_pod_that_no_node_has_is_ended_by_force() -> None:
-    """And one that a node has is left to it."""
+def test_a_terminating_pod_without_a_node_is_deleted_by_force() -> None:
+    """A pod with a node is left to its kubelet."""
     pods = [
         pod("lost", metadata={"deletionTimestamp": SINCE}),
         pod("held", metadata={"deletionTimestamp": SINCE}, spec={"nodeName": "n"}),
         pod("pending"),
     ]
     assert [each.metadata.name for each in unscheduled_terminating(pods)] == ["lost"]
-    assert unknown_nodes(pods, {}) == {"n"}
-    assert unknown_nodes(pods, {"n": node("n", ready=True)}) == set()
+    assert missing_nodes(pods, {}) == {"n"}
+    assert missing_nodes(pods, {"n": node("n", ready=True)}) == set()
 
 
-def test_every_pod_that_may_be_chosen_is_of_interest() -> None:
-    """And those that run where they should are not."""
+def test_every_pod_that_may_be_chosen_may_be_collected() -> None:
+    """Pods that run on an existing node may not."""
     nodes = {"n": node("n", ready=True)}
     pods = {
         "running": pod(spec={"nodeName": "n"}, status={"phase": "Running"}),
@@ -105,5 +107,5 @@ def test_every_pod_that_may_be_chosen_is_of_interest() -> None:
         ),
         "lost": pod(spec={"nodeName": "x"}, status={"phase": "Running"}),
     }
-    found = [name for name, each in pods.items() if is_of_interest(each, nodes)]
+    found = [name for name, each in pods.items() if may_be_collected(each, nodes)]
     assert found == ["ended", "going", "lost"]

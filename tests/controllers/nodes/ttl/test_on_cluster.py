@@ -13,8 +13,10 @@ from tests.clusters import Cluster, make_config
 pytestmark = pytest.mark.looptime
 
 
-async def test_all_nodes_are_told_when_the_cluster_has_grown(cluster: Cluster) -> None:
-    """At once, also those that do not change by themselves."""
+async def test_all_nodes_are_annotated_when_the_cluster_has_grown(
+    cluster: Cluster,
+) -> None:
+    """Immediately, even nodes that do not change for another reason."""
     for number in range(100):
         cluster.add("Node", f"n{number:03}")
     async with cluster.manager(make_config(controllers=("ttl",))):
@@ -37,10 +39,10 @@ async def _told(cluster: Cluster) -> dict[str | None, int]:
     return told
 
 
-async def test_a_node_that_was_annotated_otherwise_is_corrected(
+async def test_a_wrong_annotation_of_a_node_is_corrected(
     cluster: Cluster,
 ) -> None:
-    """One that is right is left alone."""
+    """A right one is not written again."""
     note = {"node.alpha.kubernetes.io/ttl": "7"}
     right = {"node.alpha.kubernetes.io/ttl": "0"}
     cluster.add("Node", "wrong")

@@ -1,4 +1,4 @@
-"""How long kubelets may cache, by the number of nodes."""
+"""The cache TTL of kubelets, by the number of nodes."""
 
 import pytest
 
@@ -18,8 +18,10 @@ from controller_manager.controllers.nodes.ttl.reconciler import STEPS, step_for
         (1, 4, 0),
     ],
 )
-def test_the_step_by_size_has_some_play(nodes: int, before: int, after: int) -> None:
-    """Upstream's bounds: it goes up above one, down below another."""
+def test_the_ranges_of_cluster_sizes_overlap(
+    nodes: int, before: int, after: int
+) -> None:
+    """With upstream's limits: one for growing, a lower one for shrinking."""
     assert step_for(nodes, before) == after
 
 
