@@ -48,7 +48,7 @@ def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
         "kube-api-qps": "-1",  # no limit
         "leader-elect": "false",
         "secure-port": str(secure_port),
-        "use-service-summary-credentials": "true",
+        "use-service-account-credentials": "true",
         "v": str(verbosity),
     }
     given = {name: (text,) for name, text in flags.items()}
@@ -62,7 +62,7 @@ async def _controllers(
     """Run the controllers against `cluster`, over HTTPS, until left.
 
     As under kubeadm, the manager authenticates with its certificate, and each
-    controller as its own service summary.
+    controller as its own service account.
     """
     credentials = cluster.manager_credentials()
     transport = HTTPTransport(credentials, USER_AGENT)

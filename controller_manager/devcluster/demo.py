@@ -70,7 +70,7 @@ class Demo:
         self._client = Client(transport, clock)
         self._clock = clock
         self._console = console
-        self._account = Summary()
+        self._summary = Summary()
         self._shown: dict[str, str] = {}
         self._began = clock.monotonic()
 
@@ -114,7 +114,7 @@ class Demo:
             self._delete_namespace,
             lambda left: not left,
         )
-        return self._account
+        return self._summary
 
     async def _step(
         self,
@@ -135,7 +135,7 @@ class Demo:
             await self._follow(title, is_done, self._print_changes)
         if then is not None:
             await then()
-        self._account.steps.append((title, self._clock.monotonic() - started))
+        self._summary.steps.append((title, self._clock.monotonic() - started))
 
     async def _follow(
         self,
