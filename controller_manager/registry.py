@@ -12,9 +12,10 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import Final
 
 from controller_manager import controllers, upstream
+from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
 from controller_manager.runtime.descriptor import Descriptor
@@ -69,7 +70,7 @@ class Registry:
         return [descriptor.name for descriptor in self.descriptors]
 
     @property
-    def options(self) -> tuple[type[Any], ...]:
+    def options(self) -> tuple[type[ControllerOptions], ...]:
         """The options classes of all controllers."""
         return tuple(each.options for each in self.descriptors if each.options)
 

@@ -1,8 +1,9 @@
 """The parts of a build that the parsing of flags and files depends on."""
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
+from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.flag_set import FlagSet
 from controller_manager.options.gates import Gate
 
@@ -19,7 +20,7 @@ class Build(Protocol):
         """The feature gates that have an effect."""
 
     @property
-    def options(self) -> tuple[type[Any], ...]:
+    def options(self) -> tuple[type[ControllerOptions], ...]:
         """The options classes of all controllers."""
 
     @property

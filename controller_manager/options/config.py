@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
+from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.gates import FeatureGates
 from controller_manager.options.serving_flags import DEFAULT_SECURE_PORT
 
-OptionsT = TypeVar("OptionsT")
+OptionsT = TypeVar("OptionsT", bound=ControllerOptions)
+
+OptionsByClass = Mapping[type[ControllerOptions], ControllerOptions]
 
 WRITE_TIMEOUT: Final = 70.0
 """Seconds that a write may take.
@@ -164,7 +167,9 @@ class Config:
     authentication: AuthenticationConfig = field(default_factory=AuthenticationConfig)
     authorization: AuthorizationConfig = field(default_factory=AuthorizationConfig)
     disabled_metrics: tuple[str, ...] = ()
-    controllers: Mapping[type[Any], Any] = field(default_factory=dict)
+    controllers: Mapping[type[ControllerOptions], ControllerOptions] = field(
+        default_factory=dict
+    )
     root_ca_file: str = ""
     features: FeatureGates = field(default_factory=FeatureGates)
     warnings: tuple[str, ...] = ()
@@ -173,5 +178,5 @@ class Config:
 
     def of(self, options: type[OptionsT]) -> OptionsT:
         """Return the options that a controller declares, by their class."""
-        found: OptionsT = self.controllers.get(options) or options()
-        return found
+        found = self.controllers.get(options)
+        return found if isinstance(found, options) else options()

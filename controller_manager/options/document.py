@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import yaml
 
+from controller_manager.options.file_fields import CARRIED, FILE_ONLY
 from controller_manager.options.flag import FlagType
 from controller_manager.options.flag_set import FlagSet
 from controller_manager.options.values import check_file_value, default_value
@@ -20,39 +21,6 @@ from controller_manager.yaml_files import UnreadableFile, read_document
 
 API_VERSION: Final = "kubecontrollermanager.config.k8s.io/v1alpha1"
 KIND: Final = "KubeControllerManagerConfiguration"
-
-_FILE_ONLY: Final[tuple[tuple[str, FlagType, Any], ...]] = (
-    ("Generic.Port", "int32", 0),
-    ("Generic.Address", "string", "0.0.0.0"),  # noqa: S104 - upstream's default
-    ("Generic.ClientConnection.acceptContentTypes", "string", ""),
-    ("KubeCloudShared.AllowUntaggedCloud", "bool", False),
-    ("KubeCloudShared.NodeSyncPeriod", "duration", "0s"),
-    ("NodeIPAMController.SecondaryServiceCIDR", "string", ""),
-    ("NodeLifecycleController.PodEvictionTimeout", "duration", "0s"),
-    (
-        (
-            "PersistentVolumeBinderController.VolumeConfiguration"
-            ".PersistentVolumeRecyclerConfiguration.MaximumRetry"
-        ),
-        "int32",
-        3,
-    ),
-)
-"""Fields of upstream's configuration that no flag sets; none has an effect."""
-
-_CARRIED: Final[Mapping[str, Any]] = {
-    "Generic.LeaderMigration": {
-        "leaderName": "",
-        "resourceLock": "",
-        "controllerLeaders": None,
-    },
-    "DeprecatedController": {},
-    "GarbageCollectorController.GCIgnoredResources": [
-        {"Group": "", "Resource": "events"},
-        {"Group": "events.k8s.io", "Resource": "events"},
-    ],
-}
-"""Fields of upstream's configuration that are read and shown, without an effect."""
 
 _NOT_IN_FILES: Final = frozenset(("config",))
 
@@ -76,7 +44,7 @@ class FileError(Exception):
 
 def defaults(flags: FlagSet) -> dict[str, Any]:
     """Return every path and its default."""
-    values = {path: value for path, _, value in _FILE_ONLY} | dict(_CARRIED)
+    values = {path: value for path, _, value in FILE_ONLY} | dict(CARRIED)
     for flag in flags:
         if flag.name not in _NOT_IN_FILES:
             values[flag.path] = default_value(flag)
@@ -98,7 +66,7 @@ def as_tree(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _types(flags: FlagSet) -> dict[str, FlagType]:
-    types: dict[str, FlagType] = {path: kind for path, kind, _ in _FILE_ONLY}
+    types: dict[str, FlagType] = {path: kind for path, kind, _ in FILE_ONLY}
     for flag in flags:
         if flag.name not in _NOT_IN_FILES:
             types[flag.path] = flag.type
@@ -154,8 +122,8 @@ def _collect(
                 values[path] = check_file_value(types[path], value)
             except ValueError as error:
                 problems.append(f"{where}: {path}: {error}")
-        elif path in _CARRIED:
-            wanted = type(_CARRIED[path])
+        elif path in CARRIED:
+            wanted = type(CARRIED[path])
             if isinstance(value, wanted) and _is_plain(value):
                 values[path] = value
             else:

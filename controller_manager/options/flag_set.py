@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from controller_manager.options.file_fields import RESERVED
 from controller_manager.options.flag import Flag
 from controller_manager.options.gates import Gate, describe
 from controller_manager.options.general_flags import GENERAL_FLAGS
@@ -71,8 +72,10 @@ class FlagSet:
     ) -> None:
         """Take the flags that the `controllers` of this build declare, and gates.
 
-        Raises DuplicateFlag for a name that is declared twice.
+        Raises DuplicateFlag for a name, or a field of the configuration file, that is
+        declared twice.
         """
+        upstreams = {flag.name: flag for flag in UPSTREAM_FLAGS}
         own: dict[str, Flag] = {}
         for flag in (*GENERAL_FLAGS, *SERVING_FLAGS, *declared):
             if flag.name in own:
@@ -81,10 +84,11 @@ class FlagSet:
                     f"{own[flag.name].section}; choose another name"
                 )
                 raise DuplicateFlag(msg)
-            own[flag.name] = flag
+            own[flag.name] = _in_place_of(upstreams.get(flag.name), flag)
         of_gates = own["feature-gates"]
         own[of_gates.name] = replace(of_gates, help=of_gates.help + describe(gates))
-        flags = {flag.name: flag for flag in UPSTREAM_FLAGS} | own
+        flags = upstreams | own
+        _check_paths(flags.values())
         ordered = sorted(flags.values(), key=lambda each: (_rank(each), each.name))
         self._flags: Mapping[str, Flag] = {flag.name: flag for flag in ordered}
         self._controllers = frozenset(controllers)
@@ -114,6 +118,35 @@ class FlagSet:
         if flag.inert or not flag.used_by or self._controllers & {*flag.used_by}:
             return flag.inert
         return f"this build has no {' or '.join(flag.used_by)}"
+
+
+def _in_place_of(upstreams: Flag | None, flag: Flag) -> Flag:
+    """Return a flag with the place that upstream's flag of its name has."""
+    if upstreams is None:
+        return flag
+    return replace(flag, path=upstreams.path, section=upstreams.section)
+
+
+def _check_paths(flags: Iterable[Flag]) -> None:
+    """Raise DuplicateFlag if a field would hold two values, or a value and fields."""
+    owners = dict.fromkeys(RESERVED, "no flag")
+    for flag in flags:
+        if flag.path in owners:
+            msg = (
+                f"--{flag.name} of {flag.section} has the configuration field "
+                f"{flag.path}, which is one of {owners[flag.path]}; choose another path"
+            )
+            raise DuplicateFlag(msg)
+        owners[flag.path] = f"--{flag.name}"
+    for path, owner in owners.items():
+        parents = path.split(".")[:-1]
+        for depth in range(1, len(parents) + 1):
+            if (parent := ".".join(parents[:depth])) in owners:
+                msg = (
+                    f"the configuration field {path} of {owner} is inside of {parent} "
+                    f"of {owners[parent]}; choose another path"
+                )
+                raise DuplicateFlag(msg)
 
 
 def _rank(flag: Flag) -> tuple[int, int, str]:

@@ -21,7 +21,10 @@ from controller_manager.options.config import (
     RequestHeaderConfig,
     ServingConfig,
 )
-from controller_manager.options.controller_options import make_options
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    make_options,
+)
 from controller_manager.options.document import (
     FileError,
     as_tree,
@@ -146,7 +149,9 @@ def parse(
     return config
 
 
-def _controller_options(options: Options) -> dict[type[Any], Any]:
+def _controller_options(
+    options: Options,
+) -> dict[type[ControllerOptions], ControllerOptions]:
     """Return the options of controllers that differ from the defaults."""
     all_made = {
         each: make_options(each, options.__getitem__) for each in options.build.options

@@ -7,7 +7,7 @@ from typing import Any
 
 from controller_manager.api.resource import AnyResource
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import flags_of
+from controller_manager.options.controller_options import ControllerOptions, flags_of
 from controller_manager.options.flag import Flag
 from controller_manager.options.gates import Gate
 from controller_manager.runtime.permissions import Permission
@@ -46,7 +46,7 @@ class Descriptor:
     aliases: tuple[str, ...] = ()
     requires: tuple[AnyResource, ...] = ()
     reads: tuple[Reads, ...] = ()
-    options: type[Any] | None = None
+    options: type[ControllerOptions] | None = None
     gates: tuple[Gate, ...] = ()
     permissions: tuple[Permission, ...] = ()
     metrics: tuple[str, ...] = ()

@@ -1,10 +1,9 @@
 """The flag of the controller."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
-from controller_manager.options.controller_options import option
+from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -17,8 +16,7 @@ def _namespace(value: str) -> str:
     return f"must be the name of a namespace, it is {value!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class SharedConfigOptions:
+class SharedConfigOptions(ControllerOptions):
     """Where the config map is that is copied."""
 
     source_namespace: str = option(

@@ -1,13 +1,10 @@
 """The flags of the replication controller manager."""
 
-from dataclasses import dataclass
-
-from controller_manager.options.controller_options import option
+from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import concurrency
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicationControllerOptions:
+class ReplicationControllerOptions(ControllerOptions):
     """How many replication controllers are synced at a time."""
 
     concurrent_syncs: int = option(

@@ -1,13 +1,10 @@
 """The flags of the garbage collector."""
 
-from dataclasses import dataclass
-
-from controller_manager.options.controller_options import option
+from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag, concurrency
 
 
-@dataclass(frozen=True, slots=True)
-class GarbageCollectorOptions:
+class GarbageCollectorOptions(ControllerOptions):
     """Whether the garbage collector runs, and how many workers each queue has."""
 
     enabled: bool = option(

@@ -1,14 +1,11 @@
 """The flags of the namespace controller."""
 
-from dataclasses import dataclass
-
 from controller_manager.options.checks import not_negative
-from controller_manager.options.controller_options import option
+from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag, concurrency
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceOptions:
+class NamespaceOptions(ControllerOptions):
     """How many namespaces are synced at a time, and how often.
 
     `sync_period` is in seconds.

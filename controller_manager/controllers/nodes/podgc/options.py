@@ -1,13 +1,10 @@
 """The flags of the pod garbage collector."""
 
-from dataclasses import dataclass
-
-from controller_manager.options.controller_options import option
+from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag
 
 
-@dataclass(frozen=True, slots=True)
-class PodGCOptions:
+class PodGCOptions(ControllerOptions):
     """How many terminated pods are kept; 0 or less keeps all of them."""
 
     terminated_pod_threshold: int = option(
