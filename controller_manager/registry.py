@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Final
 
 from controller_manager import controllers, upstream
@@ -166,6 +167,7 @@ def registry() -> Registry:
 
 def _in_tree() -> Iterator[Descriptor]:
     """Yield the descriptors of the packages ``controllers.AREA.NAME``."""
+    check_packages(Path(next(iter(controllers.__path__))))
     for area in pkgutil.iter_modules(controllers.__path__, f"{controllers.__name__}."):
         for found in pkgutil.iter_modules(
             import_module(area.name).__path__, f"{area.name}."
@@ -173,6 +175,20 @@ def _in_tree() -> Iterator[Descriptor]:
             yield _descriptor(
                 getattr(import_module(found.name), _DESCRIPTOR), found.name
             )
+
+
+def check_packages(directory: Path) -> None:
+    """Raise RegistryError for a directory of modules that is no package.
+
+    Nothing in it would be found, and nobody would be told.
+    """
+    for package in (*directory.glob("*/"), *directory.glob("*/*/")):
+        if not (package / "__init__.py").exists() and any(package.glob("*.py")):
+            msg = f"{package} has modules, but no __init__.py; add one"
+            raise RegistryError(msg)
+        if not (package.parent / "__init__.py").exists() and any(package.glob("*.py")):
+            msg = f"{package.parent} has packages, but no __init__.py; add one"
+            raise RegistryError(msg)
 
 
 def _from_entry_points(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:

@@ -17,6 +17,7 @@ from controller_manager.registry import (
     Registry,
     RegistryError,
     UnknownControllerError,
+    check_packages,
     registry,
 )
 from controller_manager.runtime.descriptor import Descriptor
@@ -185,3 +186,20 @@ def test_an_unknown_name_is_a_problem_and_an_absent_one_a_warning() -> None:
         "ttl is not in this build, it is not run",
     ]
     assert build.select(["*", "cronjob"]) == [MINE]
+
+
+@pytest.mark.parametrize("missing", ["network", "network/peers"])
+def test_a_directory_that_is_no_package_is_refused(
+    tmp_path: Path, missing: str
+) -> None:
+    """Nothing in it would be found, without a word."""
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "network" / "peers").mkdir(parents=True)
+    (tmp_path / "network" / "peers" / "reconciler.py").touch()
+    for each in {"network", "network/peers"} - {missing}:
+        (tmp_path / each / "__init__.py").touch()
+    with pytest.raises(RegistryError, match=r"but no __init__\.py; add one$") as caught:
+        check_packages(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / missing} has ")
+    (tmp_path / missing / "__init__.py").touch()
+    check_packages(tmp_path)

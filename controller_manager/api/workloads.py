@@ -2,6 +2,7 @@
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.core.v1 import ReplicationController
+from controller_manager.api.meta import KubeObject
 from controller_manager.api.selectors import LabelSelector
 
 Workload = Deployment | ReplicaSet | ReplicationController
@@ -12,9 +13,13 @@ def desired_replicas(obj: Workload) -> int:
     return 1 if obj.spec.replicas is None else obj.spec.replicas
 
 
-def selector_of(obj: Workload) -> LabelSelector | None:
-    """Return the selector; that of a replication controller has only labels."""
-    selector = obj.spec.selector
+def selector_of(obj: KubeObject) -> LabelSelector | None:
+    """Return the selector of an object's spec, `None` if it has none.
+
+    That of a replication controller has only labels. Objects of many kinds own others
+    and have no selector, or no spec.
+    """
+    selector = getattr(getattr(obj, "spec", None), "selector", None)
     if isinstance(selector, dict):
         return LabelSelector(match_labels=selector)
-    return selector
+    return selector if isinstance(selector, LabelSelector) else None

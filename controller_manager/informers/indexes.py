@@ -8,8 +8,9 @@ label that their selector requires.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
@@ -30,8 +31,7 @@ def has_same_labels_and_owners(old: KubeObject, new: KubeObject) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """An index of a store: `function` returns the values that an object is found by.
 
     `has_same_values` tells whether `function` returns the same values for two versions
@@ -68,10 +68,12 @@ def _orphan_label(obj: KubeObject) -> Iterable[str]:
     return [label_entry(namespace, *pair) for pair in labels_of(obj).items()]
 
 
-def _selected_label(owner: Any) -> Iterable[str]:  # noqa: ANN401 - any kind of owner
+def _selected_label(owner: KubeObject) -> Iterable[str]:
     try:
         selector = compile_selector(selector_of(owner))
     except SelectorError:
+        return ()
+    if selector.nothing:
         return ()
     namespace = owner.metadata.namespace
     if selector.exact:
@@ -79,8 +81,8 @@ def _selected_label(owner: Any) -> Iterable[str]:  # noqa: ANN401 - any kind of 
     return (namespace,)
 
 
-def _has_same_selector(old: Any, new: Any) -> bool:  # noqa: ANN401 - any kind of owner
-    return bool(old.spec.selector == new.spec.selector)
+def _has_same_selector(old: KubeObject, new: KubeObject) -> bool:
+    return selector_of(old) == selector_of(new)
 
 
 BY_NAMESPACE: Final = Index("namespace", _namespace, lambda _old, _new: True)

@@ -135,7 +135,7 @@ class Lister(Generic[ObjectT]):
 
 def _selects(owner: KubeObject, obj: KubeObject) -> bool:
     try:
-        selector = compile_selector(selector_of(owner))  # type: ignore[arg-type]
+        selector = compile_selector(selector_of(owner))
     except SelectorError:
         return False
     return not selector.is_empty and selector.matches(labels_of(obj))

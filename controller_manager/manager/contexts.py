@@ -1,7 +1,8 @@
 """Makes the context of each controller."""
 
 import random
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.client import Client, WriteHook, ignore_write
@@ -17,8 +18,7 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.turns import Turns
 
 
-@dataclass(frozen=True, slots=True)
-class Contexts:
+class Contexts(Struct, frozen=True):
     """Makes the context of each controller from the parts that all share."""
 
     config: Config

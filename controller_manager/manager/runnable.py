@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from controller_manager.serving.health import HealthCheck
 
@@ -11,8 +12,7 @@ Checks = Mapping[str, HealthCheck]
 """Checks by name, in the order in which they are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetime:
+class Lifetime(Struct, frozen=True):
     """The task group that runnables run in, and the signal to stop.
 
     Runnables start their tasks in `tasks`: a failure of one task ends all of them.

@@ -4,8 +4,10 @@
 that is not in upstream's configuration has a place in a section of its own.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.options.checks import Check, at_least
 
@@ -31,8 +33,7 @@ FlagType = Literal[
 _LISTS: Final = frozenset(("strings", "int32Slice", "namedCertKey", "gates", "pairs"))
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """One flag; `default` is in a user's notation, `None` for an empty value.
 
     `inert` says why the flag has no effect, empty if it has one. A flag has no effect,

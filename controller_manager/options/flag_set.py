@@ -1,8 +1,9 @@
 """All flags of a build: the general ones, and those of its controllers."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from controller_manager.options.file_fields import RESERVED
 from controller_manager.options.flag import Flag

@@ -1,7 +1,8 @@
 """The outcome of a reconcile: what the worker loop does with the key next."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 
 class SyncError(Exception):
@@ -11,8 +12,7 @@ class SyncError(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """The key needs nothing more until it is added again.
 
     `requeue_after`, in seconds, asks for another sync at a known time.
@@ -21,8 +21,7 @@ class Done:
     requeue_after: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Requeue:
+class Requeue(Struct, frozen=True):
     """The key cannot be synced yet; it is added again in `seconds`.
 
     Unlike `Done` it leaves the key's failures as they are, so that waiting for

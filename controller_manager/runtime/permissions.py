@@ -1,7 +1,8 @@
 """The permissions of a controller: the rules of its role, as data."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.resource import AnyResource
@@ -9,8 +10,7 @@ from controller_manager.api.resource import AnyResource
 _ALL: Final = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(Struct, frozen=True):
     """A rule of a role: these verbs on a resource of a group; ``*`` is any."""
 
     group: str

@@ -7,8 +7,9 @@ controller-runtime's For, Owns and Watches(EnqueueRequestsFromMapFunc).
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
@@ -24,8 +25,7 @@ def _always(_: object) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class For(Generic[ObjectT]):
+class For(Struct, Generic[ObjectT], frozen=True):
     """The objects that are reconciled: each is a key.
 
     The key of an object is added when the object is added, changes or is deleted,
@@ -39,8 +39,7 @@ class For(Generic[ObjectT]):
     delay: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Owns(Generic[ObjectT]):
+class Owns(Struct, Generic[ObjectT], frozen=True):
     """The dependents of the reconciled objects, as owner references say.
 
     A change of a dependent adds the key of its owner. A change of owner adds the
@@ -51,8 +50,7 @@ class Owns(Generic[ObjectT]):
     resource: Resource[ObjectT]
 
 
-@dataclass(frozen=True, slots=True)
-class Maps(Generic[ObjectT]):
+class Maps(Struct, Generic[ObjectT], frozen=True):
     """Other objects, with a function that returns the keys to add for a change.
 
     `to_keys` is called with the reconciler and the object; an update calls it for

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import ReplicaSet
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import Node, Pod
 from controller_manager.api.selectors import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -139,3 +139,17 @@ def test_a_lister_has_only_the_indexes_that_it_was_created_with() -> None:
         "the lister of Pod has no index namespace; name the index where the lister "
         "is created"
     )
+
+
+def test_an_owner_may_be_of_no_namespace_and_have_no_selector() -> None:
+    """Config maps of a node, for instance."""
+    nodes: Store[Node] = Store()
+    lister = Lister(nodes, "Node", BY_SELECTED_LABEL)
+    node = msgspec.convert({"metadata": {"name": "m", "uid": "1"}}, Node)
+    nodes.put(node)
+    nodes.put(node)
+    reference = {"kind": "Node", "name": "m", "uid": "1", "controller": True}
+    metadata = {"name": "p", "namespace": "n", "ownerReferences": [reference]}
+    pod = msgspec.convert({"metadata": metadata}, Pod)
+    assert lister.controller_of(pod) == node
+    assert list(lister.selecting(orphan("p", a="x"))) == []

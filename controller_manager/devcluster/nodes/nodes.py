@@ -178,6 +178,8 @@ class Nodes:
         pod = self._objects.find(POD, namespace, name).obj
         if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
             return
+        if not needs_start(pod):
+            return  # it has ended meanwhile, and no pod starts twice
         status = pod_status(pod, format_time(self._clock.now()))
         self._objects.update(POD, namespace, name, {**pod, "status": status}, "status")
 

@@ -37,12 +37,13 @@ class Deletion:
         grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
         if grace is not None and not re.fullmatch(r"-?\d{1,9}", str(grace)):
             raise bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}")
+        policy = _policy(body, query)
         preconditions = body.get("preconditions") or {}
         if not isinstance(preconditions, dict):
             raise bad_request("preconditions must be an object")
         return cls(
             grace_period=int(grace) if grace is not None else None,
-            policy=_policy(body, query),
+            policy=policy,
             dry_run=asks_for_dry_run(body.get("dryRun")),
             uid=preconditions.get("uid", ""),
             resource_version=preconditions.get("resourceVersion", ""),

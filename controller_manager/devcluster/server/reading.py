@@ -65,11 +65,11 @@ class Reader:
     def get(self, target: Target, request: Request) -> Response:
         """Return one object, or a subresource of it; raises Refusal."""
         kind = target.kind
+        form = wanted_form(header(request.headers, "accept"))
         found = self._objects.find(kind, target.namespace, target.name)
         stored = in_version(kind, found)
         match target.subresource:
             case "" | "status":
-                form = wanted_form(header(request.headers, "accept"))
                 body = self._encoded(target, stored, form)
                 return Response(200, JSON_HEADERS, body)
             case "scale":

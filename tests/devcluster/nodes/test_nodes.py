@@ -148,3 +148,16 @@ async def test_a_node_tells_of_its_machine(cluster: Cluster) -> None:
         "operatingSystem": "linux",
         "architecture": "amd64",
     }
+
+
+@pytest.mark.looptime
+async def test_a_pod_that_has_ended_is_not_started(cluster: Cluster) -> None:
+    """It may fail between its scheduling and its start."""
+    async with cluster.nodes(count=1, start_delay=3):
+        cluster.add("Pod", "a", spec={"containers": [{"name": "c", "image": "i"}]})
+        await asyncio.sleep(1)
+        failed = {"status": {"phase": "Failed"}}
+        await cluster.client.patch(PODS, "default", "a", failed, subresource="status")
+        await asyncio.sleep(60)
+        pod = await cluster.client.get(PODS, "default", "a")
+        assert pod.status.phase == "Failed"
