@@ -5,6 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -98,7 +99,7 @@ def test_a_gate_that_two_controllers_declare_differently_is_refused() -> None:
     gate = Gate("SomeFeature")
     one, other = replace(MINE, gates=(gate,)), replace(MINE, name="z", gates=(gate,))
     assert Registry((one, other)).gates.count(gate) == 1
-    other = replace(other, gates=(replace(gate, default=False),))
+    other = replace(other, gates=(msgspec.structs.replace(gate, default=False),))
     with pytest.raises(RegistryError) as caught:
         Registry((one, other))
     assert str(caught.value) == (

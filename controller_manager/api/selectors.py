@@ -7,8 +7,9 @@ absent selector matches no object.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from controller_manager.api.meta import APIStruct
 
@@ -32,8 +33,7 @@ class SelectorError(ValueError):
     """A selector that cannot be evaluated; the message names the invalid part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One condition on one label."""
 
     key: str
@@ -68,8 +68,7 @@ _OPERATORS: Final[dict[str, Callable[[str | None, frozenset[str]], bool]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """A conjunction of requirements.
 
     `exact` has the requirements of the form key = value. They are by far the most

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, nullcontext
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList
@@ -67,8 +67,7 @@ class PropagationPolicy(StrEnum):
     ORPHAN = "Orphan"
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
+class DeleteOptions(Struct, frozen=True):
     """How to delete; `uid` and `resource_version` are preconditions."""
 
     grace_period_seconds: int | None = None
@@ -92,8 +91,7 @@ class DeleteOptions:
         return msgspec.json.encode(body)
 
 
-@dataclass(frozen=True, slots=True)
-class ListOptions:
+class ListOptions(Struct, frozen=True):
     """Which objects to list, from which version, and how many per page."""
 
     label_selector: str = ""
@@ -116,8 +114,7 @@ class ListOptions:
         return tuple((name, value) for name, value in pairs if value)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
+class WatchOptions(Struct, frozen=True):
     """Which objects to watch, from which version, and for how long (seconds).
 
     A stream that sends nothing for `idle_timeout` counts as broken. A server sends
@@ -177,8 +174,7 @@ class NoRequestMetrics:
         """Ignore."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[ObjectT]):
+class Page(Struct, Generic[ObjectT], frozen=True):
     """One page of a list; `continue_` is empty on the last."""
 
     items: list[ObjectT]

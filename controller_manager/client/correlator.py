@@ -4,10 +4,10 @@ Upstream: client-go tools/record events_cache.go. Nothing here awaits.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from controller_manager.api.core.v1 import Event
 from controller_manager.clock import Clock
@@ -49,21 +49,18 @@ class _LRU(Generic[ValueT]):
             self._entries.popitem(last=False)
 
 
-@dataclass(slots=True)
-class _Similar:
+class _Similar(Struct):
     last_seen: float
     messages: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class _Observed:
+class _Observed(Struct, frozen=True):
     name: str
     count: int
     first_timestamp: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Correlated:
+class Correlated(Struct, frozen=True):
     """What to write: `event` if `patch` is `None`, else a patch of it."""
 
     event: Event

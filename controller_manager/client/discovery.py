@@ -6,11 +6,11 @@ client-go's discovery and restmapper.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from controller_manager.api.meta import APIStruct, PartialObject
 from controller_manager.api.resource import Resource
@@ -90,8 +90,7 @@ class _GroupDiscoveryList(APIStruct, frozen=True):
     items: tuple[_GroupDiscovery, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServedResource:
+class ServedResource(Struct, frozen=True):
     """A resource that the server serves.
 
     `is_preferred` says that this is the version of it that the server prefers.
@@ -123,8 +122,7 @@ class ServedResource:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Struct, frozen=True):
     """All resources that the server serves and that could be discovered.
 
     `failures` has the error message for each group version whose resources could

@@ -3,9 +3,10 @@
 import re
 import ssl
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from controller_manager.client.exec_plugin import ExecCredential
 from controller_manager.client.kubeconfig import ConfigError
@@ -19,8 +20,7 @@ _TLS_CHECK: Final = 10.0
 Material = bytes | Path
 
 
-@dataclass(frozen=True, slots=True)
-class TLSMaterial:
+class TLSMaterial(Struct, frozen=True):
     """Certificates and key to connect with, as PEM data or as files."""
 
     where: str = "kubeconfig"
@@ -30,8 +30,7 @@ class TLSMaterial:
     verify: bool = True
 
 
-@dataclass(slots=True)
-class TLSSettings:
+class TLSSettings(Struct):
     """Makes the TLS settings, and makes new ones when a file has changed."""
 
     material: TLSMaterial

@@ -17,7 +17,6 @@ responses. Then `decide` is called again with that view. A `Decision` ends the s
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -40,8 +39,7 @@ StatusT = TypeVar("StatusT")
 StatusT_contra = TypeVar("StatusT_contra", contravariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason why an object is not yet as its spec wants it.
 
     `waiting_for` completes the words "waiting for". `since` is the time at which the

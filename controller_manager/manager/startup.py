@@ -101,7 +101,16 @@ class StartUp:
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> Controller | None:
         context = self._contexts.make(descriptor, informers)
-        controller = make_controller(descriptor, context)
+        try:
+            controller = make_controller(descriptor, context)
+        except Exception as error:
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            msg = (
+                f"{descriptor.name} of {descriptor.package} cannot be made: {why}; "
+                f"repair it, or disable it with --controllers=*,-{descriptor.name}"
+            )
+            self._logger.v(2).info("Controller not made", exc_info=error)
+            raise StartError(msg) from error
         if controller is None:
             self._logger.warning(
                 "Controller is disabled by the configuration",

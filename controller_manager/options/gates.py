@@ -4,14 +4,14 @@ Names, stages, defaults, locks and dependencies are those of Kubernetes 1.36.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 Stage = Literal["ALPHA", "BETA"]
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """A feature gate.
 
     It cannot be enabled while a gate that it `depends_on` is disabled. A `locked` gate
@@ -35,8 +35,7 @@ GENERAL_GATES: Final = (ATOMIC_FIFO, WATCH_LIST_CLIENT)
 """The gates of no particular controller; a controller declares its own gates."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureGates:
+class FeatureGates(Struct, frozen=True):
     """The gates with another value than their default, by name."""
 
     overrides: Mapping[str, bool] = field(default_factory=dict)
@@ -49,8 +48,7 @@ class FeatureGates:
 _ALL: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 
 
-@dataclass(slots=True)
-class ResolvedGates:
+class ResolvedGates(Struct):
     """The result of `resolve_gates`.
 
     `ignored` are given gates without an effect; `problems` has a line for each.

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYME
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.registry import registry
+from controller_manager.registry import Registry, registry
+from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User, settle
@@ -118,3 +120,23 @@ async def test_a_daemon_without_a_controller_to_run_does_not_start(
     with pytest.raises(StartError, match="there is no controller to run"):
         async with cluster.manager(make_config(controllers=selection)):
             pass
+
+
+async def test_a_controller_that_cannot_be_made_is_named(cluster: Cluster) -> None:
+    """With the way to do without it; it may be of somebody else's package."""
+    broken = Descriptor("broken-controller", "json:nothing", package="somebody.elses")
+    manager = ControllerManager(
+        make_config(controllers=("*",)),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        build=Registry([broken]),
+    )
+    problem = re.escape(
+        "broken-controller of somebody.elses cannot be made: AttributeError: module "
+        "'json' has no attribute 'nothing'; repair it, or disable it with "
+        "--controllers=*,-broken-controller"
+    )
+    with pytest.RaisesGroup(pytest.RaisesExc(StartError, match=problem)):
+        await manager.run(asyncio.Event())

@@ -1,8 +1,9 @@
 """How many pods to create or delete (manageReplicas), as a value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
 
@@ -10,15 +11,13 @@ BURST_REPLICAS: Final = 500
 """The most pods that one sync creates or deletes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(Struct, frozen=True):
     """Create this many pods."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """Delete this many pods; `ranking` chooses them."""
 
     count: int

@@ -1,8 +1,9 @@
 """The actions of the deployment controller, as values; `apply` carries them out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.selectors import Selector
@@ -14,8 +15,7 @@ from controller_manager.controllers.apps.deployment.reasons import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentEvent:
+class DeploymentEvent(Struct, frozen=True):
     """An event about the deployment."""
 
     type: str
@@ -33,10 +33,8 @@ def warning(reason: str, message: str) -> DeploymentEvent:
     return DeploymentEvent(WARNING, reason, message)
 
 
-class _AwaitsNothing:
+class _AwaitsNothing(Struct, frozen=True):
     """An action that takes effect immediately, or that no rollout waits for."""
-
-    __slots__ = ()
 
     @property
     def awaits(self) -> Reason | None:
@@ -44,15 +42,13 @@ class _AwaitsNothing:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEvent(_AwaitsNothing):
+class RecordEvent(_AwaitsNothing, frozen=True):
     """Record an event that belongs to no write."""
 
     event: DeploymentEvent
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimReplicaSets(_AwaitsNothing):
+class ClaimReplicaSets(_AwaitsNothing, frozen=True):
     """Adopt orphans that match the selector, release replica sets that do not.
 
     The view then has the replica sets of the deployment.
@@ -61,15 +57,13 @@ class ClaimReplicaSets(_AwaitsNothing):
     selector: Selector
 
 
-@dataclass(frozen=True, slots=True)
-class RereadReplicaSets(_AwaitsNothing):
+class RereadReplicaSets(_AwaitsNothing, frozen=True):
     """Read these replica sets and the deployment again, and update the caches."""
 
     replica_sets: tuple[ReplicaSet, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchReplicaSet:
+class PatchReplicaSet(Struct, frozen=True):
     """Patch this version of a replica set; then record the event, if any.
 
     The view then has the replica set as stored. `wanted` names the change.
@@ -86,8 +80,7 @@ class PatchReplicaSet:
         return about_replica_set(self.replica_set, f"{self.wanted} of the replica set")
 
 
-@dataclass(frozen=True, slots=True)
-class CreateReplicaSet:
+class CreateReplicaSet(Struct, frozen=True):
     """Create the new replica set; then record the event, if any.
 
     The view then has the result of the creation.
@@ -103,8 +96,7 @@ class CreateReplicaSet:
         return about_deployment(self.deployment, "the new replica set to be created")
 
 
-@dataclass(frozen=True, slots=True)
-class UseExistingReplicaSet:
+class UseExistingReplicaSet(Struct, frozen=True):
     """Use an existing replica set, which has the name already, as the new one."""
 
     replica_set: ReplicaSet
@@ -115,15 +107,13 @@ class UseExistingReplicaSet:
         return about_replica_set(self.replica_set, "the cache to show this replica set")
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteReplicaSet(_AwaitsNothing):
+class DeleteReplicaSet(_AwaitsNothing, frozen=True):
     """Delete this version of an old replica set, unless it is gone."""
 
     replica_set: ReplicaSet
 
 
-@dataclass(frozen=True, slots=True)
-class ReadDeployment:
+class ReadDeployment(Struct, frozen=True):
     """Read the deployment with all its fields; the view then has it as stored."""
 
     deployment: Deployment
@@ -134,8 +124,7 @@ class ReadDeployment:
         return about_deployment(self.deployment, "the rollback to be carried out")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceDeployment:
+class ReplaceDeployment(Struct, frozen=True):
     """Replace the stored deployment; then record the event, if any."""
 
     deployment: Deployment
@@ -150,8 +139,7 @@ class ReplaceDeployment:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CountCollision:
+class CountCollision(Struct, frozen=True):
     """Write the deployment's status with its collision count increased by one."""
 
     deployment: Deployment
@@ -162,8 +150,7 @@ class CountCollision:
         return about_deployment(self.deployment, "a free name for the new replica set")
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFailure(_AwaitsNothing):
+class WriteFailure(_AwaitsNothing, frozen=True):
     """Try to write a condition that says why the new replica set was not created.
 
     If this write fails, the error is only logged: the error of the creation is more
@@ -188,8 +175,7 @@ Action = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StatusReport:
+class StatusReport(Struct, frozen=True):
     """The deployment with the status and the revision that it should have.
 
     `updates_progress` is true if the condition Progressing was updated.

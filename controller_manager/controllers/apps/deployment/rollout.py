@@ -1,14 +1,14 @@
 """A deployment with its replica sets, and which of them is the new one."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.controllers.apps.deployment.templates import equality_with
 
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(Struct, frozen=True):
     """A deployment and its replica sets, as one sync sees them.
 
     `new` is the replica set with the current template, if it exists; `old` has all

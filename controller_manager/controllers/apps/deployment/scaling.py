@@ -1,9 +1,10 @@
 """Sizes of replica sets: fenceposts, and plans for a new size of the deployment."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.intstr import IntOrString, IntOrStringError, scaled_value
@@ -18,8 +19,7 @@ ROLLING_UPDATE: Final = "RollingUpdate"
 RECREATE: Final = "Recreate"
 
 
-@dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(Struct, frozen=True):
     """Give a replica set this size, and the annotations that go with it."""
 
     replica_set: ReplicaSet

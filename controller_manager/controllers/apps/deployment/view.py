@@ -1,7 +1,6 @@
 """The view of a deployment's sync: the data that decisions are made from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -12,13 +11,11 @@ from controller_manager.client.errors import AlreadyExists
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(Struct, frozen=True):
     """The API server has created the new replica set."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameTaken:
+class NameTaken(Struct, frozen=True):
     """A replica set of that name exists already: `existing`, as just read.
 
     `error` is the API server's response to the creation of the new one.
@@ -28,18 +25,15 @@ class NameTaken:
     error: AlreadyExists
 
 
-@dataclass(frozen=True, slots=True)
-class ExistingUsed:
+class ExistingUsed(Struct, frozen=True):
     """The existing replica set of that name is used as the new one."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceTerminating:
+class NamespaceTerminating(Struct, frozen=True):
     """No object can be created, since the namespace is being deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreationFailed:
+class CreationFailed(Struct, frozen=True):
     """The API server refused the new replica set, or did not respond."""
 
     name: str
