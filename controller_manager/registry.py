@@ -214,4 +214,13 @@ def _from_entry_points(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:
 
 
 def _descriptor(descriptor: Descriptor, package: str) -> Descriptor:
+    options: object = descriptor.options
+    if options is not None and not (
+        isinstance(options, type) and issubclass(options, ControllerOptions)
+    ):
+        msg = (
+            f"the options of {descriptor.name} of {package} are not a subclass of "
+            f"{ControllerOptions.__name__}; make them one"
+        )
+        raise RegistryError(msg)
     return replace(descriptor, package=descriptor.package or package)

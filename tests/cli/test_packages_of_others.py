@@ -9,12 +9,10 @@ from tests.distributions import install, run_program
 DESCRIPTOR = "from controller_manager.runtime.descriptor import Descriptor\n"
 TAKEN_FLAG = f"""
 {DESCRIPTOR}
-from dataclasses import dataclass
-from controller_manager.options.controller_options import option
+from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(ControllerOptions):
     kubeconfig: str = option(Flag("kubeconfig", "string", "", "A flag that is there."))
 
 CONTROLLER = Descriptor("mine", ".x:X", options=Options)
@@ -52,7 +50,7 @@ def test_a_package_that_cannot_be_imported_ends_every_command(
         (
             "CONTROLLER = 'mine-controller'",
             (
-                "other:CONTROLLER of other is no Descriptor; name one in its entry "
+                "other:CONTROLLER of other is not a Descriptor; name one in its entry "
                 "point of the group controller_manager.controllers"
             ),
         ),
@@ -65,11 +63,24 @@ def test_a_package_that_cannot_be_imported_ends_every_command(
             ),
         ),
         (
+            f"{DESCRIPTOR}CONTROLLER = Descriptor('mine', '.x:X', options=dict)",
+            (
+                "the options of mine of other are not a subclass of "
+                "ControllerOptions; make them one"
+            ),
+        ),
+        (
             TAKEN_FLAG,
-            "--kubeconfig of Mine is a flag of Misc already; choose another name",
+            "--kubeconfig of Mine is already a flag of Misc; choose another name",
         ),
     ],
-    ids=["no such name", "no descriptor", "a name that is taken", "a taken flag"],
+    ids=[
+        "no such name",
+        "no descriptor",
+        "a name that is taken",
+        "no options",
+        "a taken flag",
+    ],
 )
 def test_what_is_wrong_with_a_package_is_one_line(
     tmp_path: Path, source: str, problem: str
