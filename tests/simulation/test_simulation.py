@@ -1,6 +1,7 @@
 """No write is lost, whatever goes wrong; and the simulator would find it."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +11,7 @@ from tests.simulation import __main__ as command
 from tests.simulation import sieve
 from tests.simulation.bugs import BUGS
 from tests.simulation.faults import Faults
-from tests.simulation.runner import play, shrink
+from tests.simulation.runner import Outcome, play, shrink
 from tests.simulation.scenarios import NAMED, play_named
 
 SEEDS = range(1, 13)
@@ -151,11 +152,15 @@ def test_a_failing_plan_is_made_shorter() -> None:
 
 
 @pytest.mark.slow
+def _shrink_little(outcome: Outcome, **more: Any) -> Any:
+    return shrink(outcome, patience=2, **more)
+
+
 def test_the_command_shows_what_fails_and_how_to_see_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the faults that are needed, and with exit code 1."""
-    monkeypatch.setattr(command, "shrink", lambda outcome: shrink(outcome, patience=2))
+    monkeypatch.setattr(command, "shrink", _shrink_little)
     runner = CliRunner()
     assert runner.invoke(command.main, ["--seed=1"]).exit_code == 0
     with BUGS["act on a stale cache"].planted():
