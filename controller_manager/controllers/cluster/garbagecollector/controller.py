@@ -135,7 +135,7 @@ class GarbageCollector:
         quorum reads count: upstream adds owners whose deletion a watch has shown, and
         a watch can be wrong."""
         self._orphaned: Recent[str] = Recent()
-        """uids of owners that were released before all their dependents were found."""
+        """uids of owners that were released; a watch may show a dependent later."""
         self._unknown: dict[str, None] = {}
         """uids of objects that are of, or refer to, a kind that is not served."""
         self._list_failing_since: dict[str, dict[GroupKind, float]] = {}
@@ -393,6 +393,8 @@ class GarbageCollector:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+        # A watch may be silent and show a dependent only when the owner is gone.
+        self._orphaned.add(uid)
         await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
         self._list_failing_since.pop(uid, None)
         return DONE

@@ -158,3 +158,25 @@ async def test_orphans_that_could_not_be_listed_lose_their_owner_reference_when_
         kept = await user.metadata("kept", SECRETS)
         assert kept is not None
         assert "ownerReferences" not in kept
+
+
+async def test_a_dependent_of_an_unknown_kind_of_dependents_stays(user: User) -> None:
+    """Its watch was silent until its owner had been orphaned and was gone."""
+    owner = await user.create("owner")
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        shown: list[tuple[object, ...]] = []
+        with mock.patch.object(
+            collector.graph, "seen", side_effect=lambda *seen: shown.append(seen)
+        ):
+            await user.create("dependent", owner)
+            await asyncio.sleep(1)
+        await user.delete("owner", PropagationPolicy.ORPHAN)
+        await asyncio.sleep(10)
+        assert await user.names() == ["dependent"]
+        for seen in shown:
+            collector.graph.seen(*seen)  # type: ignore[arg-type]
+        await asyncio.sleep(10)
+        metadata = await user.metadata("dependent")
+    assert metadata is not None
+    assert "ownerReferences" not in metadata
