@@ -182,13 +182,13 @@ def check_packages(directory: Path) -> None:
 
     Nothing in it would be found, and nobody would be told.
     """
-    for package in (*directory.glob("*/"), *directory.glob("*/*/")):
-        if not (package / "__init__.py").exists() and any(package.glob("*.py")):
-            msg = f"{package} has modules, but no __init__.py; add one"
-            raise RegistryError(msg)
-        if not (package.parent / "__init__.py").exists() and any(package.glob("*.py")):
-            msg = f"{package.parent} has packages, but no __init__.py; add one"
-            raise RegistryError(msg)
+    for controller in directory.glob("*/*/"):
+        if not any(controller.glob("*.py")):
+            continue
+        for package in (controller.parent, controller):
+            if not (package / "__init__.py").exists():
+                msg = f"{package} has modules, but no __init__.py; add one"
+                raise RegistryError(msg)
 
 
 def _from_entry_points(found: Iterable[EntryPoint]) -> Iterator[Descriptor]:

@@ -1,9 +1,8 @@
 """Makes a controller from its descriptor."""
 
-from collections.abc import Callable
 from typing import Any
 
-from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.context import ControllerContext, InitFunction
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.reconciler import Reconciler
@@ -21,5 +20,5 @@ def make_controller(
     loaded: Any = descriptor.resolve()
     if isinstance(loaded, type) and issubclass(loaded, Reconciler):
         return loaded.make(context)
-    init: Callable[[ControllerContext], Controller | None] = loaded
+    init: InitFunction = loaded
     return init(context)

@@ -1,5 +1,6 @@
 """A controller as a class: what it watches, and how it reconciles one object."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -29,7 +30,7 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 WatchedT = TypeVar("WatchedT", bound=KubeObject)
 
 
-class Reconciler(Generic[ObjectT]):
+class Reconciler(ABC, Generic[ObjectT]):
     """Brings one object at a time closer to what its spec says.
 
     A subclass declares what it `watches` and implements `reconcile`. This class
@@ -106,12 +107,12 @@ class Reconciler(Generic[ObjectT]):
 
     # Methods that a subclass implements.
 
+    @abstractmethod
     async def reconcile(self, obj: ObjectT) -> Outcome:
         """Bring the cluster closer to what `obj`, a cached object, asks for.
 
         Return the outcome for its key; raise an exception to have it retried.
         """
-        raise NotImplementedError
 
     def starting(self) -> None:
         """Prepare once, when this process may begin to write."""
