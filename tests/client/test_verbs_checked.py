@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 
 VERBS = """
 from controller_manager.api.apps.v1 import DEPLOYMENTS, Deployment
-from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
@@ -23,12 +22,11 @@ PARTIAL: Resource[PartialObject] = Resource(
 
 
 async def write_projections(
-    client: Client, pod: Pod, node: Node, job: Job, partial: PartialObject
+    client: Client, pod: Pod, node: Node, partial: PartialObject
 ) -> None:
     await client.update(PODS, pod)  # refused
     await client.update(PODS, pod, "status")  # refused
     await client.update(NODES, node)  # refused
-    await client.update(JOBS, job)  # refused
     await client.update(PARTIAL, partial)  # refused
     await client.create(PODS, pod)  # refused
     await client.create_subresource(PODS, "n", "p", "eviction", pod)  # refused

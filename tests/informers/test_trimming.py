@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.resource import AnyResource
 from controller_manager.informers.reads import Reads
@@ -158,23 +157,18 @@ def test_nodes_and_jobs_are_trimmed_alike() -> None:
             "annotations": {"node.alpha.kubernetes.io/ttl": "15"},
         },
         "spec": {"taints": [{"key": "a"}]},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-    }
-    job = {
-        "metadata": {"name": "j"},
-        "spec": {"ttlSecondsAfterFinished": 3},
         "status": {
             "conditions": [
-                {"type": "Complete", "status": "True"},
-                {"type": "Suspended", "status": "False"},
+                {"type": "Ready", "status": "True"},
+                {"type": "DiskPressure", "status": "False"},
             ]
         },
     }
     only_ttl = "metadata.annotations[node.alpha.kubernetes.io/ttl]"
     assert trimmed(NODES, Node, node, only_ttl) == {"metadata": node["metadata"]}
-    assert trimmed(JOBS, Job, job, "status.conditions[Complete]") == {
-        "metadata": {"name": "j"},
-        "status": {"conditions": ({"type": "Complete", "status": "True"},)},
+    assert trimmed(NODES, Node, node, "status.conditions[Ready]") == {
+        "metadata": {"name": "n", "resourceVersion": "7"},
+        "status": {"conditions": ({"type": "Ready", "status": "True"},)},
     }
 
 

@@ -1,6 +1,9 @@
-"""apps/v1: deployments and replica sets."""
+"""apps/v1: deployments, replica sets, stateful sets, daemon sets and revisions."""
 
-from controller_manager.api.core.v1 import PodTemplateSpec
+from msgspec import Raw
+from msgspec.structs import force_setattr
+
+from controller_manager.api.core.v1 import PersistentVolumeClaim, PodTemplateSpec
 from controller_manager.api.intstr import IntOrString
 from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
@@ -107,6 +110,154 @@ class ReplicaSet(CompleteObject, frozen=True):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
+class RollingUpdateStatefulSetStrategy(APIStruct, frozen=True):
+    """How a rolling update replaces the pods of a stateful set."""
+
+    max_unavailable: IntOrString | None = None
+    partition: int | None = None
+
+
+class StatefulSetUpdateStrategy(APIStruct, frozen=True):
+    """Whether and how the pods of a stateful set are updated."""
+
+    type: str = ""
+    rolling_update: RollingUpdateStatefulSetStrategy | None = None
+
+
+class StatefulSetPersistentVolumeClaimRetentionPolicy(APIStruct, frozen=True):
+    """What happens to claims when the set is deleted or scaled down."""
+
+    when_deleted: str = ""
+    when_scaled: str = ""
+
+
+class StatefulSetOrdinals(APIStruct, frozen=True):
+    """Which number the first pod has."""
+
+    start: int = 0
+
+
+class StatefulSetSpec(APIStruct, frozen=True):
+    """All of a stateful set's spec."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] | None = None
+    service_name: str = ""
+    pod_management_policy: str = ""
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+    revision_history_limit: int | None = None
+    min_ready_seconds: int = 0
+    persistent_volume_claim_retention_policy: (
+        StatefulSetPersistentVolumeClaimRetentionPolicy | None
+    ) = None
+    ordinals: StatefulSetOrdinals | None = None
+
+
+class StatefulSetCondition(APIStruct, frozen=True):
+    """One condition of a stateful set."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class StatefulSetStatus(APIStruct, frozen=True):
+    """All of a stateful set's status."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: int | None = None
+    conditions: tuple[StatefulSetCondition, ...] | None = None
+    available_replicas: int = 0
+
+
+class StatefulSet(CompleteObject, frozen=True):
+    """A stateful set: pods with an identity that outlives each of them."""
+
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+
+class RollingUpdateDaemonSet(APIStruct, frozen=True):
+    """How far a rolling update may deviate from one pod on each node."""
+
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
+
+
+class DaemonSetUpdateStrategy(APIStruct, frozen=True):
+    """Whether and how the pods of a daemon set are updated."""
+
+    type: str = ""
+    rolling_update: RollingUpdateDaemonSet | None = None
+
+
+class DaemonSetSpec(APIStruct, frozen=True):
+    """All of a daemon set's spec."""
+
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+
+
+class DaemonSetCondition(APIStruct, frozen=True):
+    """One condition of a daemon set."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class DaemonSetStatus(APIStruct, frozen=True):
+    """All of a daemon set's status: numbers of nodes, by the state of their pod."""
+
+    current_number_scheduled: int = 0
+    number_misscheduled: int = 0
+    desired_number_scheduled: int = 0
+    number_ready: int = 0
+    observed_generation: int = 0
+    updated_number_scheduled: int = 0
+    number_available: int = 0
+    number_unavailable: int = 0
+    collision_count: int | None = None
+    conditions: tuple[DaemonSetCondition, ...] | None = None
+
+
+class DaemonSet(CompleteObject, frozen=True):
+    """A daemon set: one pod on each node that fits."""
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
+class ControllerRevision(CompleteObject, frozen=True):
+    """A former or the present state of a workload, under a number.
+
+    Its data is kept as bytes, complete and not decoded. It never changes; the number
+    may.
+    """
+
+    data: Raw = Raw(b"null")
+    revision: int = 0
+
+    def __post_init__(self) -> None:
+        """Copy the bytes out of the message that they were decoded from."""
+        force_setattr(self, "data", self.data.copy())
+
+
 DEPLOYMENTS: Resource[Deployment] = Resource(
     "apps", "v1", "deployments", "Deployment", Deployment
 )
@@ -114,4 +265,19 @@ DEPLOYMENTS: Resource[Deployment] = Resource(
 
 REPLICASETS: Resource[ReplicaSet] = Resource(
     "apps", "v1", "replicasets", "ReplicaSet", ReplicaSet
+)
+
+
+STATEFUL_SETS: Resource[StatefulSet] = Resource(
+    "apps", "v1", "statefulsets", "StatefulSet", StatefulSet
+)
+
+
+DAEMON_SETS: Resource[DaemonSet] = Resource(
+    "apps", "v1", "daemonsets", "DaemonSet", DaemonSet
+)
+
+
+CONTROLLER_REVISIONS: Resource[ControllerRevision] = Resource(
+    "apps", "v1", "controllerrevisions", "ControllerRevision", ControllerRevision
 )

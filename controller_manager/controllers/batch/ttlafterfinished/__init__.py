@@ -4,7 +4,6 @@ from controller_manager.api.batch.v1 import JOBS
 from controller_manager.controllers.batch.ttlafterfinished.options import (
     TTLAfterFinishedOptions,
 )
-from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -13,13 +12,6 @@ CONTROLLER = Descriptor(
     aliases=("ttl-after-finished",),
     load=".reconciler:TTLAfterFinishedReconciler",
     requires=(JOBS,),
-    reads=(
-        Reads(
-            JOBS,
-            "spec.ttlSecondsAfterFinished",
-            *("status.conditions[Complete]", "status.conditions[Failed]"),
-        ),
-    ),
     options=TTLAfterFinishedOptions,
     permissions=(allow(JOBS, "delete", "get", "list", "watch"), *RECORD_EVENTS),
     metrics=("ttl_after_finished_controller_job_deletion_duration_seconds",),
