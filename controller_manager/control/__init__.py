@@ -4,6 +4,7 @@
 does not show yet, ``pod_control`` creates and deletes pods, ``slow_start`` limits
 bursts, ``takeover`` protects against the last writes of a former leader, ``decision``
 is the form of a decision, ``gates`` has feature gates, ``replicas`` keeps a number
-of pods running, and ``namespaces`` serves controllers that create an object in every
-namespace. No module here knows a particular controller.
+of pods running, ``namespaces`` serves controllers that create an object in every
+namespace, ``history`` keeps controller revisions, and ``hashes`` has the hashes of
+generated names. No module here knows a particular controller.
 """

@@ -8,10 +8,7 @@ import msgspec
 from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta
-
-_SAFE_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_FNV_OFFSET: Final = 2166136261
-_FNV_PRIME: Final = 16777619
+from controller_manager.control.hashes import fnv1a, safe_encode
 
 _EMPTY_IS_ABSENT: Final = frozenset(
     (
@@ -128,7 +125,4 @@ def template_hash(template: PodTemplateSpec, collision_count: int | None) -> str
     canonical = msgspec.json.encode(canonical_template(template), order="deterministic")
     if collision_count is not None:
         canonical += str(collision_count).encode()
-    value = _FNV_OFFSET
-    for byte in canonical:
-        value = ((value ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
-    return "".join(_SAFE_LETTERS[ord(digit) % 27] for digit in str(value))
+    return safe_encode(fnv1a(canonical))

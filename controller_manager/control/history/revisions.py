@@ -1,0 +1,159 @@
+"""Reads, adopts and writes the revisions of an owner."""
+
+from collections.abc import Mapping
+from typing import Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, ControllerRevision
+from controller_manager.api.meta import CompleteObject, ObjectMeta
+from controller_manager.api.owners import controller_reference
+from controller_manager.api.resource import Resource
+from controller_manager.api.selectors import Selector
+from controller_manager.client.client import Client, DeleteOptions
+from controller_manager.client.errors import AlreadyExists, NotFound
+from controller_manager.control.claims import Claimer
+from controller_manager.control.history.names import data_hash, revision_name
+from controller_manager.control.history.order import in_order
+from controller_manager.control.history.template import find_equal
+from controller_manager.informers.lister import Lister
+
+OwnerT = TypeVar("OwnerT", bound=CompleteObject)
+
+MOST_COLLISIONS: Final = 16
+"""After so many names that were in use, the creation fails and is tried again."""
+
+
+class Created(Struct, frozen=True):
+    """A revision that holds the wanted data, and the collisions before it."""
+
+    revision: ControllerRevision
+    collision_count: int
+
+
+class Collision(Exception):  # noqa: N818 - the name is in use
+    """A revision with other data has the name of the one to create."""
+
+    def __init__(self, name: str) -> None:
+        """Take the name that is in use."""
+        super().__init__(
+            f'controllerrevisions.apps "{name}" already exists with other data'
+        )
+        self.name = name
+
+
+class History(Generic[OwnerT]):
+    """The revisions of the owners of one resource.
+
+    The lister needs the indexes that ``Owns(CONTROLLER_REVISIONS)`` makes.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        owners: Resource[OwnerT],
+        lister: Lister[ControllerRevision],
+    ) -> None:
+        """Take the client, the resource of the owners and the revisions' lister."""
+        self._client = client
+        self._owners = owners
+        self._lister = lister
+        self._claimer = Claimer(client, owners, CONTROLLER_REVISIONS)
+
+    async def claim(
+        self, owner: OwnerT, selector: Selector
+    ) -> list[ControllerRevision]:
+        """Return the owner's revisions in order; adopt orphans, release others.
+
+        Raises AdoptionRefused if the owner is gone or being deleted, and what the
+        client raises.
+        """
+        mine = self._lister.controlled_by(owner)
+        orphans = self._lister.orphans(owner.metadata.namespace, selector)
+        return in_order(await self._claimer.claim(owner, selector, (*mine, *orphans)))
+
+    def new(
+        self,
+        owner: OwnerT,
+        data: Raw,
+        number: int,
+        hash_text: str,
+        labels: Mapping[str, str],
+    ) -> ControllerRevision:
+        """Return a revision of `owner` that is not stored yet.
+
+        It has the owner's annotations, as upstream's.
+        """
+        resource = self._owners
+        reference = controller_reference(owner, resource.api_version, resource.kind)
+        return ControllerRevision(
+            metadata=ObjectMeta(
+                name=revision_name(owner.metadata.name, hash_text),
+                namespace=owner.metadata.namespace,
+                labels=dict(labels),
+                annotations=owner.metadata.annotations or None,
+                owner_references=(reference,),
+            ),
+            data=data,
+            revision=number,
+        )
+
+    async def create(self, revision: ControllerRevision) -> ControllerRevision:
+        """Store a revision; return the stored one if it holds the same data.
+
+        Raises Collision if a revision with other data has that name, and what the
+        client raises.
+        """
+        try:
+            return await self._client.create(CONTROLLER_REVISIONS, revision)
+        except AlreadyExists:
+            metadata = revision.metadata
+            stored = await self._client.get(
+                CONTROLLER_REVISIONS, metadata.namespace, metadata.name
+            )
+        if find_equal((stored,), revision.data) is None:
+            raise Collision(metadata.name)
+        return stored
+
+    async def create_renamed(
+        self, revision: ControllerRevision, owner: str, collision_count: int
+    ) -> Created:
+        """Store a revision, under another name as long as its name is in use.
+
+        `collision_count` is what the status of the owner says. The name is made from
+        the hash of the data and the count; the label with the hash stays as it is.
+        Raises Collision after `MOST_COLLISIONS` names, and what the client raises.
+        """
+        last = collision_count + MOST_COLLISIONS
+        while True:
+            name = revision_name(owner, data_hash(revision.data, collision_count))
+            metadata = msgspec.structs.replace(revision.metadata, name=name)
+            renamed = msgspec.structs.replace(revision, metadata=metadata)
+            try:
+                return Created(await self.create(renamed), collision_count)
+            except Collision:
+                if collision_count == last:
+                    raise
+                collision_count += 1
+
+    async def renumber(
+        self, revision: ControllerRevision, number: int
+    ) -> ControllerRevision:
+        """Give a stored revision another number; return it as stored.
+
+        Raises Conflict if it has changed meanwhile, and what the client raises.
+        """
+        changed = msgspec.structs.replace(revision, revision=number)
+        return await self._client.update(CONTROLLER_REVISIONS, changed)
+
+    async def delete(self, revision: ControllerRevision) -> None:
+        """Delete exactly this revision; one that is gone already is no error."""
+        metadata = revision.metadata
+        options = DeleteOptions(uid=metadata.uid)
+        try:
+            await self._client.delete(
+                CONTROLLER_REVISIONS, metadata.namespace, metadata.name, options
+            )
+        except NotFound:
+            return
