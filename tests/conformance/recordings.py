@@ -16,6 +16,7 @@ from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.options.config import Config
+from controller_manager.registry import registry
 from tests.clusters import RecordingTransport, Write, make_config
 from tests.conformance import normalise, whole
 from tests.conformance.normalise import GroupedForm
@@ -91,6 +92,11 @@ class Recording:
             flags, client=ours.client, generic=ours.generic, serving=ours.serving
         )
 
+    def is_playable(self) -> bool:
+        """Tell whether this build has all controllers that its family's ARGS name."""
+        _, absent = registry().check_selection(self.config().generic.controllers)
+        return not absent
+
     def _form(self) -> Form:
         kinds: Sequence[str] = self._content.get("kinds", ())
         return GroupedForm(kinds) if self.family in _GROUPED else WholeForm(kinds)
@@ -136,4 +142,10 @@ def find_recordings(directory: Path = DIRECTORY) -> Mapping[str, Recording]:
     return found
 
 
-RECORDINGS: Final = find_recordings()
+ALL_RECORDINGS: Final = find_recordings()
+"""All recordings by name."""
+
+RECORDINGS: Final = {
+    name: each for name, each in ALL_RECORDINGS.items() if each.is_playable()
+}
+"""The recordings that the tests play: those whose controllers are in this build."""

@@ -5,16 +5,30 @@ from typing import Any
 
 import pytest
 
+from controller_manager.registry import registry
 from tests.clusters import Cluster
 from tests.conformance.player import Player
-from tests.conformance.recordings import DIRECTORY, RECORDINGS, find_recordings
+from tests.conformance.recordings import (
+    ALL_RECORDINGS,
+    DIRECTORY,
+    RECORDINGS,
+    find_recordings,
+)
 from tests.conformance.whole import WholeForm
 
 
 def test_every_recording_is_found() -> None:
     """In whichever family; no recording is in another directory."""
     everywhere = DIRECTORY.parent.rglob("*/*.json")
-    assert {each.path for each in RECORDINGS.values()} == set(everywhere)
+    assert {each.path for each in ALL_RECORDINGS.values()} == set(everywhere)
+
+
+def test_a_recording_is_left_out_only_while_its_controllers_are_absent() -> None:
+    """It is played from the moment on in which the last of them is in this build."""
+    names = set(registry().names)
+    for name in ALL_RECORDINGS.keys() - RECORDINGS.keys():
+        recording = ALL_RECORDINGS[name]
+        assert not names.issuperset(recording.config().generic.controllers), name
 
 
 def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:
