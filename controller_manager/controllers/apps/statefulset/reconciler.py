@@ -228,14 +228,12 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             for pod in (self._pods.get(namespace, each) for each in wanted)
             if pod is not None and pod.metadata.name not in own
         ]
-        leaving = frozenset(each.metadata.name for each in others if is_deleting(each))
         return View(
             stateful_set=stateful_set,
             pods=pods,
             revisions=revisions,
             claims=self._claims_of(stateful_set, pods),
-            foreign=frozenset(each.metadata.name for each in others) - leaving,
-            leaving=leaving,
+            foreign={each.metadata.name: each for each in others},
             settings=self._settings,
         )
 

@@ -75,10 +75,8 @@ def plan_slot(view: View, slot: Slot, now: datetime) -> PodPlan:
 
 def _plan_new(view: View, slot: Slot) -> PodPlan:
     """Create the pod, unless its name or a claim is still in use."""
-    if slot.name in view.foreign:
-        return PodPlan((RefusePod(slot.name),), ends=True)
-    if slot.name in view.leaving:
-        return PodPlan(ends=True)
+    if (foreign := view.foreign.get(slot.name)) is not None:
+        return _plan_foreign(foreign)
     names = claim_names(view.stateful_set, slot.ordinal)
     present = [view.claims[name] for name in names if name in view.claims]
     if deletes_scaled(view.stateful_set) and any(
@@ -93,6 +91,18 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
     revision = revision_for(view, slot.ordinal)
     create = CreatePod(slot.name, slot.ordinal, revision, claims)
     return PodPlan((create,), ends=True)
+
+
+def _plan_foreign(pod: Pod) -> PodPlan:
+    """Wait until a pod that is not the set's gives up its name.
+
+    An event tells so, unless the set had the pod before: then somebody has changed
+    its labels in order to release it. Upstream tells it in no case.
+    """
+    reason = _wait(pod, "this pod, which is not the set's, to be deleted")
+    refuses = not is_deleting(pod) and not has_identity(pod)
+    changes = (RefusePod(pod.metadata.name),) if refuses else ()
+    return PodPlan(changes, ends=True, reason=reason)
 
 
 def _unavailable_because(view: View, pod: Pod, now: datetime) -> Reason | None:

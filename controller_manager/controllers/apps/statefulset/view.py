@@ -1,5 +1,6 @@
 """The view of a stateful set's sync: the data that decisions are made from."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -54,11 +55,8 @@ class View(Struct, frozen=True, kw_only=True):
     claims: Claims = {}
     """The cached claims of its pods, by name."""
 
-    foreign: frozenset[str] = frozenset()
-    """Names of wanted pods that pods of others have."""
-
-    leaving: frozenset[str] = frozenset()
-    """Names of wanted pods that pods of others have, which are being deleted."""
+    foreign: Mapping[str, Pod] = {}
+    """Pods that are not the set's, by the names of wanted pods that they have."""
 
     settings: Settings = Settings()
 
