@@ -66,6 +66,7 @@ _MORE: Final[dict[str, JSON]] = {
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
     "Service": {"spec": {"ports": [{"port": 80}]}},
     "StatefulSet": _WORKLOAD,
+    "StorageClass": {"provisioner": "example.com/disks"},
 }
 """What a kind needs beyond its metadata; most need nothing."""
 
