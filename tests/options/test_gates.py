@@ -56,11 +56,7 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
         (
             "AllAlpha=true",
             FeatureGates(
-                {
-                    gate.name: True
-                    for gate in registry().gates
-                    if gate.stage == "ALPHA"
-                }
+                {gate.name: True for gate in registry().gates if gate.stage == "ALPHA"}
             ),
         ),
     ],
