@@ -3,6 +3,7 @@
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
+from controller_manager.api.core.scheduling import Affinity, Taint
 from controller_manager.api.meta import (
     APIStruct,
     CompleteObject,
@@ -59,8 +60,12 @@ class PodVolume(APIStruct, frozen=True):
 
 
 class PodSpec(APIStruct, frozen=True):
-    """The fields of a pod's spec that controllers read."""
+    """The fields of a pod's spec that controllers read.
 
+    A cache keeps the affinity only of pods that have no node yet.
+    """
+
+    affinity: Affinity | None = None
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] | None = None
     volumes: tuple[PodVolume, ...] | None = None
@@ -196,12 +201,6 @@ class NodeMeta(PartialMetadata, frozen=True):
     """The metadata of a node that controllers read; nodes are never written by PUT."""
 
     annotations: NodeAnnotations | None = None
-
-
-class Taint(APIStruct, frozen=True):
-    """The field of a taint that controllers read."""
-
-    key: str = ""
 
 
 class NodeSpec(APIStruct, frozen=True):
