@@ -9,6 +9,7 @@ from controller_manager.api.meta import (
     CompleteObject,
     ObjectMeta,
     PartialMetadata,
+    PartialObject,
     Projection,
 )
 from controller_manager.api.resource import Resource
@@ -46,6 +47,18 @@ class InitContainer(APIStruct, frozen=True):
     restart_policy: str | None = None
 
 
+class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
+    """A claim that is a volume of a pod."""
+
+    claim_name: str = ""
+
+
+class PodVolume(APIStruct, frozen=True):
+    """The fields of a pod's volume that controllers read."""
+
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
 class PodSpec(APIStruct, frozen=True):
     """The fields of a pod's spec that controllers read.
 
@@ -55,6 +68,7 @@ class PodSpec(APIStruct, frozen=True):
     affinity: Affinity | None = None
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] | None = None
+    volumes: tuple[PodVolume, ...] | None = None
 
 
 class PodCondition(APIStruct, frozen=True):
@@ -331,3 +345,14 @@ PERSISTENT_VOLUME_CLAIMS: Resource[PersistentVolumeClaim] = Resource(
     "PersistentVolumeClaim",
     PersistentVolumeClaim,
 )
+
+
+CLAIM_METADATA: Resource[PartialObject] = Resource(
+    "",
+    "v1",
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    PartialObject,
+    metadata_only=True,
+)
+"""Persistent volume claims of which only the metadata is cached."""
