@@ -1,0 +1,1 @@
+"""job-controller: runs pods until enough of them have succeeded."""
