@@ -13,8 +13,9 @@ from rich.console import Console
 from controller_manager.client.kubeconfig import ConfigError
 from tests.benchmarks.contenders import OURS, Contender, ContenderError
 from tests.benchmarks.driver import DriverError
+from tests.benchmarks.measuring import Figures, Options
 from tests.benchmarks.report import draw, show, show_curves, write_json
-from tests.benchmarks.workloads import BENCHMARKS, SIZES, Figures, Options
+from tests.benchmarks.workloads import BENCHMARKS, SIZES
 
 _ALL: Final = (*BENCHMARKS, "sizes", "all")
 
@@ -55,6 +56,27 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
     help="Replica sets that `settled` begins with.",
 )
 @click.option(
+    "--stateful-sets",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="How many `statefulset` creates, with 20 pods each.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    default=300,
+    show_default=True,
+    help="Nodes of `daemonset`.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="How many `jobs` creates, with 10 completions each.",
+)
+@click.option(
     "--versus",
     help="The command of another manager, to be measured with the same work; "
     "{kubeconfig} and {port} are replaced by those that it is to use.",
@@ -78,13 +100,25 @@ def main(
     replicas: int,
     idle_pods: int | None,
     replica_sets: int,
+    stateful_sets: int,
+    nodes: int,
+    jobs: int,
     versus: str | None,
     json_path: Path | None,
     plot: Path | None,
 ) -> None:
     """Measure what the manager costs; `sizes` measures cost against size."""
     console = Console()
-    options = Options(deployments, replicas, idle_pods, replica_sets, kubeconfig)
+    options = Options(
+        deployments=deployments,
+        replicas=replicas,
+        idle_pods=idle_pods,
+        replica_sets=replica_sets,
+        stateful_sets=stateful_sets,
+        nodes=nodes,
+        jobs=jobs,
+        kubeconfig=kubeconfig,
+    )
     contenders = [Contender("controller-manager", OURS)]
     if versus is not None:
         if "{kubeconfig}" not in versus:

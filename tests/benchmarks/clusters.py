@@ -47,11 +47,12 @@ class BenchCluster:
 
 @asynccontextmanager
 async def cluster_for(
-    kubeconfig: Path | None, idle_pods: int, replica_sets: int = 0
+    kubeconfig: Path | None, idle_pods: int, replica_sets: int = 0, nodes: int = 3
 ) -> AsyncGenerator[BenchCluster, None]:
     """Yield the cluster of `kubeconfig`, or one of our own, with idle pods in it.
 
-    Our own also begins with settled replica sets, if the benchmark needs them.
+    Our own also has `nodes` nodes, and begins with settled replica sets, if the
+    benchmark needs them.
     """
     if kubeconfig is not None:
         async with driver_for(kubeconfig) as driver:
@@ -75,6 +76,7 @@ async def cluster_for(
             *words,
             f"--idle-pods={idle_pods}",
             f"--replica-sets={replica_sets}",
+            f"--nodes={nodes}",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

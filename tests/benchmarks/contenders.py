@@ -14,10 +14,13 @@ from typing import Final
 
 from tests.benchmarks.machine import Usage, children_of, usage_of
 
+_CONTROLLERS: Final = "deployment-controller,replicaset-controller"
+"""What a benchmark of other controllers replaces in a command."""
+
 OURS: Final = (
     f"{sys.executable} -m controller_manager --kubeconfig={{kubeconfig}} "
     "--authentication-kubeconfig={kubeconfig} --authorization-kubeconfig={kubeconfig} "
-    "--controllers=deployment-controller,replicaset-controller --leader-elect=false "
+    f"--controllers={_CONTROLLERS} --leader-elect=false "
     "--kube-api-qps=10000 --kube-api-burst=10000 --secure-port={port}"
 )
 """The command of this build; its client rate limit is too high to matter."""
@@ -33,6 +36,11 @@ class Contender:
 
     name: str
     command: str
+
+    def running_only(self, controllers: str) -> "Contender":
+        """Return this contender with other controllers in its command."""
+        command = self.command.replace(_CONTROLLERS, controllers)
+        return Contender(self.name, command)
 
     @contextmanager
     def running(self, kubeconfig: Path, log: Path) -> Iterator["Running"]:

@@ -15,13 +15,14 @@ from controller_manager.client.credentials import load_credentials
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
+from tests.benchmarks.kinds import Work
 from tests.benchmarks.server import DRIVER, NAMESPACE, idle_pod
 
 JSON = dict[str, Any]
 
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+NODES = "/api/v1/nodes"
 _STREAMS = 16
 _MERGE = "application/merge-patch+json"
 _PATIENCE = 900.0
@@ -119,58 +120,63 @@ class Driver:
                 return
             await asyncio.sleep(0.1)
 
-    # Deployments
+    # Workloads
 
-    async def create(self, name: str, replicas: int) -> None:
-        """Create a deployment."""
-        labels = {"app": name}
-        body: JSON = {
-            "metadata": {"name": name},
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {
-                        "terminationGracePeriodSeconds": 0,
-                        "containers": [{"name": "app", "image": "app:v1"}],
-                    },
-                },
-            },
-        }
-        await self.call("POST", DEPLOYMENTS, body)
+    async def create(self, work: Work, name: str, size: int) -> None:
+        """Create an object of a kind of work."""
+        await self.call("POST", work.path, work.body(name, size))
 
-    async def edit(self, name: str, spec: JSON) -> None:
-        """Change a deployment's spec."""
-        await self.call("PATCH", f"{DEPLOYMENTS}/{name}", {"spec": spec})
+    async def edit(self, work: Work, name: str, spec: JSON) -> None:
+        """Change an object's spec."""
+        await self.call("PATCH", f"{work.path}/{name}", {"spec": spec})
 
-    async def set_image(self, name: str, image: str) -> None:
-        """Roll a deployment to another image."""
+    async def set_image(self, work: Work, name: str, image: str) -> None:
+        """Roll a workload to another image."""
         containers = [{"name": "app", "image": image}]
-        await self.edit(name, {"template": {"spec": {"containers": containers}}})
+        await self.edit(work, name, {"template": {"spec": {"containers": containers}}})
 
-    async def until_complete(self, names: set[str], check: Callable[[], None]) -> float:
-        """Return the time at which the last of these deployments was complete.
+    async def until_complete(
+        self, work: Work, names: set[str], check: Callable[[], None]
+    ) -> float:
+        """Return the time at which the last of these objects was complete.
 
         `check` is called from time to time; if it raises, the wait ends.
         """
-        done: float = await checked(self._follow(set(names)), check)
+        done: float = await checked(self._follow(work, set(names)), check)
         return done
 
-    async def _follow(self, left: set[str]) -> float:
-        listed = await self.call("GET", DEPLOYMENTS)
+    async def _follow(self, work: Work, left: set[str]) -> float:
+        listed = await self.call("GET", work.path)
         for each in listed["items"]:
-            if is_complete(each):
+            if work.is_complete(each):
                 left.discard(each["metadata"]["name"])
         if left:
             version = listed["metadata"]["resourceVersion"]
-            async with aclosing(self.watch(DEPLOYMENTS, version)) as events:
+            async with aclosing(self.watch(work.path, version)) as events:
                 async for _, obj in events:
-                    if is_complete(obj):
+                    if work.is_complete(obj):
                         left.discard(obj["metadata"]["name"])
                     if not left:
                         break
         return time.monotonic()
+
+    # Nodes
+
+    async def add_nodes(self, count: int) -> list[str]:
+        """Create nodes until there are `count`; return the names of all."""
+        listed = await self.call("GET", NODES)
+        names = [each["metadata"]["name"] for each in listed["items"]]
+        added = [f"bench-{number:04}" for number in range(count - len(names))]
+        bodies = [{"metadata": {"name": name}} for name in added]
+        await asyncio.gather(*(self.call("POST", NODES, body) for body in bodies))
+        return names + added
+
+    async def heartbeat(self, node: str) -> None:
+        """Renew the status of a node, as its kubelet does every ten seconds."""
+        now = format_time(SystemClock().now())
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now}
+        status = {"status": {"conditions": [ready]}}
+        await self.call("PATCH", f"{NODES}/{node}/status", status)
 
     # Clusters without nodes
 
@@ -179,7 +185,7 @@ class Driver:
         return bool((await self.call("GET", "/api/v1/nodes?limit=1"))["items"])
 
     async def simulate_nodes(self) -> None:
-        """Make every new pod ready, and remove every deleted pod, until cancelled."""
+        """Run every new pod, until cancelled: it is ready, or has succeeded."""
         version = (await self.call("GET", f"{PODS}?limit=1"))["metadata"]
         async with (
             asyncio.TaskGroup() as group,
@@ -187,12 +193,14 @@ class Driver:
         ):
             async for kind, pod in events:
                 if kind == "ADDED" and "deletionTimestamp" not in pod["metadata"]:
-                    group.create_task(self._make_ready(pod))
+                    group.create_task(self._run_pod(pod))
 
-    async def _make_ready(self, pod: JSON) -> None:
+    async def _run_pod(self, pod: JSON) -> None:
         now = format_time(SystemClock().now())
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
-        status = {"status": {"phase": "Running", "conditions": [ready]}}
+        status: JSON = {"status": {"phase": "Running", "conditions": [ready]}}
+        if pod["spec"]["restartPolicy"] == "Never":
+            status = {"status": {"phase": "Succeeded"}}
         path = f"{PODS}/{pod['metadata']['name']}/status"
         await self.call("PATCH", path, status, missing=True)
 
@@ -213,17 +221,6 @@ class Driver:
         await self.call(
             "POST", PODS, {"metadata": metadata, "spec": spec}, missing=True
         )
-
-
-def is_complete(deployment: JSON) -> bool:
-    """Tell whether a deployment's pods are all new and available."""
-    status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
-    sizes = {
-        status.get(name, 0)
-        for name in ("replicas", "updatedReplicas", "availableReplicas")
-    }
-    generation = deployment["metadata"]["generation"]
-    return sizes == {wanted} and status.get("observedGeneration") == generation
 
 
 async def checked(work: Any, check: Callable[[], None]) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks.workloads import Figures
+from tests.benchmarks.measuring import Figures
 
 Results = Mapping[str, Mapping[str, Figures]]
 """Figures by benchmark, then by contender."""

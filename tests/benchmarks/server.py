@@ -198,10 +198,10 @@ def idle_pod(number: int) -> JSON:
 
 
 async def _serve(
-    kubeconfig: Path, idle_pods: int, replica_sets: int, start_delay: float
+    kubeconfig: Path, idle_pods: int, replica_sets: int, nodes: int, start_delay: float
 ) -> None:
     options = ClusterOptions(
-        port=0, nodes=3, pod_start_delay=start_delay, grace_scale=0.0
+        port=0, nodes=nodes, pod_start_delay=start_delay, grace_scale=0.0
     )
     async with DevCluster(options, SystemClock()) as cluster:
         server = BenchServer(cluster)
@@ -216,12 +216,13 @@ async def _serve(
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
 @click.option("--idle-pods", default=0)
 @click.option("--replica-sets", default=0)
+@click.option("--nodes", default=3)
 @click.option("--start-delay", default=0.0)
 def main(
-    kubeconfig: Path, idle_pods: int, replica_sets: int, start_delay: float
+    kubeconfig: Path, idle_pods: int, replica_sets: int, nodes: int, start_delay: float
 ) -> None:
     """Run until standard input ends."""
-    uvloop.run(_serve(kubeconfig, idle_pods, replica_sets, start_delay))
+    uvloop.run(_serve(kubeconfig, idle_pods, replica_sets, nodes, start_delay))
 
 
 if __name__ == "__main__":

@@ -3,31 +3,37 @@
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final
-
-import aiohttp
 
 from tests.benchmarks.answers import steady_requests
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
-from tests.benchmarks.driver import CONFIG_MAPS, PODS, DriverError, checked
+from tests.benchmarks.driver import (
+    CONFIG_MAPS,
+    PODS,
+    DriverError,
+    checked,
+)
+from tests.benchmarks.kinds import DEPLOYMENTS
+from tests.benchmarks.measuring import (
+    BEGUN,
+    SETTLE,
+    Figures,
+    Options,
+    manager_at_work,
+    probed,
+    until_calm,
+)
 from tests.benchmarks.metrics import read_metrics, token_in
+from tests.benchmarks.rollouts import daemon_sets, jobs, rollout, stateful_sets
 
-Figures = dict[str, float]
-
-_SETTLE: Final = 3.0
 _HEALED: Final = 60
 _STORM_RATE: Final = 10_000
 _STORM_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 10.0
-_PROBE: Final = 0.02
-_BEGUN: Final = 0.1
-"""Seconds of CPU after which a manager has started to work."""
-
 _SAMPLE: Final = 0.05
 """Seconds between two samples of a busy manager's CPU time."""
 
@@ -41,78 +47,28 @@ _SYNCS: Final = "workqueue_work_duration_seconds_count"
 _TURN: Final = "event_loop_longest_turn_seconds"
 _KNOWN: Final = 100_000
 _DEPENDENTS: Final = 10_000
-_WORKLOADS: Final = "deployment-controller,replicaset-controller"
 _COLLECTOR: Final = "garbage-collector-controller"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Sizes, cluster and directory of a run."""
-
-    deployments: int = 20
-    replicas: int = 50
-    idle_pods: int | None = None
-    replica_sets: int = 4000
-    kubeconfig: Path | None = None
-    logs: Path = Path()
-
-    def sized(self, idle_pods: int) -> "Options":
-        """Return options with this number of idle pods, unless the user chose one."""
-        asked = self.idle_pods
-        return replace(self, idle_pods=idle_pods if asked is None else asked)
+async def _create(cluster: BenchCluster, name: str, replicas: int) -> None:
+    await cluster.driver.create(DEPLOYMENTS, name, replicas)
 
 
-@asynccontextmanager
-async def _started(
-    contender: Contender, options: Options
-) -> AsyncGenerator[tuple[BenchCluster, Running], None]:
-    """Yield a cluster, and a manager that has completed a deployment on it."""
-    async with cluster_for(options.kubeconfig, options.idle_pods or 0) as cluster:
-        await cluster.driver.create("first", 1)
-        log = options.logs / f"{contender.name}.log"
-        with contender.running(cluster.kubeconfig, log) as running:
-            async with _probed(running) as longest:
-                await cluster.driver.until_complete({"first"}, running.check)
-            yield cluster, replace(running, longest_answer=longest())
-
-
-async def rollout(contender: Contender, options: Options) -> Figures:
-    """Create deployments, roll all of them to a new image, scale them to nothing."""
-    figures: Figures = {}
-    names = [f"web-{number}" for number in range(options.deployments)]
-    size = options.replicas
-    async with _started(contender, options) as (cluster, running):
-        driver = cluster.driver
-        steps: list[tuple[str, Callable[[str], Awaitable[None]]]] = [
-            ("create", lambda name: driver.create(name, size)),
-            ("roll", lambda name: driver.set_image(name, "app:v2")),
-            ("scale down", lambda name: driver.edit(name, {"replicas": 0})),
-        ]
-        await asyncio.sleep(1)
-        for step, act in steps:
-            await cluster.counts()
-            before, started = running.usage(), time.monotonic()
-            await asyncio.gather(*(act(name) for name in names))
-            done = await driver.until_complete(set(names), running.check)
-            figures[f"{step}: wall, s"] = done - started
-            figures[f"{step}: CPU, s"] = running.usage().cpu - before.cpu
-            await asyncio.sleep(1)
-            for verb, count in sorted((await cluster.counts() or {}).items()):
-                figures[f"{step}: {verb}"] = count
-            figures[f"{step}: resident, MB"] = running.usage().resident
-    return figures
+async def _complete(cluster: BenchCluster, running: Running, names: set[str]) -> float:
+    """Return when the last of these deployments was complete."""
+    return await cluster.driver.until_complete(DEPLOYMENTS, names, running.check)
 
 
 async def heal(contender: Contender, options: Options) -> Figures:
     """Delete a pod and wait for its replacement, many times."""
-    async with _started(contender, options) as (cluster, running):
+    async with manager_at_work(contender, options) as (cluster, running):
         return await _healing(cluster, running, options.replicas)
 
 
 async def _healing(cluster: BenchCluster, running: Running, replicas: int) -> Figures:
     """Measure the healing of a new deployment."""
-    await cluster.driver.create("heal", replicas)
-    await cluster.driver.until_complete({"heal"}, running.check)
+    await _create(cluster, "heal", replicas)
+    await _complete(cluster, running, {"heal"})
     await asyncio.sleep(1)
     before = running.usage()
     seconds: list[float] = await checked(_heal(cluster), running.check)
@@ -157,9 +113,9 @@ async def _heal(cluster: BenchCluster) -> list[float]:
 
 async def cold_start(contender: Contender, options: Options) -> Figures:
     """Start a manager on a cluster with a deployment that is not complete."""
-    async with _started(contender, options) as (_, running):
+    async with manager_at_work(contender, options) as (_, running):
         wall, first = time.monotonic() - running.started, running.usage()
-        await asyncio.sleep(_SETTLE)
+        await asyncio.sleep(SETTLE)
         after = running.usage()
     figures = {
         "start: wall, s": wall,
@@ -174,19 +130,19 @@ async def cold_start(contender: Contender, options: Options) -> Figures:
 
 async def watch_storm(contender: Contender, options: Options) -> Figures:
     """Change 10,000 pods a second; the manager must keep up, and answer meanwhile."""
-    async with _started(contender, options.sized(10_000)) as (cluster, running):
-        await asyncio.sleep(_SETTLE)
+    async with manager_at_work(contender, options.sized(10_000)) as (cluster, running):
+        await asyncio.sleep(SETTLE)
         await cluster.counts()
         before = running.usage()
-        async with _probed(running) as longest:
+        async with probed(running) as longest:
             storm = await cluster.storm(_STORM_RATE, _STORM_SECONDS)
             # Requests in flight count as well.
-            await _until_calm(running)
+            await until_calm(running)
         cpu = running.usage().cpu - before.cpu
         counts = await cluster.counts() or {}
         started = time.monotonic()
-        await cluster.driver.create("after", 5)
-        done = await cluster.driver.until_complete({"after"}, running.check)
+        await _create(cluster, "after", 5)
+        done = await _complete(cluster, running, {"after"})
     figures = {
         "storm: events a second": storm["events"] / storm["seconds"],
         "storm: CPU an event, µs": 1e6 * cpu / storm["events"],
@@ -198,52 +154,10 @@ async def watch_storm(contender: Contender, options: Options) -> Figures:
     return figures
 
 
-@asynccontextmanager
-async def _probed(running: Running) -> AsyncGenerator[Callable[[], float | None], None]:
-    """Request /healthz while entered; yield a function for the longest time so far.
-
-    It returns None for a contender that serves nothing, or nothing yet.
-    """
-    longest: float | None = None
-    url = f"https://127.0.0.1:{running.port}/healthz"
-
-    async def probe() -> None:
-        nonlocal longest
-        connector = aiohttp.TCPConnector(ssl=False)
-        async with aiohttp.ClientSession(connector=connector) as session:
-            while True:
-                started = time.monotonic()
-                try:
-                    async with session.get(url) as answer:
-                        await answer.read()
-                except aiohttp.ClientConnectorError:
-                    pass  # the manager does not serve yet
-                else:
-                    longest = max(longest or 0.0, time.monotonic() - started)
-                await asyncio.sleep(_PROBE)
-
-    probing = asyncio.create_task(probe())
-    try:
-        yield lambda: longest
-    finally:
-        probing.cancel()
-        with suppress(asyncio.CancelledError):
-            await probing
-
-
-async def _until_calm(running: Running) -> None:
-    """Wait until the manager has started to work, and then uses hardly any CPU."""
-    while True:
-        before = running.usage().cpu
-        await asyncio.sleep(0.5)
-        if before > _BEGUN and running.usage().cpu - before < 0.05:
-            return
-
-
 async def idle(contender: Contender, options: Options) -> Figures:
     """Measure a manager without work."""
-    async with _started(contender, options) as (_, running):
-        await asyncio.sleep(_SETTLE)
+    async with manager_at_work(contender, options) as (_, running):
+        await asyncio.sleep(SETTLE)
         before = running.usage()
         await asyncio.sleep(_IDLE_SECONDS)
         cpu = running.usage().cpu - before.cpu
@@ -256,13 +170,13 @@ async def memory(contender: Contender, options: Options) -> Figures:
     asked = options.idle_pods
     for idle_pods in (0, 10_000) if asked is None else (0, asked):
         sized = replace(options, idle_pods=idle_pods)
-        async with _started(contender, sized) as (cluster, running):
+        async with manager_at_work(contender, sized) as (cluster, running):
             names = {f"web-{number}" for number in range(options.deployments)}
             await asyncio.gather(
-                *(cluster.driver.create(name, options.replicas) for name in names)
+                *(_create(cluster, name, options.replicas) for name in names)
             )
-            await cluster.driver.until_complete(names, running.check)
-            await asyncio.sleep(_SETTLE)
+            await _complete(cluster, running, names)
+            await asyncio.sleep(SETTLE)
             usage = running.usage()
         label = f"memory: {idle_pods} idle pods"
         figures[f"{label}, resident, MB"] = usage.resident
@@ -276,15 +190,14 @@ async def collect(contender: Contender, options: Options) -> Figures:
     Only the garbage collector runs: it replaces the other controllers in the
     command.
     """
-    command = contender.command.replace(_WORKLOADS, _COLLECTOR)
-    alone = replace(contender, command=command)
+    alone = contender.running_only(_COLLECTOR)
     bare = await _resident(alone, options)
     sized = options.sized(_KNOWN - _DEPENDENTS)
     async with cluster_for(options.kubeconfig, sized.idle_pods or 0) as cluster:
         owner = await cluster.driver.create_owner(_DEPENDENTS)
         log = options.logs / f"{contender.name}.log"
         with alone.running(cluster.kubeconfig, log) as running:
-            await _until_calm(running)
+            await until_calm(running)
             started = running.usage()
             await cluster.counts()
             began = time.monotonic()
@@ -310,7 +223,7 @@ async def _resident(contender: Contender, options: Options) -> float:
     async with cluster_for(options.kubeconfig, 0) as cluster:
         log = options.logs / f"{contender.name}.log"
         with contender.running(cluster.kubeconfig, log) as running:
-            await _until_calm(running)
+            await until_calm(running)
             return running.usage().resident
 
 
@@ -361,7 +274,7 @@ async def _until_done(running: Running) -> tuple[float, float]:
     """
     end, cpu = time.monotonic(), running.usage().cpu
     before = end, cpu
-    while before[1] < _BEGUN or before[0] - end < _CALM:
+    while before[1] < BEGUN or before[0] - end < _CALM:
         await asyncio.sleep(_SAMPLE)
         now = time.monotonic(), running.usage().cpu
         if now[1] - before[1] > _BUSY * (now[0] - before[0]):
@@ -379,6 +292,9 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "memory": memory,
     "collect": collect,
     "settled": settled,
+    "statefulset": stateful_sets,
+    "daemonset": daemon_sets,
+    "jobs": jobs,
 }
 
 
@@ -393,10 +309,11 @@ async def by_idle_pods(contender: Contender, options: Options, size: int) -> Fig
 
 async def by_deployments(contender: Contender, options: Options, size: int) -> Figures:
     """Measure healing with this many deployments in the namespace."""
-    async with _started(contender, replace(options, idle_pods=0)) as (cluster, running):
+    options = replace(options, idle_pods=0)
+    async with manager_at_work(contender, options) as (cluster, running):
         names = {f"web-{number}" for number in range(size)}
-        await asyncio.gather(*(cluster.driver.create(name, 0) for name in names))
-        await cluster.driver.until_complete(names, running.check)
+        await asyncio.gather(*(_create(cluster, name, 0) for name in names))
+        await _complete(cluster, running, names)
         return await _healing(cluster, running, options.replicas)
 
 
