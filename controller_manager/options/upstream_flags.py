@@ -283,14 +283,6 @@ _CONTROLLERS: Final = (
         ),
     ),
     _syncs(
-        "Job-controller",
-        "concurrent-job-syncs",
-        5,
-        "JobController.ConcurrentJobSyncs",
-        "jobs",
-        check=at_least(1),
-    ),
-    _syncs(
         "Cronjob-controller",
         "concurrent-cron-job-syncs",
         5,
