@@ -26,7 +26,7 @@ from controller_manager.controllers.apps.statefulset.updating import partition
 from controller_manager.controllers.apps.statefulset.view import View
 from tests.controllers.apps.statefulset.workload import StatefulSetUsers
 from tests.simulation.changes import Path, only
-from tests.simulation.objects import lives, path_of
+from tests.simulation.objects import controller_of, lives, path_of
 from tests.simulation.properties import AllowedWrite, Properties, Violate, Write
 
 JSON = dict[str, Any]
@@ -84,10 +84,27 @@ class StatefulSetProperties(Properties):
             return
         if write.verb == "create" and write.target.plural == "pods":
             yield from self._without_claims(write.answered)
+        if write.verb == "update" and write.target.plural == "persistentvolumeclaims":
+            yield from self._wrong_owner(write)
         if write.target.resource == "statefulsets/status":
             for size in _SIZES:
                 if write.after["status"].get(size, 0) < 0:
                     yield f"{write}: {size} is negative"
+
+    def _wrong_owner(self, write: Write) -> Iterator[str]:
+        """Yield a controller of a claim that is neither its pod nor its set."""
+        none: JSON = {"metadata": {}}
+        uid = controller_of(write.after or none)
+        if uid in ("", controller_of(write.before or none)):
+            return
+        names = [
+            each["metadata"]["name"]
+            for plural in ("pods", "statefulsets")
+            for each in self.state.stored(plural, write.target.namespace)
+            if each["metadata"]["uid"] == uid
+        ]
+        if not any(f"-{name}" in write.target.name for name in names):
+            yield f"{write}: owned by {names or 'something that is gone'}"
 
     def _without_claims(self, pod: JSON) -> Iterator[str]:
         namespace, name = path_of(pod).split("/")
