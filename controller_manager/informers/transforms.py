@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.v1 import Pod, PodStatus
+from controller_manager.api.core.v1 import Pod, PodStatus, PodVolume
 from controller_manager.api.meta import (
     OwnerReference,
     PartialMetadata,
@@ -85,6 +85,8 @@ class PodTransform:
         self._owners.share(pod.metadata)
         self._share_labels(pod.metadata)
         force_setattr(pod.spec, "node_name", intern(pod.spec.node_name))
+        if pod.spec.volumes:
+            force_setattr(pod.spec, "volumes", _claims(pod.spec.volumes))
         _share_status(pod.status)
 
     def _share_labels(self, metadata: PartialMetadata) -> None:
@@ -93,6 +95,16 @@ class PodTransform:
                 self._labels.clear()
             shared = self._labels.setdefault(tuple(labels.items()), labels)
             force_setattr(metadata, "labels", shared)
+
+
+def _claims(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
+    """Return the volumes that are claims: most pods have others only."""
+    claims = [
+        each
+        for each in volumes
+        if each.persistent_volume_claim is not None or each.ephemeral is not None
+    ]
+    return tuple(claims) or None
 
 
 def _share_status(status: PodStatus) -> None:

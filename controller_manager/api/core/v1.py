@@ -8,6 +8,7 @@ from controller_manager.api.meta import (
     CompleteObject,
     ObjectMeta,
     PartialMetadata,
+    PartialObject,
     Projection,
 )
 from controller_manager.api.resource import Resource
@@ -32,6 +33,7 @@ class PodMeta(PartialMetadata, frozen=True):
     """The metadata of a pod that controllers read; pods are never written by PUT."""
 
     generation: int = 0
+    deletion_grace_period_seconds: int | None = None
     annotations: PodAnnotations | None = None
 
 
@@ -45,11 +47,33 @@ class InitContainer(APIStruct, frozen=True):
     restart_policy: str | None = None
 
 
+class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
+    """A claim that is a volume of a pod."""
+
+    claim_name: str = ""
+
+
+class EphemeralVolumeSource(APIStruct, frozen=True):
+    """A claim that is made for a pod; controllers read only that there is one."""
+
+
+class PodVolume(APIStruct, frozen=True):
+    """The fields of a pod's volume that controllers read.
+
+    A cache keeps only the volumes that are claims.
+    """
+
+    name: str = ""
+    ephemeral: EphemeralVolumeSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
 class PodSpec(APIStruct, frozen=True):
     """The fields of a pod's spec that controllers read."""
 
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] | None = None
+    volumes: tuple[PodVolume, ...] | None = None
 
 
 class PodCondition(APIStruct, frozen=True):
@@ -332,3 +356,14 @@ PERSISTENT_VOLUME_CLAIMS: Resource[PersistentVolumeClaim] = Resource(
     "PersistentVolumeClaim",
     PersistentVolumeClaim,
 )
+
+
+CLAIM_METADATA: Resource[PartialObject] = Resource(
+    "",
+    "v1",
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    PartialObject,
+    metadata_only=True,
+)
+"""Persistent volume claims of which only the metadata is cached."""
