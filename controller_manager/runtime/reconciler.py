@@ -87,10 +87,10 @@ class Reconciler(ABC, Generic[ObjectT]):
         match watch:
             case For():
                 informer.add_handler(handler_for(watch, self.queue, self._deleted))
-            case Owns(resource=resource):
+            case Owns(resource=resource, delay=delay):
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
                 self._listers[resource] = self.context.lister(resource, *owned)
-                handler = OwnedHandler[Any](self.objects, self.queue, self)
+                handler = OwnedHandler[Any](self.objects, self.queue, self, delay)
                 informer.add_handler(handler.handler())
             case Maps(resource=resource):
                 if resource not in self._listers:
