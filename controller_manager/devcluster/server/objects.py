@@ -99,7 +99,7 @@ class Objects:
 
     def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
         """Return a new object with the fields that the server sets; raises Refusal."""
-        obj = _copied(given)
+        obj: JSON = _copied(given)
         metadata = obj.setdefault("metadata", {})
         _place(kind, namespace, metadata)
         kind.strategy.mutate(obj, self.storage)
@@ -147,7 +147,7 @@ class Objects:
         """Replace an object, or the part that a subresource writes."""
         stored = self.find(kind, namespace, name)
         old = stored.obj
-        new = _copied(obj)
+        new: JSON = _copied(obj)
         metadata = new.setdefault("metadata", {})
         _check_identity(kind, namespace, name, metadata)
         check_version(kind, old, metadata.get("resourceVersion", ""))
