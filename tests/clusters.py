@@ -63,12 +63,13 @@ def make_config(**generic: object) -> Config:
 
 @dataclass
 class Write:
-    """One write that a manager sent."""
+    """One write that a manager sent, and its answer."""
 
     method: str
     path: str
     status: int
     body: bytes
+    answer: bytes = b""
 
 
 @dataclass
@@ -85,8 +86,9 @@ class RecordingTransport:
     async def request(self, request: Request) -> Response:
         answer = await self.inner.request(request)
         if request.method != "GET" and "/events" not in request.path:
+            body = request.body or b""
             self.writes.append(
-                Write(request.method, request.path, answer.status, request.body or b"")
+                Write(request.method, request.path, answer.status, body, answer.body)
             )
         return answer
 

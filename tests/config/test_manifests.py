@@ -43,7 +43,7 @@ from tests.clusters import (
     make_config,
     run_manager,
 )
-from tests.controllers.builders import deployment_json
+from tests.controllers.builders import completed_job_status, deployment_json
 from tests.controllers.user import User, settle
 
 JSON = dict[str, Any]
@@ -271,7 +271,6 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
     """Both act at once, and nothing is done twice or done again."""
     cluster.add_namespace("controller-manager-system")
     user = User(cluster)
-    ended = {"type": "Complete", "status": "True"}
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -299,10 +298,8 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
         assert kind is not None
         created = cluster.server.objects.create(kind, "default", job).obj
         now = format_time(cluster.clock.now())
-        status = {"conditions": [{**ended, "lastTransitionTime": now}]}
-        cluster.server.objects.update(
-            kind, "default", "j", {**created, "status": status}, "status"
-        )
+        ended = {**created, "status": completed_job_status(now)}
+        cluster.server.objects.update(kind, "default", "j", ended, "status")
         await settle(600)
         done = [_of_controllers(each) for each in (ours, theirs)]
         await settle(3600)

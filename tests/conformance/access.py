@@ -1,7 +1,7 @@
 """A scenario's requests to the API, and the objects of its namespace."""
 
 import json
-from http import HTTPStatus
+from collections.abc import Collection
 from typing import Any, Final
 
 from controller_manager.client.transport import Request, Transport
@@ -9,11 +9,15 @@ from tests.conformance.paths import is_cluster_scoped, path_of
 
 JSON = dict[str, Any]
 
+MERGE: Final = "application/merge-patch+json"
 PATCH_TYPES: Final = {
-    "merge": "application/merge-patch+json",
+    "merge": MERGE,
     "strategic": "application/strategic-merge-patch+json",
     "json": "application/json-patch+json",
 }
+NOT_FOUND: Final = (404,)
+GONE_OR_CHANGED: Final = (404, 409)
+"""What a node is told about a pod that was deleted, or changed, in the meantime."""
 
 
 class Access:
@@ -30,8 +34,12 @@ class Access:
         body: Any = None,
         content_type: str = "",
         *,
-        missing_ok: bool = False,
+        expected: Collection[int] = (),
     ) -> JSON:
+        """Return the answer to a request.
+
+        Raises AssertionError for an error whose status is not `expected`.
+        """
         headers = {"accept": "application/json"}
         encoded = None
         if body is not None:
@@ -46,27 +54,30 @@ class Access:
         answer = await self._transport.request(
             Request(method, path, query=pairs, headers=headers, body=encoded)
         )
-        if not missing_ok or answer.status != HTTPStatus.NOT_FOUND:
-            assert answer.status < 400, f"{method} {path}: {answer.body.decode()}"
+        assert answer.status < 400 or answer.status in expected, (
+            f"{method} {path}: {answer.body.decode()}"
+        )
         decoded: JSON = json.loads(answer.body)
         return decoded
 
     def path(self, kind: str, name: str = "", subresource: str = "") -> str:
+        """Return the path of objects of a kind, or of one of them."""
         return path_of(kind, self._namespace, name, subresource)
 
-    async def items(self, kind: str) -> list[JSON]:
+    async def items(self, kind: str, selector: str = "") -> list[JSON]:
+        """Return the scenario's objects of a kind, those with these labels."""
         if kind == "Namespace":
-            found = await self.call("GET", "/api/v1/namespaces")
-            return [
-                each
-                for each in found["items"]
-                if each["metadata"]["name"] == self._namespace
-            ]
-        items: list[JSON] = (await self.call("GET", self.path(kind)))["items"]
-        if is_cluster_scoped(kind):
-            return [
-                each
-                for each in items
-                if each["metadata"]["name"].startswith(self._namespace)
-            ]
-        return items
+            path = path_of(kind, self._namespace)
+            found = [await self.call("GET", path, expected=NOT_FOUND)]
+            return [each for each in found if each["kind"] == "Namespace"]
+        query = f"?labelSelector={selector}" if selector else ""
+        items: list[JSON] = (await self.call("GET", self.path(kind) + query))["items"]
+        mine = [each for each in items if self._owns(kind, each)]
+        return [{**each, "kind": kind} for each in mine]
+
+    def _owns(self, kind: str, obj: JSON) -> bool:
+        """Tell whether an object is the scenario's: by its name, or as it names it."""
+        if not is_cluster_scoped(kind):
+            return True
+        named: bool = obj["metadata"]["name"].startswith(self._namespace)
+        return named or self._namespace in json.dumps(obj.get("spec", {}))

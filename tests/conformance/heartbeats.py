@@ -5,7 +5,7 @@ from typing import Any
 
 from controller_manager.clock import Clock
 from tests.conformance import kubelet
-from tests.conformance.access import PATCH_TYPES, Access
+from tests.conformance.access import MERGE, NOT_FOUND, Access
 from tests.conformance.paths import path_of
 
 JSON = dict[str, Any]
@@ -30,7 +30,7 @@ class Heartbeats:
     async def _beat(self, nodes: list[str]) -> None:
         namespace = {"metadata": {"name": "kube-node-lease"}}
         found = await self._access.call(
-            "GET", path_of("Namespace", "kube-node-lease"), missing_ok=True
+            "GET", path_of("Namespace", "kube-node-lease"), expected=NOT_FOUND
         )
         if found["kind"] != "Namespace":
             await self._access.call("POST", "/api/v1/namespaces", namespace)
@@ -43,8 +43,6 @@ class Heartbeats:
         leases = path_of("Lease", lease["metadata"]["namespace"])
         path = f"{leases}/{lease['metadata']['name']}"
         spec = {"spec": lease["spec"]}
-        found = await self._access.call(
-            "PATCH", path, spec, PATCH_TYPES["merge"], missing_ok=True
-        )
+        found = await self._access.call("PATCH", path, spec, MERGE, expected=NOT_FOUND)
         if found["kind"] != "Lease":
             await self._access.call("POST", leases, lease)

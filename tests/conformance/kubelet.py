@@ -9,11 +9,12 @@ from controller_manager.api.times import format_time
 JSON = dict[str, Any]
 
 
-def running(now: datetime, conditions: Sequence[str]) -> JSON:
-    """Return the status of a pod that is ready, with these conditions."""
-    stamp = format_time(now)
+def running(now: datetime, conditions: Sequence[str], ago: float = 0) -> JSON:
+    """Return the status of a pod that has been ready for `ago` seconds."""
+    stamp = format_time(now - timedelta(seconds=ago))
     return {
         "phase": "Running",
+        "startTime": stamp,
         "conditions": [
             {"type": each, "status": "True", "lastTransitionTime": stamp}
             for each in conditions

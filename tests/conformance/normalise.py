@@ -21,15 +21,18 @@ class GroupedForm:
     ready: Final = ("Ready",)
     """Conditions that a pod gets when it becomes ready."""
 
+    late_pods = 10.0
+
     def __init__(self, kinds: Sequence[str] = ()) -> None:
         """Take the kinds that the checkpoints show besides the usual ones."""
         self.kinds: tuple[str, ...] = (*KINDS, *kinds)
         self.settled: tuple[str, ...] = ("Deployment", "ReplicaSet", "Pod")
         self._aliases = Aliases()
 
-    def add_aliases(self, objects: list[JSON]) -> None:
+    def learn(self, objects: list[JSON]) -> None:
         """Give the template hashes of replica sets their aliases."""
-        self._aliases.add_aliases(objects)
+        found = [each for each in objects if each["kind"] == "ReplicaSet"]
+        self._aliases.add_aliases(found)
 
     def state(self, lists: dict[str, list[JSON]]) -> JSON:
         """Return a checkpoint's state from lists of objects by kind."""

@@ -1,19 +1,35 @@
-"""The paths of the kinds in the recordings."""
+"""The kinds in the recordings, and the paths of their objects."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
-_NAMESPACED: Final = {
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
-    "Pod": "/api/v1/namespaces/{}/pods",
-    "Event": "/api/v1/namespaces/{}/events",
-    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "ReplicationController": "/api/v1/namespaces/{}/replicationcontrollers",
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
-    "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+
+class _Kind(NamedTuple):
+    """The API version of a kind, its plural, and whether it is namespaced."""
+
+    api_version: str
+    plural: str
+    namespaced: bool = True
+
+
+_KINDS: Final = {
+    "ConfigMap": _Kind("v1", "configmaps"),
+    "ControllerRevision": _Kind("apps/v1", "controllerrevisions"),
+    "CronJob": _Kind("batch/v1", "cronjobs"),
+    "DaemonSet": _Kind("apps/v1", "daemonsets"),
+    "Deployment": _Kind("apps/v1", "deployments"),
+    "Event": _Kind("v1", "events"),
+    "Job": _Kind("batch/v1", "jobs"),
+    "Lease": _Kind("coordination.k8s.io/v1", "leases"),
+    "Namespace": _Kind("v1", "namespaces", namespaced=False),
+    "Node": _Kind("v1", "nodes", namespaced=False),
+    "PersistentVolumeClaim": _Kind("v1", "persistentvolumeclaims"),
+    "Pod": _Kind("v1", "pods"),
+    "PriorityClass": _Kind("scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
+    "ReplicaSet": _Kind("apps/v1", "replicasets"),
+    "ReplicationController": _Kind("v1", "replicationcontrollers"),
+    "ServiceAccount": _Kind("v1", "serviceaccounts"),
+    "StatefulSet": _Kind("apps/v1", "statefulsets"),
 }
-_CLUSTER_SCOPED: Final = {"Node": "/api/v1/nodes"}
 
 
 def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") -> str:
@@ -24,10 +40,19 @@ def path_of(kind: str, namespace: str, name: str = "", subresource: str = "") ->
     """
     if kind == "Namespace":
         return f"/api/v1/namespaces/{namespace}"
-    base = _CLUSTER_SCOPED.get(kind) or _NAMESPACED[kind].format(namespace)
-    return "/".join(part for part in (base, name, subresource) if part)
+    found = _KINDS[kind]
+    prefix = "/api" if found.api_version == "v1" else "/apis"
+    base = f"{prefix}/{found.api_version}"
+    if found.namespaced:
+        base += f"/namespaces/{namespace}"
+    return "/".join(part for part in (base, found.plural, name, subresource) if part)
+
+
+def api_version_of(kind: str) -> str:
+    """Return the API version of a kind; raises KeyError as `path_of` does."""
+    return _KINDS[kind].api_version
 
 
 def is_cluster_scoped(kind: str) -> bool:
     """Tell whether a kind is cluster-scoped."""
-    return kind in _CLUSTER_SCOPED
+    return not _KINDS[kind].namespaced

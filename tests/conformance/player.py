@@ -1,28 +1,40 @@
 """Plays the steps of a scenario, as a user and as the nodes."""
 
 import asyncio
-import json
-import re
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from controller_manager.api.times import format_time
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
-from tests.conformance import kubelet
-from tests.conformance.access import PATCH_TYPES, Access
+from tests.conformance.access import MERGE, NOT_FOUND, PATCH_TYPES, Access
 from tests.conformance.heartbeats import Heartbeats
-from tests.conformance.normalise import is_ready
+from tests.conformance.paths import api_version_of
+from tests.conformance.placeholders import filled
+from tests.conformance.pods import Pods
+from tests.conformance.selection import SELECTORS, field
 
 JSON = dict[str, Any]
 
-QUIET = 0.8
-POLL = 0.05
-CHECK_TIMEOUT = 60.0
+QUIET: Final = 0.8
+POLL: Final = 0.05
+CHECK_TIMEOUT: Final = 60.0
 
-
-_UNSUPPORTED = {"phase_is", "index", "on", "isready"}
-"""Selectors of pods in a step that the player does not support."""
+_OBJECT: Final = frozenset(("kind", "name"))
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "patch": _OBJECT | {"patch", "type", "subresource"},
+    "delete": _OBJECT | {"options"},
+    "wait": _OBJECT | {"until", "condition", "timeout"},
+    "pods": SELECTORS | {"n", "timeout"},
+    "ready": SELECTORS | {"ago"},
+    "finish": SELECTORS | {"phase", "exitCode", "reason", "conditions", "ago"},
+    "bind": SELECTORS | {"node"},
+    "evict": SELECTORS,
+    "podstatus": SELECTORS | {"status"},
+    "podpatch": SELECTORS | {"patch"},
+    "poddelete": SELECTORS | {"grace"},
+}
+"""The fields that a step may have; a step with others is refused."""
 
 
 class Form(Protocol):
@@ -34,23 +46,39 @@ class Form(Protocol):
     settled: tuple[str, ...]
     """The kinds that must not change for a while before a checkpoint is taken."""
 
+    late_pods: float
+    """Seconds for which the steps wait for the pods that they are about."""
+
     @property
     def ready(self) -> tuple[str, ...]:
         """Conditions that a pod gets when it becomes ready."""
 
-    def add_aliases(self, objects: list[JSON]) -> None:
+    def learn(self, objects: list[JSON]) -> None:
         """Give the generated names and uids in objects their aliases."""
 
     def state(self, lists: dict[str, list[JSON]]) -> JSON:
         """Return a checkpoint's state from lists of objects by kind."""
 
 
+class Manager(Protocol):
+    """The manager that a scenario is played with."""
+
+    async def start(self) -> None:
+        """Start it again."""
+
+    async def stop(self) -> None:
+        """End it; it may be started again."""
+
+    def created(self) -> list[JSON]:
+        """Return the objects that it has created, as the server answered."""
+
+
 class Player:
     """Plays one scenario in a namespace of its own.
 
     A checkpoint has the recording's form. It is taken when nothing has changed for
-    `quiet` seconds; state and nodes are polled every `poll` seconds. A condition that
-    a scenario waits for may come `patience` seconds later than it says.
+    `quiet` seconds; state and nodes are polled every `poll` seconds. What a scenario
+    waits for may come `patience` seconds later than it says.
     """
 
     def __init__(
@@ -59,78 +87,95 @@ class Player:
         namespace: str,
         clock: Clock,
         form: Form,
+        manager: Manager,
+        *,
         quiet: float = QUIET,
         poll: float = POLL,
         patience: float = 0.0,
     ) -> None:
         self._form = form
+        self._manager = manager
         self._patience = patience
         self._quiet = quiet
         self._poll = poll
-        self._access = Access(transport, namespace)
         self._namespace = namespace
         self._clock = clock
-        self._auto: asyncio.Task[None] | None = None
+        self._access = Access(transport, namespace)
+        self._pods = Pods(
+            self._access,
+            clock,
+            form.ready,
+            poll=poll,
+            patience=patience or form.late_pods,
+        )
         self._heartbeats = Heartbeats(self._access, clock, max(poll, 0.5))
+        self._results: list[tuple[str, Any, Any]] = []
+        self._steps: dict[str, Callable[[Any], Awaitable[None]]] = {
+            "create": self._create,
+            "patch": self._patch,
+            "delete": self._delete,
+            "sleep": asyncio.sleep,
+            "second": self._second,
+            "wait": self._wait,
+            "pods": self._wait_for_pods,
+            "check": self._check,
+            "restart": self._stop_manager,
+            "start": self._start_manager,
+            "heartbeat": self._heartbeats.keep,
+            "evict": self._evict,
+            "ready": self._pods.ready,
+            "finish": self._pods.finish,
+            "bind": self._pods.bind,
+            "podstatus": self._pods.podstatus,
+            "podpatch": self._pods.podpatch,
+            "poddelete": self._pods.poddelete,
+            "auto": self._pods.auto,
+        }
 
     async def play(self, steps: list[JSON]) -> list[JSON]:
-        """Play all steps; return the checkpoints."""
-        checkpoints = []
-        await self._access.call(
-            "POST",
-            "/api/v1/namespaces",
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": self._namespace},
-            },
-        )
+        """Play all steps; return the checkpoints, and the answers to evictions."""
+        namespace = {"metadata": {"name": self._namespace}}
+        await self._access.call("POST", "/api/v1/namespaces", namespace)
         try:
             for step in steps:
-                ((action, argument),) = (await self._filled(step)).items()
-                if action == "check":
-                    state = await self._checkpoint()
-                    checkpoints.append({"check": argument, "state": state})
-                elif action == "auto":
-                    await self._switch_auto(on=argument)
-                else:
-                    await self._carry_out(action, argument)
-                    # Before the pods may be deleted.
-                    self._form.add_aliases(await self._access.items("ReplicaSet"))
+                await self._play(step)
         finally:
-            await self._switch_auto(on=False)
+            await self._pods.auto(None)
             await self._heartbeats.keep([])
-        return checkpoints
+        return self.checkpoints()
 
-    async def _carry_out(self, action: str, argument: Any) -> None:
-        carry_out = getattr(self, f"_{action}", None)
-        if carry_out is None:
+    def checkpoints(self) -> list[JSON]:
+        """Return what `play` returns, of the steps that were played."""
+        # What was created and deleted between two checkpoints is named in events.
+        self._form.learn(self._manager.created())
+        return [
+            {what: value, "state": self._form.state(lists)}
+            if what == "check"
+            else {what: value}
+            for what, value, lists in self._results
+        ]
+
+    async def _play(self, step: JSON) -> None:
+        ((action, _),) = step.items()
+        if action not in self._steps:
             msg = f"the player does not know the step {action}"
             raise ValueError(msg)
-        await carry_out(argument)
-
-    async def _filled(self, step: JSON) -> JSON:
-        """Replace the placeholders of uids and times in a step."""
-        text = json.dumps(step)
-        for kind, name in set(re.findall(r"{uid:(\w+)/([\w.-]+)}", text)):
-            obj = await self._access.call("GET", self._access.path(kind, name))
-            text = text.replace(f"{{uid:{kind}/{name}}}", obj["metadata"]["uid"])
-        for seconds in set(re.findall(r"{now:(-?\d+)}", text)):
-            time = self._clock.now() + timedelta(seconds=int(seconds))
-            text = text.replace(f"{{now:{seconds}}}", format_time(time))
-        filled: JSON = json.loads(text)
-        return filled
+        argument = (await filled(step, self._access, self._clock))[action]
+        if action in _FIELDS and (unknown := argument.keys() - _FIELDS[action]):
+            msg = f"the player does not know {min(unknown)} of the step {action}"
+            raise ValueError(msg)
+        await self._steps[action](argument)
 
     # Steps of a user
 
     async def _create(self, obj: JSON) -> None:
-        created = await self._access.call("POST", self._access.path(obj["kind"]), obj)
-        if "status" in obj:
-            name = created["metadata"]["name"]
-            path = self._access.path(obj["kind"], name, "status")
-            await self._access.call(
-                "PATCH", path, {"status": obj["status"]}, PATCH_TYPES["merge"]
-            )
+        kind = obj["kind"]
+        body = {"apiVersion": api_version_of(kind), **obj}
+        status = body.pop("status", None)
+        created = await self._access.call("POST", self._access.path(kind), body)
+        if status:
+            path = self._access.path(kind, created["metadata"]["name"], "status")
+            await self._access.call("PATCH", path, {"status": status}, MERGE)
 
     async def _patch(self, step: JSON) -> None:
         path = self._access.path(
@@ -143,146 +188,85 @@ class Player:
         path = self._access.path(step["kind"], step["name"])
         await self._access.call("DELETE", path, step.get("options") or {})
 
-    async def _sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    async def _evict(self, step: JSON) -> None:
+        for code in await self._pods.evict(step):
+            self._results.append(("evict", code, None))
 
-    # Steps of the nodes
+    # Steps about the manager
 
-    async def _chosen(self, step: JSON) -> list[JSON]:
-        """Return the pods that a step selects, oldest first."""
-        if unknown := step.keys() & _UNSUPPORTED:
-            msg = f"the player cannot choose pods by {', '.join(sorted(unknown))}"
-            raise ValueError(msg)
-        pods = await self._access.items("Pod")
-        pods.sort(
-            key=lambda pod: (
-                pod["metadata"]["creationTimestamp"],
-                pod["metadata"]["name"],
-            )
-        )
-        wanted = dict(
-            each.split("=") for each in step.get("selector", "").split(",") if each
-        )
-        chosen = [
-            pod
-            for pod in pods
-            if wanted.items() <= pod["metadata"].get("labels", {}).items()
-            and ("image" not in step or _image(pod) == step["image"])
-            and step.get("name") in (None, pod["metadata"]["name"])
-            and not (step.get("unready") and is_ready(pod))
-            and bool(step.get("terminating"))
-            == ("deletionTimestamp" in pod["metadata"])
-        ]
-        return chosen[: step["count"]] if "count" in step else chosen
+    async def _stop_manager(self, _: None) -> None:
+        await self._manager.stop()
+        await asyncio.sleep(0.3)
 
-    async def _ready(self, step: JSON) -> None:
-        # The recording waits until the pods that a step names exist.
-        await self._until(bool, step)
-        for pod in await self._chosen(step):
-            await self._make_ready(pod)
-
-    async def _until(self, condition: Any, step: JSON) -> None:
-        for _ in range(200):
-            if condition(await self._chosen(step)):
-                return
-            await asyncio.sleep(self._poll)
-
-    async def _make_ready(self, pod: JSON) -> None:
-        status = kubelet.running(self._clock.now(), self._form.ready)
-        await self._set_status(pod, status)
-
-    async def _set_status(self, pod: JSON, status: JSON) -> None:
-        path = self._access.path("Pod", pod["metadata"]["name"], "status")
-        await self._access.call(
-            "PATCH", path, {"status": status}, PATCH_TYPES["strategic"]
-        )
-
-    async def _podstatus(self, step: JSON) -> None:
-        for pod in await self._chosen(step):
-            await self._set_status(pod, step["status"])
-
-    async def _heartbeat(self, nodes: list[str]) -> None:
-        await self._heartbeats.keep(nodes)
-
-    async def _finish(self, step: JSON) -> None:
-        for pod in await self._chosen(step):
-            status = kubelet.ended(pod, step, self._clock.now())
-            await self._set_status(pod, status)
-
-    async def _podpatch(self, step: JSON) -> None:
-        for pod in await self._chosen(step):
-            path = self._access.path("Pod", pod["metadata"]["name"])
-            kind = PATCH_TYPES[step.get("type", "strategic")]
-            await self._access.call("PATCH", path, step["patch"], kind)
-
-    async def _poddelete(self, step: JSON) -> None:
-        options = {"gracePeriodSeconds": step["grace"]} if "grace" in step else {}
-        for pod in await self._chosen(step):
-            await self._access.call(
-                "DELETE", self._access.path("Pod", pod["metadata"]["name"]), options
-            )
-
-    async def _switch_auto(self, *, on: bool) -> None:
-        if self._auto is not None:
-            self._auto.cancel()
-            await asyncio.gather(self._auto, return_exceptions=True)
-        self._auto = asyncio.create_task(self._make_all_ready()) if on else None
-
-    async def _make_all_ready(self) -> None:
-        while True:
-            for pod in await self._chosen({"unready": True}):
-                if pod.get("status", {}).get("phase") == "Pending":
-                    await self._make_ready(pod)
-            await asyncio.sleep(self._poll)
+    async def _start_manager(self, _: None) -> None:
+        await self._manager.start()
+        # As long as upstream had to start.
+        await asyncio.sleep(3)
 
     # Waiting
 
+    async def _second(self, second: int) -> None:
+        """Wait for this second of a minute."""
+        minute = timedelta(minutes=1)
+        past = timedelta(seconds=self._clock.now().timestamp() % 60)
+        left = (timedelta(seconds=second) - past) % minute
+        await asyncio.sleep(left.total_seconds())
+
     async def _wait(self, step: JSON) -> None:
-        deadline = asyncio.get_running_loop().time() + step.get("timeout", 30)
-        deadline += self._patience
+        deadline = self._deadline(step)
+        path = self._access.path(step["kind"], step["name"])
         while True:
-            path = self._access.path(step["kind"], step["name"])
-            missing_ok = "reason" in step["until"]
-            obj = await self._access.call("GET", path, missing_ok=missing_ok)
+            obj = await self._access.call("GET", path, expected=NOT_FOUND)
             if _holds(obj, step):
                 return
             assert asyncio.get_running_loop().time() < deadline, (step, obj)
             await asyncio.sleep(self._poll)
 
-    async def _checkpoint(self) -> JSON:
-        """Wait until nothing has changed for a while; return the state."""
-        deadline = asyncio.get_running_loop().time() + CHECK_TIMEOUT + self._patience
+    async def _wait_for_pods(self, step: JSON) -> None:
+        """Wait until the step is about exactly `n` pods."""
+        deadline = self._deadline(step)
+        while len(pods := await self._pods.chosen(step)) != step["n"]:
+            assert asyncio.get_running_loop().time() < deadline, (step, pods)
+            await asyncio.sleep(self._poll)
+
+    def _deadline(self, step: JSON) -> float:
+        patience = step.get("timeout", 30) + self._patience
+        return float(asyncio.get_running_loop().time() + patience)
+
+    async def _check(self, title: str) -> None:
+        """Wait until nothing has changed for a while; keep the state."""
+        await self._settle()
+        # Events are not waited for.
+        await asyncio.sleep(0.3)
+        lists = {kind: await self._access.items(kind) for kind in self._form.kinds}
+        shown = (each for kind, each in lists.items() if kind != "Event")
+        self._form.learn([obj for objects in shown for obj in objects])
+        self._results.append(("check", title, lists))
+
+    async def _settle(self) -> None:
+        now = asyncio.get_running_loop().time
+        deadline = now() + CHECK_TIMEOUT + self._patience
         before: Any = None
         quiet_since = 0.0
         while True:
-            lists = {kind: await self._access.items(kind) for kind in self._form.kinds}
             versions = {
-                (kind, each["metadata"]["name"]): each["metadata"]["resourceVersion"]
+                each["metadata"]["uid"]: each["metadata"]["resourceVersion"]
                 for kind in self._form.settled
-                for each in lists[kind]
+                for each in await self._access.items(kind)
             }
-            now = asyncio.get_running_loop().time()
             if versions != before:
-                before, quiet_since = versions, now
-            elif now - quiet_since >= self._quiet:
-                return self._form.state(lists)
-            assert now < deadline, "the cluster does not come to rest"
+                before, quiet_since = versions, now()
+            elif now() - quiet_since >= self._quiet:
+                return
+            assert now() < deadline, "the cluster does not come to rest"
             await asyncio.sleep(self._poll)
 
 
-def _image(pod: JSON) -> str:
-    return str(pod["spec"]["containers"][0]["image"])
-
-
 def _holds(obj: JSON, step: JSON) -> bool:
-    for path, wanted in step["until"].items():
-        value: Any = obj
-        for part in path.split("."):
-            value = value.get(part, 0) if isinstance(value, dict) else 0
-        if value != wanted:
-            return False
-    wanted = step.get("condition")
-    if wanted is None:
+    until, condition = step["until"], step.get("condition")
+    if any(field(obj, path) != wanted for path, wanted in until.items()):
+        return False
+    if condition is None:
         return True
-    conditions = obj.get("status", {}).get("conditions", [])
-    return any(wanted.items() <= each.items() for each in conditions)
+    conditions = field(obj, "status.conditions") or []
+    return any(condition.items() <= each.items() for each in conditions)

@@ -6,7 +6,7 @@ scenario, and in ``ARGS`` the flags with which the real manager ran.
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +17,12 @@ from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.options.config import Config
 from controller_manager.registry import registry
-from tests.clusters import RecordingTransport, Write, make_config
+from tests.clusters import Write, make_config
 from tests.conformance import normalise, whole
 from tests.conformance.normalise import GroupedForm
-from tests.conformance.player import Form, Player
+from tests.conformance.player import QUIET, Form, Manager, Player
 from tests.conformance.whole import WholeForm
+from tests.conformance.writes import concerns
 
 JSON = dict[str, Any]
 
@@ -30,8 +31,24 @@ DIRECTORY: Final = Path(__file__).parents[1] / "data" / "recordings"
 _GROUPED: Final = ("apps", "lifecycle")
 """Families in the first form; all others are in the second."""
 
-_KNOWN_FIELDS: Final = {"name", "about", "kinds", "steps", "checkpoints", "writes"}
-"""The fields that a recording may have; a recording with others is refused."""
+_KNOWN_FIELDS: Final = {
+    "name",
+    "about",
+    "kinds",
+    "mask",
+    "quiet",
+    "podfields",
+    "ignore",
+    "steps",
+    "checkpoints",
+    "writes",
+}
+"""The fields that a recording may have; a recording with others is refused.
+
+`quiet` are the seconds without a change before a checkpoint, `podfields` the paths of
+more fields in which pods are shown. Everything that matches a pattern of `mask` is the
+same; events that match a pattern of `ignore` differ from run to run.
+"""
 
 
 @dataclass(frozen=True)
@@ -97,41 +114,70 @@ class Recording:
         _, absent = registry().check_selection(self.config().generic.controllers)
         return not absent
 
-    def _form(self) -> Form:
+    @property
+    def names_controllers(self) -> bool:
+        """Whether the family names its controllers; otherwise all were running."""
+        return "*" not in self.config().generic.controllers
+
+    def form(self) -> Form:
+        """Return the form of the checkpoints, without any alias yet."""
         kinds: Sequence[str] = self._content.get("kinds", ())
-        return GroupedForm(kinds) if self.family in _GROUPED else WholeForm(kinds)
+        return GroupedForm(kinds) if self.family in _GROUPED else self.whole_form()
+
+    def whole_form(self) -> WholeForm:
+        """Return the second form with what this recording says about it."""
+        names = ("kinds", "mask", "podfields", "ignore")
+        return WholeForm(*(self._content.get(each, ()) for each in names))
 
     def player(
         self,
         transport: Transport,
         clock: Clock,
+        manager: Manager,
+        form: Form | None = None,
         **patience: float,
     ) -> Player:
-        """Return the player of the steps; `patience` as in Player, in seconds."""
-        return Player(transport, self.name, clock, self._form(), **patience)
+        """Return the player of the steps; `patience` as in Player, in seconds.
+
+        Checkpoints have the form of the recording, or `form`.
+        """
+        patience = {"quiet": self._content.get("quiet", QUIET), **patience}
+        form = form or self.form()
+        return Player(transport, self.name, clock, form, manager, **patience)
 
     def expected(self) -> list[JSON]:
         """Return the checkpoints without the parts that upstream does not repeat."""
+        return self.comparable(self._content["checkpoints"])
+
+    def comparable(self, checkpoints: list[JSON]) -> list[JSON]:
+        """Drop the parts of checkpoints that upstream does not repeat."""
         return [
-            {"check": each["check"], "state": self._comparable(each["state"])}
-            for each in self._content["checkpoints"]
+            {**each, "state": self._comparable(each["state"])}
+            if "state" in each
+            else each
+            for each in checkpoints
         ]
 
     def _comparable(self, state: JSON) -> JSON:
         if self.family not in _GROUPED:
-            return whole.comparable(state)
+            return whole.comparable(state, self._content.get("ignore", ()))
         entries = normalise.comparable(state)
         return {kind: each for kind, each in entries.items() if each}
 
+    @property
+    def writes(self) -> list[JSON]:
+        """The recorded writes, in order."""
+        writes: list[JSON] = self._content["writes"]
+        return writes
+
     def most_writes(self) -> int:
         """Return the number of recorded writes plus 10 %, at least two."""
-        recorded = len(self._content["writes"])
+        recorded = len(self.writes)
         return recorded + max(2, recorded // 10)
 
-    def writes_of(self, transport: RecordingTransport) -> list[Write]:
+    def writes_of(self, writes: Iterable[Write]) -> list[Write]:
         """Return the writes to the scenario's namespace and to objects in it."""
-        where = f"/namespaces/{self.name}"
-        return [each for each in transport.writes if where in each.path]
+        return [each for each in writes if concerns(each, self.name)]
 
 
 def find_recordings(directory: Path = DIRECTORY) -> Mapping[str, Recording]:

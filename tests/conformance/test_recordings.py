@@ -7,6 +7,7 @@ import pytest
 
 from controller_manager.registry import registry
 from tests.clusters import Cluster
+from tests.conformance.managers import SwitchedManager
 from tests.conformance.player import Player
 from tests.conformance.recordings import (
     ALL_RECORDINGS,
@@ -60,9 +61,9 @@ def test_a_recording_that_says_more_than_is_understood_is_refused(
 ) -> None:
     """Otherwise it would end differently for no visible reason."""
     (tmp_path / "hpa").mkdir()
-    (tmp_path / "hpa" / "one.json").write_text('{"steps": [], "mask": ["a"]}')
+    (tmp_path / "hpa" / "one.json").write_text('{"steps": [], "also": ["a"]}')
     recording = find_recordings(tmp_path)["one"]
-    with pytest.raises(ValueError, match=r"^recordings/hpa/one\.json: what is mask\?$"):
+    with pytest.raises(ValueError, match=r"^recordings/hpa/one\.json: what is also\?$"):
         assert recording.steps
 
 
@@ -70,14 +71,15 @@ def test_a_recording_that_says_more_than_is_understood_is_refused(
 @pytest.mark.parametrize(
     ("step", "complaint"),
     [
-        ({"bind": {}}, "does not know the step bind"),
-        ({"poddelete": {"on": "node"}}, "cannot choose pods by on"),
+        ({"copy": {}}, "does not know the step copy"),
+        ({"poddelete": {"in": "node"}}, "does not know in of the step poddelete"),
     ],
 )
 async def test_a_step_that_the_player_does_not_know_is_named(
     cluster: Cluster, step: dict[str, Any], complaint: str
 ) -> None:
     """It is not skipped."""
-    player = Player(cluster.transport, "n", cluster.clock, WholeForm())
+    manager = SwitchedManager(cluster.manager)
+    player = Player(cluster.transport, "n", cluster.clock, WholeForm(), manager)
     with pytest.raises(ValueError, match=f"^the player {complaint}$"):
         await player.play([step])

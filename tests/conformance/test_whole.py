@@ -36,7 +36,9 @@ def test_what_is_generated_has_aliases_and_what_is_equal_stands_once() -> None:
         "message": made,
     }
     lists = {"Pod": [pod("abcde"), pod("fghij")], "Event": [event]}
-    assert WholeForm().state(lists) == {
+    form = WholeForm()
+    form.learn({**each, "kind": "Pod"} for each in lists["Pod"])
+    assert form.state(lists) == {
         "Pod": [
             {
                 "name": "web-HASH1-*",
@@ -99,3 +101,26 @@ def test_a_status_says_whether_it_is_about_the_present_spec() -> None:
             }
         ],
     }
+
+
+def test_a_recording_says_what_more_is_shown_and_what_less() -> None:
+    """More fields of pods; events that differ from run to run."""
+    volumes = [{"name": "b"}, {"name": "a", "emptyDir": {}}]
+    stateful = pod("abcde")
+    stateful["spec"]["volumes"] = volumes
+    stateful["spec"]["hostNetwork"] = False
+    event = {
+        "involvedObject": {"kind": "Pod", "name": "x"},
+        "type": "Normal",
+        "reporting": "",
+        "reportingComponent": "test",
+    }
+    events = [
+        {**event, "reason": "Missing", "message": "no job"},
+        {**event, "reason": "Denied", "message": "requested: pods=1, used: pods=2"},
+    ]
+    form = WholeForm([], [], ["spec.volumes", "spec.hostNetwork"], ["Pod/x .* Missing"])
+    state = form.state({"Pod": [stateful], "Event": events})
+    assert state["Pod"][0]["spec.volumes"] == [volumes[1], volumes[0]]
+    assert "spec.hostNetwork" not in state["Pod"][0]
+    assert state["Event"] == ["Pod/x Normal Denied [test]: requested, used"]

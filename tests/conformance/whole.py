@@ -1,33 +1,35 @@
 """The second form of recordings: whole objects, without what differs between runs.
 
-Generated names are ``PREFIX*``, hashes ``HASH1``, ``HASH2`` … in order of first
-use, uids ``UID:Kind/name``, times ``TIME``; objects that are equal in this form
-are listed once, with a count.
+Objects that are equal in this form are listed once, with a count.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from tests.conformance.aliases import Aliases
 from tests.conformance.normalise import is_ready
+from tests.conformance.selection import field
 
 JSON = dict[str, Any]
 
-_HASH_LABELS: Final = ("pod-template-hash", "controller-revision-hash")
-_REVISION: Final = "deployment.kubernetes.io/revision"
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _NOISE: Final = frozenset(
     (
         "uid",
         "resourceVersion",
         "creationTimestamp",
         "managedFields",
+        "selfLink",
         "generation",
         "lastUpdateTime",
         "lastTransitionTime",
         "lastProbeTime",
+        "firstTimestamp",
+        "lastTimestamp",
+        "eventTime",
+        "reportingInstance",
     )
 )
 _OF_PODS: Final = (
@@ -52,6 +54,7 @@ _IN_PROGRESS: Final = (
     "ReplicaSetUpdated",
     "FoundNewReplicaSet",
 )
+_NEVER_SETTLED: Final = ("Event", "Namespace", "Lease")
 
 
 class WholeForm:
@@ -60,60 +63,94 @@ class WholeForm:
     ready: Final = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
     """Conditions that a pod gets when it becomes ready."""
 
-    def __init__(self, kinds: Sequence[str] = ()) -> None:
-        """Take the kinds that the checkpoints show besides pods and events."""
-        self.kinds = tuple(dict.fromkeys(("Pod", "Event", *kinds)))
-        self.settled = tuple(each for each in self.kinds if each != "Event")
-        self._names: dict[str, str] = {}
-        self._hashes: dict[str, str] = {}
-        self._uids: dict[str, str] = {}
+    late_pods = 0.0
 
-    def add_aliases(self, objects: Iterable[JSON]) -> None:
+    def __init__(
+        self,
+        kinds: Sequence[str] = (),
+        mask: Sequence[str] = (),
+        pod_fields: Sequence[str] = (),
+        ignored: Sequence[str] = (),
+    ) -> None:
+        """Take the kinds that the checkpoints show besides pods and events.
+
+        What matches a pattern of `mask` counts as the same everywhere. Pods are shown
+        with `pod_fields` besides the usual fields; events that match a pattern of
+        `ignored` are not shown.
+        """
+        self.kinds: tuple[str, ...] = tuple(dict.fromkeys(("Pod", "Event", *kinds)))
+        self.settled = tuple(each for each in self.kinds if each not in _NEVER_SETTLED)
+        self.aliases = Aliases(mask)
+        self._pod_fields = (*_OF_PODS, *pod_fields)
+        self._ignored = ignored
+
+    def learn(self, objects: Iterable[JSON]) -> None:
         """Give the generated names, hashes and uids in objects their aliases."""
-        for each in sorted(objects, key=_age):
-            metadata = each["metadata"]
-            for label in _HASH_LABELS:
-                digest = metadata.get("labels", {}).get(label, "").rpartition("-")[2]
-                if digest:
-                    self._hashes.setdefault(digest, f"HASH{len(self._hashes) + 1}")
-            prefix = metadata.get("generateName", "")
-            if prefix and metadata["name"].startswith(prefix):
-                self._names[metadata["name"]] = f"{prefix}*"
-            self._uids[metadata["uid"]] = f"UID:{each['kind']}/{metadata['name']}"
+        self.aliases.learn(objects)
 
     def state(self, lists: dict[str, list[JSON]]) -> JSON:
         """Return a checkpoint's state from lists of objects by kind."""
-        for kind, objects in lists.items():
-            if kind != "Event":
-                self.add_aliases({**each, "kind": kind} for each in objects)
+        shown: dict[str, Callable[[JSON], JSON]] = {"Pod": self._pod}
         state: JSON = {
-            kind: self._counted(map(_pod if kind == "Pod" else _whole, objects))
+            kind: self._counted(map(shown.get(kind, whole), objects))
             for kind, objects in lists.items()
             if kind != "Event"
         }
-        state["Event"] = [self._alias(_event(each)) for each in lists["Event"]]
-        return comparable(state)
+        events = lists.get("Event", [])
+        state["Event"] = [self.aliases.apply(_event(each)) for each in events]
+        return comparable(state, self._ignored)
 
     def _counted(self, entries: Iterable[JSON]) -> list[JSON]:
-        texts = (self._alias(json.dumps(each, sort_keys=True)) for each in entries)
+        texts = (json.dumps(each, sort_keys=True) for each in entries)
         return [
             {**json.loads(text), **({"count": number} if number > 1 else {})}
-            for text, number in Counter(texts).items()
+            for text, number in Counter(map(self.aliases.apply, texts)).items()
         ]
 
-    def _alias(self, text: str) -> str:
-        for generated, alias in (*self._uids.items(), *self._names.items()):
-            text = text.replace(generated, alias)
-        for digest, alias in self._hashes.items():
-            text = re.sub(rf"(?<![a-z0-9]){digest}(?![a-z0-9])", alias, text)
-        return _TIME.sub("TIME", text)
+    def _pod(self, pod: JSON) -> JSON:
+        metadata, status = pod["metadata"], pod.get("status", {})
+        owners = metadata.get("ownerReferences", [])
+        owner = next((each for each in owners if each.get("controller")), None)
+        entry = {
+            **{key: metadata.get(key) for key in ("name", "labels", "annotations")},
+            "finalizers": metadata.get("finalizers"),
+            "terminating": "deletionTimestamp" in metadata,
+            "owner": f"{owner['kind']}/{owner['name']}" if owner else None,
+            "phase": status.get("phase"),
+            "reason": status.get("reason"),
+            "ready": is_ready(pod),
+            "conditions": sorted(
+                f"{each['type']}={each['status']}:{each.get('reason', '')}"
+                for each in status.get("conditions") or []
+                if each["type"] not in _USUAL
+            ),
+            "images": [each["image"] for each in pod["spec"]["containers"]],
+            **{path: without_noise(field(pod, path)) for path in self._pod_fields},
+        }
+        if isinstance(entry.get("spec.volumes"), list):
+            # The claims of a stateful set come into its pods in no certain order.
+            entry["spec.volumes"].sort(key=lambda each: each["name"])
+        return {
+            key: each
+            for key, each in _without_empty(entry).items()
+            if each is not False
+        }
 
 
-def comparable(state: JSON) -> JSON:
-    """Drop the parts of a state that differ between two runs of upstream."""
-    events = {_without_numbers(each) for each in state.get("Event", [])}
+def comparable(state: JSON, ignored: Sequence[str] = ()) -> JSON:
+    """Drop the parts of a state that differ between two runs of upstream.
+
+    Also drop the events that match a pattern of `ignored`.
+    """
+    events = (_without_numbers(each) for each in state.get("Event", []))
     return {
-        kind: sorted(events)
+        kind: sorted(
+            {
+                each
+                for each in events
+                if not any(re.search(pattern, each) for pattern in ignored)
+            }
+        )
         if kind == "Event"
         else sorted(map(_without_step, entries), key=_text)
         for kind, entries in state.items()
@@ -126,33 +163,31 @@ def _text(entry: JSON) -> str:
 
 def _without_numbers(event: str) -> str:
     event = event.replace("(combined from similar events): ", "")
-    return re.sub(r"from \d+ to \d+", "from N to N", event)
+    event = re.sub(r"from \d+ to \d+", "from N to N", event)
+    return re.sub(r"(requested|used|limited): pods=\d+", r"\1", event)
 
 
 def _without_step(value: Any) -> Any:
-    """Drop the step of a rollout that a condition reports."""
+    """Drop the step of a rollout that a condition reports; put taints in order."""
     if isinstance(value, list):
         return [_without_step(each) for each in value]
     if not isinstance(value, dict):
         return value
     if value.get("type") == "Progressing" and value.get("reason") in _IN_PROGRESS:
         return {**value, "reason": "(in progress)", "message": ""}
+    if isinstance(value.get("taints"), list):
+        value = {**value, "taints": sorted(value["taints"], key=_text)}
     return {key: _without_step(each) for key, each in value.items()}
 
 
-def _age(obj: JSON) -> tuple[str, int, str]:
-    metadata = obj["metadata"]
-    revision = int(metadata.get("annotations", {}).get(_REVISION, 0))
-    return metadata["creationTimestamp"], revision, metadata["name"]
-
-
-def _quiet(value: Any) -> Any:
+def without_noise(value: Any) -> Any:
     """Drop noise; keep that an object is being deleted, and sort the conditions."""
     if isinstance(value, list):
-        return [_quiet(each) for each in value]
+        return [without_noise(each) for each in value]
     if not isinstance(value, dict):
         return value
-    result = {key: _quiet(each) for key, each in value.items() if key not in _NOISE}
+    kept = ((key, each) for key, each in value.items() if key not in _NOISE)
+    result = {key: without_noise(each) for key, each in kept}
     if "deletionTimestamp" in value:
         result["deletionTimestamp"] = "SET"
     if isinstance(result.get("conditions"), list):
@@ -160,9 +195,13 @@ def _quiet(value: Any) -> Any:
     return result
 
 
-def _whole(obj: JSON) -> JSON:
-    """Return an object; its status says whether it is for the present spec."""
-    result = _quiet(obj)
+def whole(obj: JSON) -> JSON:
+    """Return an object; its status says whether it is for the present spec.
+
+    The defaults of a pod template say nothing about a controller: it is reduced to
+    labels, annotations and images.
+    """
+    result = without_noise(obj)
     for name in ("kind", "apiVersion"):
         result.pop(name, None)
     result["metadata"].pop("namespace", None)
@@ -171,9 +210,7 @@ def _whole(obj: JSON) -> JSON:
         is_current = status["observedGeneration"] == obj["metadata"].get("generation")
         result["status"]["observedGeneration"] = "CURRENT" if is_current else "BEHIND"
     spec = result.get("spec")
-    if isinstance(spec, dict) and "containers" in spec.get("template", {}).get(
-        "spec", {}
-    ):
+    if isinstance(spec, dict) and field(spec, "template.spec.containers") is not None:
         spec["template"] = _template(spec["template"])
     return _without_empty(result)
 
@@ -185,29 +222,6 @@ def _template(template: JSON) -> JSON:
         "annotations": metadata.get("annotations"),
         "images": [each["image"] for each in template["spec"]["containers"]],
     }
-
-
-def _pod(pod: JSON) -> JSON:
-    metadata, status = pod["metadata"], pod.get("status", {})
-    owners = metadata.get("ownerReferences", [])
-    owner = next((each for each in owners if each.get("controller")), None)
-    entry = {
-        **{key: metadata.get(key) for key in ("name", "labels", "annotations")},
-        "finalizers": metadata.get("finalizers"),
-        "terminating": "deletionTimestamp" in metadata,
-        "owner": f"{owner['kind']}/{owner['name']}" if owner else None,
-        "phase": status.get("phase"),
-        "reason": status.get("reason"),
-        "ready": is_ready(pod),
-        "conditions": sorted(
-            f"{each['type']}={each['status']}:{each.get('reason', '')}"
-            for each in status.get("conditions", [])
-            if each["type"] not in _USUAL
-        ),
-        "images": [each["image"] for each in pod["spec"]["containers"]],
-        **{path: pod["spec"].get(path.partition(".")[2]) for path in _OF_PODS},
-    }
-    return {key: value for key, value in _without_empty(entry).items() if value}
 
 
 def _without_empty(entry: JSON) -> JSON:

@@ -23,6 +23,19 @@ def template(image: str = "app:v1", **labels: str) -> JSON:
     }
 
 
+def completed_job_status(at: str = "2026-01-01T00:00:00Z") -> JSON:
+    """Return the status of a job that is complete since `at`."""
+    return {
+        "startTime": at,
+        "completionTime": at,
+        "succeeded": 1,
+        "conditions": [
+            {"type": each, "status": "True", "lastTransitionTime": at}
+            for each in ("SuccessCriteriaMet", "Complete")
+        ],
+    }
+
+
 def deployment_json(name: str = "web", replicas: int = 3, **spec: Any) -> JSON:
     """Return a deployment as a user would write it."""
     return {

@@ -12,11 +12,16 @@ from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
 from tests.benchmarks.__main__ import main as benchmarks
+from tests.conformance.__main__ import main as conformance
 from tests.documents.facts import FLAG, ROOT, flags
 from tests.documents.markdown import Command, Page, commands
 from tests.simulation.__main__ import main as simulation
 
-TOOLS = {"tests.simulation": simulation, "tests.benchmarks": benchmarks}
+TOOLS = {
+    "tests.simulation": simulation,
+    "tests.benchmarks": benchmarks,
+    "tests.conformance": conformance,
+}
 EXAMPLES = ROOT / "examples"
 DECLARED = re.compile(r"""\bFlag\(\s*"([a-z0-9-]+)",""")
 LOCAL = re.compile(r"(?:controller_manager|tests|config|docs|examples)/\S*")

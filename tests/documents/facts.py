@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
 from tests.benchmarks.__main__ import main as benchmarks
+from tests.conformance.__main__ import main as conformance
 from tests.simulation.__main__ import main as simulation
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,8 @@ def flags() -> frozenset[str]:
     """Return all flags of our programs."""
     texts = [help_of(), *(help_of(each) for each in make_command().commands)]
     texts += [
-        CliRunner().invoke(each, ["--help"]).output for each in (simulation, benchmarks)
+        CliRunner().invoke(each, ["--help"]).output
+        for each in (simulation, benchmarks, conformance)
     ]
     return frozenset(FLAG.findall("".join(texts)))
 

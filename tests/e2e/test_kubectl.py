@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controllers.builders import deployment_json
+from tests.controllers.builders import completed_job_status, deployment_json
 from tests.controllers.custom_resources import definition
 
 KUBECTL = shutil.which("kubectl")
@@ -310,12 +310,7 @@ def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> Non
     assert header.split() == ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]
     assert row.split()[:3] == ["j", "Running", "0/1"]
     job = json.loads(kubectl("get", "job", "j", "-o", "json"))
-    ended = {
-        "type": "Complete",
-        "status": "True",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    job["status"] = {"conditions": [ended], "succeeded": 1}
+    job["status"] = completed_job_status()
     namespace = job["metadata"]["namespace"]
     # Do not rely on flags that are newer than kubectl 1.20.
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs/j/status"

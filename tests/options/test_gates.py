@@ -6,6 +6,12 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
 from tests.cli.test_cli import config_of, problems, run
 
+FREE = {gate.name for gate in registry().gates if not gate.locked}
+
+CONSISTENCY = sorted(
+    gate.name for gate in registry().gates if "AtomicFIFO" in gate.depends_on
+)
+
 
 def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
     """Return the gates for a value of --feature-gates, and the warnings."""
@@ -29,31 +35,14 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
             FeatureGates({"StaleControllerConsistencyReplicaSet": False}),
         ),
         (
-            "AtomicFIFO=false,StaleControllerConsistencyReplicaSet=false",
-            FeatureGates(
-                {"AtomicFIFO": False, "StaleControllerConsistencyReplicaSet": False}
-            ),
+            ",".join(f"{name}=false" for name in ("AtomicFIFO", *CONSISTENCY)),
+            FeatureGates(dict.fromkeys(("AtomicFIFO", *CONSISTENCY), False)),
         ),
-        (
-            "AllBeta=false",
-            FeatureGates(
-                {
-                    "AtomicFIFO": False,
-                    "DeploymentReplicaSetTerminatingReplicas": False,
-                    "PodDeletionCost": False,
-                    "StaleControllerConsistencyReplicaSet": False,
-                    "WatchListClient": False,
-                }
-            ),
-        ),
+        ("AllBeta=false", FeatureGates(dict.fromkeys(FREE, False))),
         (
             "WatchListClient=true,AllBeta=false,PodDeletionCost=true",
             FeatureGates(
-                {
-                    "AtomicFIFO": False,
-                    "DeploymentReplicaSetTerminatingReplicas": False,
-                    "StaleControllerConsistencyReplicaSet": False,
-                }
+                dict.fromkeys(FREE - {"WatchListClient", "PodDeletionCost"}, False)
             ),
         ),
         ("AllBeta=true", FeatureGates()),
@@ -91,17 +80,19 @@ def test_a_locked_gate_has_one_value(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["AtomicFIFO=false", "AllBeta=false,StaleControllerConsistencyReplicaSet=true"],
+    ("text", "missing"),
+    [
+        ("AtomicFIFO=false", CONSISTENCY),
+        *((f"AllBeta=false,{name}=true", [name]) for name in CONSISTENCY),
+    ],
 )
-def test_a_gate_needs_those_that_it_depends_on(text: str) -> None:
+def test_a_gate_needs_those_that_it_depends_on(text: str, missing: list[str]) -> None:
     """Without AtomicFIFO upstream does not know how new a cache is."""
-    (problem,) = problems(f"--feature-gates={text}")
-    assert problem == (
-        "--feature-gates: StaleControllerConsistencyReplicaSet is enabled, but "
-        "depends on AtomicFIFO, which is disabled; set "
-        "StaleControllerConsistencyReplicaSet=false as well"
-    )
+    assert sorted(problems(f"--feature-gates={text}")) == [
+        f"--feature-gates: {name} is enabled, but depends on AtomicFIFO, which is "
+        f"disabled; set {name}=false as well"
+        for name in missing
+    ]
 
 
 def test_the_help_names_every_gate() -> None:

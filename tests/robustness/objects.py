@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from tests.controllers.builders import completed_job_status
 from tests.robustness.cluster import FaultyCluster
 
 JSON = dict[str, Any]
@@ -68,17 +69,5 @@ async def end_a_job(cluster: FaultyCluster, name: str) -> None:
     kind = cluster.server.catalogue.find("batch", "v1", "jobs")
     assert kind is not None
     stored = cluster.server.objects.find(kind, "default", name).obj
-    then = "2026-01-01T00:00:00Z"
-    conditions = [
-        {"type": each, "status": "True", "lastTransitionTime": then}
-        for each in ("SuccessCriteriaMet", "Complete")
-    ]
-    status = {
-        "startTime": then,
-        "completionTime": then,
-        "succeeded": 1,
-        "conditions": conditions,
-    }
-    cluster.server.objects.update(
-        kind, "default", name, {**stored, "status": status}, "status"
-    )
+    ended = {**stored, "status": completed_job_status()}
+    cluster.server.objects.update(kind, "default", name, ended, "status")

@@ -234,6 +234,33 @@ class _Sieve:
             await asyncio.sleep(_RESTART)
 
 
+@dataclass
+class _Managers:
+    """The manager of a scenario; two if one is to take over from the other."""
+
+    sieve: _Sieve
+    _running: "list[asyncio.Task[None]]" = field(default_factory=list)
+
+    async def start(self) -> None:
+        broken = self.sieve.broken
+        elected = broken is not None and broken.pattern == "stale takeover"
+        for _ in range(2 if elected else 1):
+            connection = Connection(self.sieve.cluster.transport)
+            running = self.sieve.keep_running(connection, elected=elected)
+            self._running.append(asyncio.create_task(running))
+            await asyncio.sleep(5)
+
+    async def stop(self) -> None:
+        for each in self._running:
+            each.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._running.clear()
+
+    def created(self) -> list[JSON]:
+        # Only events name what no checkpoint shows, and events are not compared.
+        return []
+
+
 def play_scenario(
     name: str, broken: Break | None = None, more_properties: tuple[str, ...] = ()
 ) -> SieveResult:
@@ -251,27 +278,21 @@ async def _play(
     # The node that pods name; pods of an unknown node would be deleted.
     cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
     sieve = _Sieve(cluster, broken, recording, more_properties)
-    elected = broken is not None and broken.pattern == "stale takeover"
-    managers = []
-    for _ in range(2 if elected else 1):
-        connection = Connection(cluster.transport)
-        managers.append(
-            asyncio.create_task(sieve.keep_running(connection, elected=elected))
-        )
-        await asyncio.sleep(5)
+    managers = _Managers(sieve)
     player = recording.player(
         InMemoryTransport(cluster.server, TOKEN),
         cluster.clock,
+        managers,
         quiet=recording.settled_after,
         poll=_POLL,
         patience=3 * recording.settled_after,
     )
+    await managers.start()
     try:
         checkpoints = await player.play(recording.steps)
     finally:
-        for manager in managers:
-            manager.cancel()
-        await asyncio.gather(*managers, return_exceptions=True)
+        await managers.stop()
+    checkpoints = [each for each in checkpoints if "state" in each]
     for each in checkpoints:
         each["state"].pop("Event", None)
         for deployment in each["state"].get("Deployment", []):

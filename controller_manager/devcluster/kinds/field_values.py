@@ -10,14 +10,31 @@ JSON = dict[str, Any]
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_POSITIVE: Final = "must be greater than zero"
 
 
-def validate_not_negative(spec: JSON, *names: str) -> list[Cause]:
-    """Check that numbers of a spec are at least 0."""
+def validate_not_negative(obj: JSON, *names: str, field: str = "spec") -> list[Cause]:
+    """Check that numbers are at least 0; `obj` stands in the field `field`."""
     return [
-        invalid(f"spec.{name}", shown(spec[name]), NOT_NEGATIVE)
+        cause
         for name in names
-        if spec.get(name, 0) < 0
+        for cause in validate_not_negative_at(obj.get(name, 0), f"{field}.{name}")
+    ]
+
+
+def validate_not_negative_at(value: int, field: str) -> list[Cause]:
+    """Check that the number in a field is at least 0."""
+    return [invalid(field, shown(value), NOT_NEGATIVE)] if value < 0 else []
+
+
+def validate_unchanged(
+    before: JSON, after: JSON, field: str, *names: str
+) -> list[Cause]:
+    """Check that an update changes none of the fields called `names`."""
+    return [
+        invalid(f"{field}.{name}", shown(after.get(name)), IMMUTABLE)
+        for name in names
+        if before.get(name) != after.get(name)
     ]
 
 
@@ -28,6 +45,15 @@ def validate_quantity(text: str, field: str) -> list[Cause]:
     except ValueError as error:
         return [invalid(field, shown(text), str(error))]
     return [invalid(field, shown(text), NOT_NEGATIVE)] if amount < 0 else []
+
+
+def validate_positive_quantity(text: str, field: str) -> list[Cause]:
+    """Check that a text is a quantity greater than 0."""
+    try:
+        amount = parse_quantity(text)
+    except ValueError as error:
+        return [invalid(field, shown(text), str(error))]
+    return [invalid(field, shown(text), _POSITIVE)] if amount <= 0 else []
 
 
 def validate_int_or_percent(value: Any, field: str) -> list[Cause]:

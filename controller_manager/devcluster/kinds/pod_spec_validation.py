@@ -9,6 +9,7 @@ from controller_manager.devcluster.kinds.field_values import (
 from controller_manager.devcluster.server.names import is_label, not_a_label
 from controller_manager.devcluster.server.statuses import (
     Cause,
+    duplicate,
     invalid,
     not_supported,
     required,
@@ -50,8 +51,7 @@ def _container(container: JSON, field: str, seen: set[str]) -> list[Cause]:
     elif not is_label(name):
         causes.append(not_a_label(name, f"{field}.name"))
     elif name in seen:
-        text = f'Duplicate value: "{name}"'
-        causes.append(Cause("FieldValueDuplicate", f"{field}.name", text))
+        causes.append(duplicate(f"{field}.name", shown(name)))
     seen.add(name)
     if not container.get("image"):
         causes.append(required(f"{field}.image"))

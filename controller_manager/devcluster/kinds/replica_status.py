@@ -23,11 +23,15 @@ REPLICA_SET_COUNTS: Final = (
 
 
 def validate_replica_status(
-    obj: JSON, counts: Sequence[str], bounded: Sequence[str]
+    obj: JSON,
+    counts: Sequence[str],
+    bounded: Sequence[str],
+    unready: str = "cannot be greater than readyReplicas",
 ) -> list[Cause]:
     """Check the counts of a status.
 
     None of `counts` may be negative, none of `bounded` greater than ``replicas``.
+    `unready` is upstream's message when more replicas are available than ready.
     """
     status = obj.get("status", {})
     causes = [
@@ -42,6 +46,14 @@ def validate_replica_status(
             causes.append(invalid(f"status.{name}", value, detail))
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
         value = shown(status.get("availableReplicas", 0))
-        detail = "cannot be greater than readyReplicas"
-        causes.append(invalid("status.availableReplicas", value, detail))
+        causes.append(invalid("status.availableReplicas", value, unready))
     return causes
+
+
+def validate_collision_count(old: JSON, new: JSON) -> list[Cause]:
+    """Check that the count of collisions of names does not decrease."""
+    before = old.get("status", {}).get("collisionCount", 0)
+    after = new.get("status", {}).get("collisionCount", 0)
+    if after >= before:
+        return []
+    return [invalid("status.collisionCount", shown(after), "cannot be decremented")]

@@ -10,13 +10,17 @@ from controller_manager.api.selectors import (
     compile_selector,
 )
 from controller_manager.devcluster.kinds.field_values import (
-    IMMUTABLE,
     validate_not_negative,
+    validate_unchanged,
 )
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
-from controller_manager.devcluster.server.names import validate_labels
+from controller_manager.devcluster.server.names import (
+    validate_annotations,
+    validate_labels,
+)
 from controller_manager.devcluster.server.statuses import (
     Cause,
+    forbidden_field,
     invalid,
     not_supported,
     required,
@@ -31,21 +35,30 @@ def validate_workload(obj: JSON) -> list[Cause]:
     spec = obj["spec"]
     causes = validate_not_negative(spec, "replicas", "minReadySeconds")
     selector = spec.get("selector")
+    causes += validate_required_selector(selector, "deployment")  # replica sets, too
+    causes += validate_template_labels(spec, selector)
+    causes += validate_pod_template(spec["template"], "spec.template")
+    return causes + validate_always_restarts(spec, "ReplicaSet")
+
+
+def validate_required_selector(selector: JSON | None, owner: str) -> list[Cause]:
+    """Check that there is a selector, that it is not empty, and that it is valid.
+
+    `owner` is the kind of the object in upstream's message.
+    """
+    field = "spec.selector"
+    causes = []
     if selector is None:
-        causes.append(required("spec.selector"))
+        causes.append(required(field))
     elif not (selector.get("matchLabels") or selector.get("matchExpressions")):
-        why = "empty selector is invalid for deployment"  # for replica sets, too
-        causes.append(invalid("spec.selector", shown(selector), why))
-    causes += validate_selector(selector, "spec.selector")
-    return causes + validate_template(spec, selector)
+        why = f"empty selector is invalid for {owner}"
+        causes.append(invalid(field, shown(selector), why))
+    return causes + validate_selector(selector, field)
 
 
 def validate_selector_unchanged(old: JSON, new: JSON) -> list[Cause]:
     """Check that an update does not change the selector."""
-    selector = new["spec"].get("selector")
-    if selector == old["spec"].get("selector"):
-        return []
-    return [invalid("spec.selector", shown(selector), IMMUTABLE)]
+    return validate_unchanged(old["spec"], new["spec"], "spec", "selector")
 
 
 def validate_selector(selector: JSON | None, field: str) -> list[Cause]:
@@ -57,32 +70,54 @@ def validate_selector(selector: JSON | None, field: str) -> list[Cause]:
     return []
 
 
-def validate_template(spec: JSON, selector: JSON | None) -> list[Cause]:
-    """Check the pod template of a spec, whose labels `selector` must match."""
-    template = spec["template"]
-    labels = template["metadata"].get("labels", {})
-    where = "spec.template"
-    causes = []
+def selects(selector: JSON | None, labels: dict[str, str]) -> bool:
+    """Tell whether a selector selects objects with these labels.
+
+    An absent selector selects nothing. A selector that is not valid counts as one
+    that does, because it is reported elsewhere.
+    """
     try:
-        matches = selector is not None and compile_selector(_typed(selector)).matches(
+        return selector is not None and compile_selector(_typed(selector)).matches(
             labels
         )
     except SelectorError:
-        matches = True  # reported already
-    if not matches:
-        causes.append(
-            invalid(
-                f"{where}.metadata.labels",
-                shown(labels) if labels else "null",
-                "`selector` does not match template `labels`",
-            )
-        )
-    causes += validate_labels(labels, f"{where}.labels")
-    causes += validate_pod_spec(template["spec"], f"{where}.spec")
-    policy = template["spec"].get("restartPolicy", "Always")
+        return True
+
+
+def validate_template_labels(spec: JSON, selector: JSON | None) -> list[Cause]:
+    """Check that `selector` selects the pods of a spec's template."""
+    labels = spec["template"]["metadata"].get("labels", {})
+    if selects(selector, labels):
+        return []
+    field = "spec.template.metadata.labels"
+    detail = "`selector` does not match template `labels`"
+    return [invalid(field, shown(labels) if labels else "null", detail)]
+
+
+def validate_pod_template(template: JSON, field: str) -> list[Cause]:
+    """Check the labels, the annotations and the spec of a pod template."""
+    metadata = template.get("metadata", {})
+    causes = validate_labels(metadata.get("labels", {}), f"{field}.labels")
+    annotations = metadata.get("annotations", {})
+    causes += validate_annotations(annotations, f"{field}.annotations")
+    return causes + validate_pod_spec(template["spec"], f"{field}.spec")
+
+
+def validate_always_restarts(spec: JSON, owner: str) -> list[Cause]:
+    """Check that pods of a template restart always, and have no deadline.
+
+    `owner` is the kind of the object in upstream's message.
+    """
+    pod, field = spec["template"]["spec"], "spec.template.spec"
+    causes = []
+    policy = pod.get("restartPolicy", "Always")
     if policy != "Always":
-        field = f"{where}.spec.restartPolicy"
-        causes.append(not_supported(field, shown(policy), ("Always",)))
+        where = f"{field}.restartPolicy"
+        causes.append(not_supported(where, shown(policy), ("Always",)))
+    if "activeDeadlineSeconds" in pod:
+        where = f"{field}.activeDeadlineSeconds"
+        detail = f"activeDeadlineSeconds in {owner} is not Supported"
+        causes.append(forbidden_field(where, detail))
     return causes
 
 

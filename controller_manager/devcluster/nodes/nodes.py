@@ -1,25 +1,28 @@
-"""The nodes: schedule pods, start them, make them ready, and end them in time."""
+"""The nodes: the scheduler, the kubelets and the volume binder of a cluster."""
 
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.event import expire_events
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
-from controller_manager.devcluster.kinds.core.pod_binding import bind
-from controller_manager.devcluster.nodes.kubelet import (
-    needs_start,
-    node_status,
-    pod_status,
+from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
+    KIND as CLAIM,
 )
-from controller_manager.devcluster.nodes.scheduler import fits
-from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
+from controller_manager.devcluster.nodes.claims import ClaimBinder, storage_classes
+from controller_manager.devcluster.nodes.kubelet import Kubelet
+from controller_manager.devcluster.nodes.node_status import new_node, node_status
+from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.scheduler import Scheduler
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.storage import Change, Watcher
 
 JSON = dict[str, Any]
 
@@ -28,12 +31,12 @@ _HOUSEKEEPING: Final = 60.0
 
 
 class Nodes:
-    """A scheduler, and the kubelets of `count` nodes.
+    """A scheduler, the kubelets of `count` nodes, and a binder of volume claims.
 
-    A pod without a node is assigned to the next node that is not cordoned and whose
-    taints it tolerates; without such a node it waits. On its node it is Running and
-    Ready after `start_delay` seconds, unless an image begins with ``broken``. A pod
-    that is being deleted is removed after its grace period times `grace_scale`.
+    Images are on a pod's node after `start_delay` seconds, except those whose name
+    begins with ``broken``. A pod that is being deleted is removed after its grace
+    period times `grace_scale`. Without nodes there is no scheduler, no kubelet and no
+    binder: other programs may play them.
     """
 
     def __init__(
@@ -46,143 +49,97 @@ class Nodes:
         grace_scale: float = 1.0,
     ) -> None:
         """Take the API server, which is in the same process."""
-        self._server = server
-        self._objects = server.objects
+        objects = server.objects
+        self._objects = objects
+        self._storage = server.storage
         self._clock = clock
         self._count = count
-        self._start_delay = start_delay
-        self._grace_scale = grace_scale
-        self._next = 0
-        self._timers: dict[tuple[str, str], asyncio.TimerHandle] = {}
+        report = Reporter(objects)
+        self._claims = ClaimBinder(objects, report)
+        self._scheduler = Scheduler(objects, self._claims, report)
+        self._kubelet = Kubelet(
+            objects, report, start_delay=start_delay, grace_scale=grace_scale
+        )
 
     def register(self) -> None:
-        """Create the node objects."""
+        """Create the node objects, and the storage classes that they offer."""
         for number in range(self._count):
             name = f"node-{number}"
-            node: JSON = {"metadata": {"name": name}}
-            self._objects.create(NODE, "", node)
+            node = self._objects.create(NODE, "", new_node(name)).obj
             status = node_status(name, format_time(self._clock.now()))
             self._objects.update(NODE, "", name, {**node, "status": status}, "status")
+        if self._count:
+            for each in storage_classes():
+                self._objects.create(CLASS, "", each)
 
     async def run(self) -> None:
         """Work until cancelled."""
-        collection = self._server.storage.collection(POD.resource)
-        watcher = collection.watch(self._server.storage.version)
-        others = [
-            asyncio.create_task(self._housekeeping(), name="housekeeping"),
-            asyncio.create_task(self._watch_nodes(), name="nodes"),
-        ]
-        try:
-            for stored in collection:
-                self._sync_pod(stored.obj)
-            while True:
-                await watcher.wait()
-                for change in watcher.take():
-                    if change.type == "DELETED":
-                        self._stop_timer(change.key)
-                    else:
-                        self._sync_pod(change.after.obj)
-        finally:
-            for task in others:
-                task.cancel()
-            watcher.close()
-            for timer in self._timers.values():
-                timer.cancel()
-
-    async def _watch_nodes(self) -> None:
-        """Schedule waiting pods again when nodes are added or changed."""
-        pods = self._server.storage.collection(POD.resource)
-        watcher = self._server.storage.collection(NODE.resource).watch(
-            self._server.storage.version
+        followed = (
+            (NODE, self._scheduler.node_changed),
+            (CLASS, self._claims.class_changed),
+            (VOLUME, self._claims.volume_changed),
+            (CLAIM, self._claim_changed),
+            (POD, self._pod_changed),
         )
         try:
-            while True:
-                await watcher.wait()
-                watcher.take()
-                for stored in list(pods):
-                    if not stored.obj["spec"].get("nodeName"):
-                        self._sync_pod(stored.obj)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._housekeeping(), name="housekeeping")
+                for kind, react in followed if self._count else ():
+                    watcher = self._list_and_watch(kind, react)
+                    tasks.create_task(_follow(watcher, react), name=kind.plural)
         finally:
-            watcher.close()
+            self._kubelet.close()
+
+    def _list_and_watch(self, kind: Kind, react: Callable[[Change], None]) -> Watcher:
+        """React to all objects of a kind; return a watcher of their changes."""
+        collection = self._storage.collection(kind.resource)
+        watcher = collection.watch(self._storage.version)
+        for stored in collection:
+            metadata = stored.obj["metadata"]
+            key = (metadata.get("namespace", ""), metadata["name"])
+            _react(react, Change(stored.version, "ADDED", key, stored, None))
+        return watcher
+
+    def _claim_changed(self, change: Change) -> None:
+        self._claims.claim_changed(change)
+        self._scheduler.claim_changed(change.key)
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.type == "DELETED":
+            self._scheduler.forget(change.key)
+            self._kubelet.forget(change.key)
+        elif change.after.obj["spec"].get("nodeName"):
+            self._scheduler.forget(change.key)
+            self._kubelet.sync(change.key)
+        else:
+            self._scheduler.sync(change.key)
 
     async def _housekeeping(self) -> None:
-        """Delete events after one hour, as an API server does."""
+        """Delete old events, as an API server does; try waiting pods again."""
         while True:
             await asyncio.sleep(_HOUSEKEEPING)
-            before = self._clock.now() - _EVENT_LIFETIME
-            expire_events(self._server.storage, before)
+            expire_events(self._storage, self._clock.now() - _EVENT_LIFETIME)
+            self._scheduler.retry_all()
 
-    def _stop_timer(self, key: tuple[str, str]) -> None:
-        if (timer := self._timers.pop(key, None)) is not None:
-            timer.cancel()
 
-    def _call_later(
-        self, seconds: float, pod: JSON, action: Callable[[str, str, str], None]
-    ) -> None:
-        metadata = pod["metadata"]
-        key = (metadata["namespace"], metadata["name"])
-        self._stop_timer(key)
-        loop = asyncio.get_running_loop()
-        self._timers[key] = loop.call_later(
-            seconds, self._run_action, action, *key, metadata["uid"]
+async def _follow(watcher: Watcher, react: Callable[[Change], None]) -> None:
+    try:
+        while True:
+            await watcher.wait()
+            for change in watcher.take():
+                _react(react, change)
+    finally:
+        watcher.close()
+
+
+def _react(react: Callable[[Change], None], change: Change) -> None:
+    """React to a change; an object that nobody understands stops no other."""
+    try:
+        react(change)
+    except Exception as error:  # noqa: BLE001 - reported, not swallowed
+        metadata = change.after.obj["metadata"]
+        kind = change.after.obj["kind"]
+        message = f"The nodes cannot handle {kind} {metadata['name']}"
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": message, "exception": error}
         )
-
-    def _run_action(
-        self,
-        action: Callable[[str, str, str], None],
-        namespace: str,
-        name: str,
-        uid: str,
-    ) -> None:
-        self._timers.pop((namespace, name), None)
-        try:
-            action(namespace, name, uid)
-        except Refusal:
-            return  # changed or deleted meanwhile: the next event of the pod follows
-
-    def _sync_pod(self, pod: JSON) -> None:
-        metadata, spec = pod["metadata"], pod["spec"]
-        key = (metadata["namespace"], metadata["name"])
-        if "deletionTimestamp" in metadata:
-            if spec.get("nodeName"):
-                due = parse_time(metadata["deletionTimestamp"])
-                grace = metadata.get("deletionGracePeriodSeconds", 0)
-                began = due - timedelta(seconds=grace)
-                passed = (self._clock.now() - began).total_seconds()
-                self._call_later(
-                    max(0.0, grace * self._grace_scale - passed), pod, self._end
-                )
-        elif not spec.get("nodeName"):
-            if self._count:
-                self._schedule(pod)
-        elif needs_start(pod) and key not in self._timers:
-            self._call_later(self._start_delay, pod, self._start)
-
-    def _schedule(self, pod: JSON) -> None:
-        fitting = [
-            stored.obj["metadata"]["name"]
-            for stored in self._server.storage.collection(NODE.resource)
-            if fits(pod, stored.obj.get("spec", {}))
-        ]
-        if not fitting:
-            return
-        node = fitting[self._next % len(fitting)]
-        self._next += 1
-        metadata = pod["metadata"]
-        try:
-            bind(self._objects, POD, metadata["namespace"], metadata["name"], node)
-        except Refusal:
-            return  # changed or deleted meanwhile
-
-    def _start(self, namespace: str, name: str, uid: str) -> None:
-        pod = self._objects.find(POD, namespace, name).obj
-        if pod["metadata"]["uid"] != uid or "deletionTimestamp" in pod["metadata"]:
-            return
-        if not needs_start(pod):
-            return  # it has ended meanwhile, and no pod starts twice
-        status = pod_status(pod, format_time(self._clock.now()))
-        self._objects.update(POD, namespace, name, {**pod, "status": status}, "status")
-
-    def _end(self, namespace: str, name: str, uid: str) -> None:
-        options = Deletion(grace_period=0, uid=uid)
-        self._objects.delete(POD, namespace, name, options)

@@ -6,7 +6,12 @@ Every function returns the causes that it finds, in upstream's order.
 import re
 from typing import Any, Final
 
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    shown,
+    too_long,
+)
 
 JSON = dict[str, Any]
 
@@ -103,7 +108,7 @@ def validate_labels(labels: JSON, field: str) -> list[Cause]:
     """Check the keys and values of labels."""
     causes = []
     for key, value in labels.items():
-        causes += _qualified_name(key, field)
+        causes += validate_qualified_name(key, field)
         if len(value) > _MAX_LABEL:
             detail = f"must be no more than {_MAX_LABEL} bytes"
             causes.append(invalid(field, shown(value), detail))
@@ -115,21 +120,18 @@ def validate_labels(labels: JSON, field: str) -> list[Cause]:
 def validate_annotations(annotations: JSON, field: str) -> list[Cause]:
     """Check the keys of annotations, and their total size."""
     causes = [
-        cause for key in annotations for cause in _qualified_name(key.lower(), field)
+        cause
+        for key in annotations
+        for cause in validate_qualified_name(key.lower(), field)
     ]
     size = sum(len(key) + len(value) for key, value in annotations.items())
     if size > 256 * 1024:
-        causes.append(
-            Cause(
-                "FieldValueTooLong",
-                field,
-                "Too long: may not be more than 262144 bytes",
-            )
-        )
+        causes.append(too_long(field, 256 * 1024))
     return causes
 
 
-def _qualified_name(key: str, field: str) -> list[Cause]:
+def validate_qualified_name(key: str, field: str) -> list[Cause]:
+    """Check a name that may have a DNS subdomain and a slash before it."""
     prefix, slash, name = key.rpartition("/")
     causes = []
     if slash and not _SUBDOMAIN.fullmatch(prefix):

@@ -86,7 +86,7 @@ class Objects:
         metadata = obj["metadata"]
         name = metadata.get("name", "")
         causes = validate_metadata(metadata, strategy.validate_name)
-        causes += strategy.validate(obj)
+        causes += [*strategy.validate(obj), *strategy.validate_new(obj)]
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
         key = (metadata.get("namespace", ""), name)
@@ -103,6 +103,7 @@ class Objects:
         obj = copy.deepcopy(given)
         metadata = obj.setdefault("metadata", {})
         _place(kind, namespace, metadata)
+        kind.strategy.mutate(obj, self.storage)
         self._name(metadata)
         if kind.namespaced:
             self._admit(self.storage, kind, namespace, metadata.get("name", ""))
@@ -276,7 +277,9 @@ def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
             metadata.pop(name, None)
             if name in old["metadata"]:
                 metadata[name] = old["metadata"][name]
-        return {**old, "metadata": metadata, "status": new.get("status", {})}
+        new = {**old, "metadata": metadata, "status": new.get("status", {})}
+        kind.strategy.prepare_for_status_update(old, new)
+        return new
     if subresource:
         found = kind.subresource(subresource)
         assert found is not None  # noqa: S101 - the path has been checked
@@ -293,5 +296,6 @@ def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
 def _validated(kind: Kind, old: JSON, new: JSON, subresource: str) -> list[Any]:
     strategy = kind.strategy
     if subresource == "status":
-        return list(strategy.validate_status(new))
+        changes = strategy.validate_status_update(old, new)
+        return [*strategy.validate_status(new), *changes]
     return [*strategy.validate(new), *strategy.validate_update(old, new)]

@@ -1,5 +1,6 @@
 """Answers with a JSON body."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,15 @@ TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
 def json_response(status: int, body: JSON) -> Response:
     """Return an answer with a JSON body."""
     return Response(status, JSON_HEADERS, msgspec.json.encode(body))
+
+
+def with_warnings(answer: Response, warnings: Sequence[str]) -> Response:
+    """Return an answer with a Warning header for each of the texts."""
+    if not warnings:
+        return answer
+    texts = (each.replace("\\", "\\\\").replace('"', '\\"') for each in warnings)
+    value = ", ".join(f'299 - "{text}"' for text in texts)
+    return Response(answer.status, {**answer.headers, "warning": value}, answer.body)
 
 
 def json_or_404(body: JSON | None) -> Response:
@@ -45,12 +55,10 @@ def written(
 
     `validation` is the parameter ``fieldValidation`` of the request.
     """
-    headers = dict(JSON_HEADERS)
-    if unknown and validation == "Warn":
-        headers["warning"] = ", ".join(
-            f'299 - "unknown field \\"{name}\\""' for name in unknown
-        )
-    return Response(status, headers, stored.encoded)
+    answer = Response(status, JSON_HEADERS, stored.encoded)
+    if validation != "Warn":
+        return answer
+    return with_warnings(answer, [f'unknown field "{name}"' for name in unknown])
 
 
 def encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:

@@ -46,8 +46,10 @@ _INT64: Final = frozenset(
         "generation",
         "observedGeneration",
         "remainingItemCount",
+        "revision",
         "runAsGroup",
         "runAsUser",
+        "startingDeadlineSeconds",
         "terminationGracePeriodSeconds",
         "tolerationSeconds",
     )
@@ -60,19 +62,45 @@ _INT_OR_STRING: Final = frozenset(
 
 _OMITTED_WHEN_ZERO: Final = frozenset(
     (
+        "active",
+        "currentReplicas",
+        "failed",
+        "fullyLabeledReplicas",
+        "globalDefault",
         "hostIPC",
         "hostNetwork",
         "hostPID",
         "minReadySeconds",
+        "numberAvailable",
+        "numberUnavailable",
+        "observedGeneration",
         "paused",
         "readOnly",
+        "readyReplicas",
         "stdin",
         "stdinOnce",
+        "succeeded",
         "tty",
+        "unavailableReplicas",
         "unschedulable",
+        "updatedNumberScheduled",
+        "updatedReplicas",
     )
 )
 """Fields that Go omits when they are 0 or false: they are no pointers."""
+
+_KEPT_WHEN_EMPTY: Final = frozenset(
+    (
+        ("V1CronJobSpec", "timeZone"),
+        ("V1JobSpec", "managedBy"),
+        ("V1JobStatus", "failedIndexes"),
+        ("V1PersistentVolumeClaimSpec", "storageClassName"),
+        ("V1PersistentVolumeClaimSpec", "volumeAttributesClassName"),
+        ("V1PodFailurePolicyOnExitCodesRequirement", "containerName"),
+        ("V1SuccessPolicyRule", "succeededIndexes"),
+    )
+)
+"""Text fields, by model, that Go keeps when they are empty: they are pointers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +224,7 @@ class Checker:
             checked = self._value(value, field.type, model, name, where)
             if checked in ([], {}) and field.type.shape in ("list", "map"):
                 continue
-            if field.type.shape == "scalar" and (
-                checked == "" or (not checked and name in _OMITTED_WHEN_ZERO)
-            ):
+            if field.type.shape == "scalar" and _is_omitted(checked, model, name):
                 continue
             result[name] = checked
         return result
@@ -267,6 +293,13 @@ class Checker:
         if not good:
             raise _mismatch(value, model, path, _go_scalar(name, type_))
         return value
+
+
+def _is_omitted(value: Any, model: str, name: str) -> bool:
+    """Tell whether Go does not write a scalar because it is its type's zero value."""
+    if value == "":
+        return (model, name) not in _KEPT_WHEN_EMPTY
+    return not value and name in _OMITTED_WHEN_ZERO
 
 
 def _is_time(text: str) -> bool:

@@ -80,6 +80,30 @@ def invalid(field: str, value: str, detail: str) -> Cause:
     return Cause("FieldValueInvalid", field, f"Invalid value: {value}: {detail}")
 
 
+def invalid_field(field: str, detail: str) -> Cause:
+    """Return the cause for a wrong value that the message does not show."""
+    return Cause("FieldValueInvalid", field, f"Invalid value: {detail}")
+
+
+def duplicate(field: str, value: str) -> Cause:
+    """Return the cause for a value that comes twice; `value` is JSON."""
+    return Cause("FieldValueDuplicate", field, f"Duplicate value: {value}")
+
+
+def too_many(field: str, count: int, most: int) -> Cause:
+    """Return the cause for a list with more than `most` items."""
+    items = "item" if most == 1 else "items"
+    text = f"Too many: {count}: must have at most {most} {items}"
+    return Cause("FieldValueTooMany", field, text)
+
+
+def too_long(field: str, most: int) -> Cause:
+    """Return the cause for a text with more than `most` bytes."""
+    unit = "byte" if most == 1 else "bytes"
+    text = f"Too long: may not be more than {most} {unit}"
+    return Cause("FieldValueTooLong", field, text)
+
+
 def forbidden_field(field: str, detail: str) -> Cause:
     """Return the cause for a field that must not have its value."""
     return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")

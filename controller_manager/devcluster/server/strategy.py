@@ -87,11 +87,20 @@ class Strategy:
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of `obj` (pkg/apis/*/v1/defaults.go)."""
 
+    def mutate(self, obj: JSON, storage: Storage) -> None:
+        """Change a new object before it has its name; raises Refusal.
+
+        It stands for the mutating admission plugins. The defaults come later.
+        """
+
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in other fields of `obj`, which has its defaults."""
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Restore fields of `new` that a PUT of the object may not change."""
+
+    def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
+        """Restore fields of `new` that a write of the status may not change."""
 
     def admit(self, obj: JSON, storage: Storage) -> None:
         """Raise Refusal if a valid new object is not admitted."""
@@ -117,6 +126,11 @@ class Strategy:
         del obj
         return ()
 
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check what only a new object must fulfil."""
+        del obj
+        return ()
+
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check the changes of an update; the new object itself is valid."""
         del old, new
@@ -125,6 +139,11 @@ class Strategy:
     def validate_status(self, obj: JSON) -> Sequence[Cause]:
         """Check a status that is to be stored."""
         del obj
+        return ()
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check the changes of a status; the new status itself is valid."""
+        del old, new
         return ()
 
     # Deleting
@@ -147,6 +166,11 @@ class Strategy:
         if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
             return False
         return bool(metadata.get("deletionGracePeriodSeconds", 0) == 0)
+
+    def deletion_warnings(self, options: Deletion) -> Sequence[str]:
+        """Return the warnings in the answer to a DELETE with these options."""
+        del options
+        return ()
 
     # Showing
 

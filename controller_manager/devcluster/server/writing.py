@@ -10,6 +10,7 @@ from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.conversion import in_version
 from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
     check_object,
     decode_connect_body,
@@ -25,6 +26,7 @@ from controller_manager.devcluster.server.responses import (
     JSON_HEADERS,
     encode_list,
     json_response,
+    with_warnings,
     written,
 )
 from controller_manager.devcluster.server.routing import Target
@@ -197,15 +199,9 @@ class Writer:
             options,
             dry_run=target.dry_run or options.dry_run,
         )
-        if not gone or kind.strategy.returns_deleted:
-            return json_response(200, obj)
-        details = {
-            "name": target.name,
-            **({"group": kind.group} if kind.group else {}),
-            "kind": kind.plural,
-            "uid": obj["metadata"]["uid"],
-        }
-        return json_response(200, success(details=details))
+        warnings = kind.strategy.deletion_warnings(options)
+        body = obj if not gone or kind.strategy.returns_deleted else _removed(kind, obj)
+        return with_warnings(json_response(200, body), warnings)
 
     def _delete_collection(self, target: Target, request: Request) -> Response:
         kind = target.kind
@@ -218,7 +214,19 @@ class Writer:
             self._objects.delete(kind, namespace, name, options, dry_run=dry_run)
         page = [stored for _, stored in items]
         metadata = {"resourceVersion": str(self._objects.storage.version)}
-        return Response(200, JSON_HEADERS, encode_list(kind, page, metadata))
+        answer = Response(200, JSON_HEADERS, encode_list(kind, page, metadata))
+        return with_warnings(answer, kind.strategy.deletion_warnings(options))
+
+
+def _removed(kind: Kind, obj: JSON) -> JSON:
+    """Return the Status that says that an object is removed."""
+    details = {
+        "name": obj["metadata"]["name"],
+        **({"group": kind.group} if kind.group else {}),
+        "kind": kind.plural,
+        "uid": obj["metadata"]["uid"],
+    }
+    return success(details=details)
 
 
 def _check_replaceable(target: Target) -> None:

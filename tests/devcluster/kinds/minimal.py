@@ -15,11 +15,18 @@ _WORKLOAD: Final[JSON] = {
     "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": _TEMPLATE}
 }
 
+_FINITE: Final[JSON] = {
+    **_TEMPLATE,
+    "spec": {**_TEMPLATE["spec"], "restartPolicy": "Never"},
+}
+"""A template for pods that run to their end."""
+
 _MORE: Final[dict[str, JSON]] = {
+    "ControllerRevision": {"data": {"spec": {}}, "revision": 1},
     "CronJob": {
         "spec": {
             "schedule": "* * * * *",
-            "jobTemplate": {"spec": {"template": _TEMPLATE}},
+            "jobTemplate": {"spec": {"template": _FINITE}},
         }
     },
     "CustomResourceDefinition": {
@@ -40,12 +47,26 @@ _MORE: Final[dict[str, JSON]] = {
     "DaemonSet": _WORKLOAD,
     "Deployment": _WORKLOAD,
     "Event": {"involvedObject": {"namespace": "default"}},
-    "Job": {"spec": {"template": _TEMPLATE}},
+    "Job": {"spec": {"template": _FINITE}},
+    "PersistentVolume": {
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": "/data"},
+        }
+    },
+    "PersistentVolumeClaim": {
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+    },
     "Pod": {"spec": _TEMPLATE["spec"]},
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
     "Service": {"spec": {"ports": [{"port": 80}]}},
     "StatefulSet": _WORKLOAD,
+    "StorageClass": {"provisioner": "example.com/disks"},
 }
 """What a kind needs beyond its metadata; most need nothing."""
 

@@ -10,7 +10,8 @@ from tests.devcluster.requests import call
 @pytest.mark.looptime
 async def test_a_job_selects_its_own_pods(cluster: Cluster) -> None:
     """By labels that the server gives it, and spares dependents by default."""
-    template = {"spec": {"containers": [{"name": "c", "image": "a:v1"}]}}
+    container = {"name": "c", "image": "a:v1"}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
     path = "/apis/batch/v1/namespaces/default/jobs"
     body = {
         "apiVersion": "batch/v1",

@@ -10,7 +10,6 @@ import pytest
 
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.client.errors import NotFound
-from controller_manager.devcluster.nodes.scheduler import fits as node_fits
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
 from tests.devcluster.requests import call, create_pod
@@ -87,25 +86,6 @@ async def test_pods_wait_for_a_node_that_takes_them(cluster: Cluster) -> None:
         await patch_node("node-0", {"unschedulable": None})
         await asyncio.sleep(10)
         assert await node_of("waiting") == "node-0"
-
-
-@pytest.mark.parametrize(
-    ("toleration", "fits"),
-    [
-        ({"operator": "Exists"}, True),
-        ({"key": "a", "operator": "Exists"}, True),
-        ({"key": "a", "operator": "Equal", "value": "b"}, True),
-        ({"key": "a", "value": "b", "effect": "NoExecute"}, False),
-        ({"key": "a", "value": "c"}, False),
-        ({"key": "c", "operator": "Exists"}, False),
-    ],
-)
-def test_a_toleration_matches_by_key_value_and_effect(
-    toleration: dict[str, str], *, fits: bool
-) -> None:
-    """As a scheduler compares them."""
-    node = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
-    assert node_fits({"spec": {"tolerations": [toleration]}}, node) is fits
 
 
 @pytest.mark.looptime

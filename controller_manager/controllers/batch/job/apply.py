@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 from controller_manager.control.expectations import Expectations
 from controller_manager.control.pod_control import PodControl
 from controller_manager.control.slow_start import slow_start
+from controller_manager.controllers.batch.job import conditions
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
     Assessment,
@@ -33,16 +34,21 @@ from controller_manager.controllers.batch.job.tracking import Activity
 _TOO_MANY: Final = "Too many succeeded pods running after completion count reached"
 
 
-async def remove_finalizer(client: Client, pod: Pod) -> None:
+async def remove_finalizer(
+    client: Client, pod: Pod, *, unless_changed: bool = False
+) -> None:
     """Remove the finalizer of jobs from a pod; do nothing if the pod is gone.
 
-    The uid is a precondition: a later pod of this name keeps its own.
+    The uid is a precondition: a later pod of this name keeps its own. With
+    `unless_changed` it raises Conflict if the pod is not as cached any more.
     """
     metadata = pod.metadata
-    changes = {
+    changes: dict[str, Any] = {
         "$deleteFromPrimitiveList/finalizers": [FINALIZER],
         "uid": metadata.uid,
     }
+    if unless_changed:
+        changes["resourceVersion"] = metadata.resource_version
     try:
         await client.patch(
             PODS,
@@ -123,13 +129,16 @@ class JobApplier:
         return Activity(decided=True, created=created, failure=failure)
 
     async def _condemn(self, job: Job, pods: Sequence[Pod]) -> Activity:
-        """Delete pods that are not needed; without finalizer they are not counted."""
+        """Delete pods that are not needed; without finalizer they are not counted.
+
+        A pod that has ended meanwhile must be counted, so it keeps its finalizer.
+        """
         key = key_of(job)
 
         async def condemn(pod: Pod) -> None:
             try:
                 if has_finalizer(pod):
-                    await remove_finalizer(self._client, pod)
+                    await remove_finalizer(self._client, pod, unless_changed=True)
                 await self._delete(job, pod)
             except Exception:
                 self._expectations.deletion_settled(key, pod.metadata.uid)
@@ -182,13 +191,13 @@ class JobApplier:
             if condition in before:
                 continue
             match condition.type:
-                case "Suspended":
+                case conditions.SUSPENDED:
                     reason = "Suspended" if condition.status == "True" else "Resumed"
                     self._event(job, NORMAL, reason, condition.message)
-                case "Failed":
+                case conditions.FAILED:
                     self._event(job, WARNING, condition.reason, condition.message)
                     self._metrics.finished(job, condition.reason)
-                case "Complete":
+                case conditions.COMPLETE:
                     self._announce_completion(job, new)
 
     def _announce_completion(self, job: Job, status: JobStatus) -> None:

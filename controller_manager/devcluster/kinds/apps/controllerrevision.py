@@ -1,10 +1,21 @@
 """ControllerRevision: one revision of a template, for rollbacks."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.field_values import (
+    IMMUTABLE,
+    validate_not_negative_at,
+)
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+)
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import (
     AGE,
@@ -19,7 +30,7 @@ JSON = dict[str, Any]
 
 
 class ControllerRevisionStrategy(Strategy):
-    """Shows the owner and the number of a revision."""
+    """The data is immutable; the number of the revision is not."""
 
     columns: ClassVar = (
         NAME,
@@ -27,6 +38,23 @@ class ControllerRevisionStrategy(Strategy):
         Column("Revision", "integer"),
         AGE,
     )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Write the number of the revision also when it is 0."""
+        obj.setdefault("revision", 0)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check that there are data, and that the number is not negative."""
+        causes = []
+        if obj.get("data") is None:
+            causes.append(required("data", "data is mandatory"))
+        return causes + validate_not_negative_at(obj["revision"], "revision")
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the data do not change."""
+        if old["data"] == new.get("data"):
+            return ()
+        return (invalid("data", shown(new.get("data")), IMMUTABLE),)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

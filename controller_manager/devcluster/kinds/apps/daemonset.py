@@ -1,8 +1,16 @@
 """DaemonSet: a pod on every node."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.apps.daemonset_validation import (
+    validate_daemon_set_spec,
+)
+from controller_manager.devcluster.kinds.apps.template_generation import (
+    set_template_generation,
+    template_generation,
+)
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
     SELECTOR,
@@ -10,8 +18,17 @@ from controller_manager.devcluster.kinds.columns import (
     name_of,
     selector_text,
 )
+from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
+from controller_manager.devcluster.kinds.replica_status import (
+    validate_collision_count,
+)
+from controller_manager.devcluster.kinds.workload_validation import (
+    validate_selector_unchanged,
+)
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -23,6 +40,17 @@ _COUNTS: Final = (
     "desiredNumberScheduled",
     "numberReady",
 )
+_ALL: Final = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+)
 _SHOWN: Final = (
     "desiredNumberScheduled",
     "currentNumberScheduled",
@@ -33,9 +61,14 @@ _SHOWN: Final = (
 
 
 class DaemonSetStrategy(Strategy):
-    """Writes the counts of nodes also when they are 0."""
+    """Writes the counts of nodes also when they are 0.
+
+    An annotation counts the changes of the template: the field of the API that it
+    stands for is no longer shown (apis/apps/v1/conversion.go).
+    """
 
     counts_generations: ClassVar = True
+    null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (
         NAME,
         Column("Desired", "integer"),
@@ -63,6 +96,37 @@ class DaemonSetStrategy(Strategy):
         status = obj.setdefault("status", {})
         for name in _COUNTS:
             status.setdefault(name, 0)
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Begin to count the changes of the template."""
+        del storage
+        set_template_generation(obj, max(template_generation(obj), 1))
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Count a change of the template."""
+        self.apply_defaults(new)
+        changed = old["spec"]["template"] != new["spec"]["template"]
+        set_template_generation(new, template_generation(old) + changed)
+
+    def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
+        """Keep the count: it is part of the spec."""
+        set_template_generation(new, template_generation(old))
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec."""
+        return validate_daemon_set_spec(obj["spec"])
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the selector does not change."""
+        return validate_selector_unchanged(old, new)
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check that no count is negative."""
+        return validate_not_negative(obj.get("status", {}), *_ALL, field="status")
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the collision count does not decrease."""
+        return validate_collision_count(old, new)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -4,33 +4,61 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.apps.statefulset_validation import (
+    validate_stateful_set_spec,
+    validate_stateful_set_update,
+)
+from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
     container_cells,
     name_of,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.workload_validation import (
-    validate_selector_unchanged,
-    validate_workload,
+from controller_manager.devcluster.kinds.replica_status import (
+    validate_collision_count,
+    validate_replica_status,
 )
 from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
+from controller_manager.devcluster.server.names import validate_label
 from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
 
+_COUNTS: Final = (
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "collisionCount",
+)
+_BOUNDED: Final = (
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+)
+
 
 class StatefulSetStrategy(Strategy):
-    """The selector is immutable."""
+    """Most of the spec is immutable.
+
+    The feature gate MaxUnavailableStatefulSet is off, as it is by default upstream:
+    ``maxUnavailable`` is dropped.
+    """
 
     counts_generations: ClassVar = True
+    null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
     models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in replicas, template, pod management policy and update strategy."""
+        """Fill in replicas, template, claims, policies and update strategy."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         spec.setdefault("podManagementPolicy", "OrderedReady")
@@ -38,22 +66,49 @@ class StatefulSetStrategy(Strategy):
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
             strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
         spec.setdefault("revisionHistoryLimit", 10)
-        spec.setdefault(
-            "persistentVolumeClaimRetentionPolicy",
-            {"whenDeleted": "Retain", "whenScaled": "Retain"},
-        )
+        retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+        retention.setdefault("whenDeleted", "Retain")
+        retention.setdefault("whenScaled", "Retain")
+        if "ordinals" in spec:
+            spec["ordinals"].setdefault("start", 0)
         default_template(spec)
+        for claim in spec.get("volumeClaimTemplates", ()):
+            claim.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+            default_claim(claim)
         status = obj.setdefault("status", {})
         status.setdefault("replicas", 0)
         status.setdefault("availableReplicas", 0)
 
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Drop the field of a feature that is off."""
+        del storage
+        _drop_max_unavailable(obj)
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Drop the field of a feature that is off."""
+        del old
+        _drop_max_unavailable(new)
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check that the name can be part of the host name of a pod."""
+        return validate_label(name, "metadata.name")
+
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check replicas, selector and template."""
-        return validate_workload(obj)
+        """Check the spec."""
+        return validate_stateful_set_spec(obj["spec"])
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the selector does not change."""
-        return validate_selector_unchanged(old, new)
+        """Check that only the few mutable fields of the spec change."""
+        return validate_stateful_set_update(old["spec"], new["spec"])
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the counts of replicas."""
+        ready = "cannot be greater than status.readyReplicas"
+        return validate_replica_status(obj, _COUNTS, _BOUNDED, ready)
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the collision count does not decrease."""
+        return validate_collision_count(old, new)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -64,6 +119,11 @@ class StatefulSetStrategy(Strategy):
             age(obj, now),
             *container_cells(spec["template"]),
         ]
+
+
+def _drop_max_unavailable(obj: JSON) -> None:
+    strategy = obj.get("spec", {}).get("updateStrategy", {})
+    strategy.get("rollingUpdate", {}).pop("maxUnavailable", None)
 
 
 KIND: Final = Kind(

@@ -1,17 +1,27 @@
 """CronJob: creates jobs on a schedule."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.times import parse_time
+from controller_manager.devcluster.kinds.batch.cronjob_validation import (
+    validate_cron_job_spec,
+)
 from controller_manager.devcluster.kinds.batch.job_messages import JOB_MESSAGES
+from controller_manager.devcluster.kinds.batch.job_spec_defaults import (
+    default_failure_policy,
+)
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
+    SELECTOR,
     container_cells,
     name_of,
+    selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import (
     AGE,
@@ -26,8 +36,12 @@ from controller_manager.devcluster.server.tables import (
 JSON = dict[str, Any]
 
 
+_LONGEST_NAME: Final = 52
+"""The name of a job is that of its cron job and eleven more characters."""
+
+
 class CronJobStrategy(Strategy):
-    """Has limits for the finished jobs that are kept."""
+    """Its template has no selector: every job selects its own pods."""
 
     counts_generations: ClassVar = True
     columns: ClassVar = (
@@ -39,6 +53,7 @@ class CronJobStrategy(Strategy):
         Column("Last Schedule"),
         AGE,
         *CONTAINERS,
+        SELECTOR,
     )
     messages: ClassVar = {
         **JOB_MESSAGES,
@@ -67,8 +82,27 @@ class CronJobStrategy(Strategy):
         spec.setdefault("suspend", False)
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
-        default_template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+        template = spec.setdefault("jobTemplate", {})
+        template.setdefault("metadata", {})
+        default_failure_policy(template.setdefault("spec", {}))
+        default_template(template["spec"])
         obj.setdefault("status", {})
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check that the name leaves room for that of a job."""
+        causes = super().validate_name(name)
+        if len(name) > _LONGEST_NAME:
+            detail = f"must be no more than {_LONGEST_NAME} characters"
+            causes.append(invalid("metadata.name", shown(name), detail))
+        return causes
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec."""
+        return validate_cron_job_spec(obj["spec"])
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check the spec, in which some old values may stay."""
+        return validate_cron_job_spec(new["spec"], old["spec"])
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -84,6 +118,7 @@ class CronJobStrategy(Strategy):
             human_duration(seconds) if seconds is not None else NONE,
             age(obj, now),
             *container_cells(spec["jobTemplate"]["spec"]["template"]),
+            selector_text(spec["jobTemplate"]["spec"].get("selector")),
         ]
 
 

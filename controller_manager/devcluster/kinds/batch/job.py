@@ -1,10 +1,29 @@
 """Job: pods that run to completion."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.batch.job_messages import JOB_MESSAGES
+from controller_manager.devcluster.kinds.batch.job_selector import (
+    select_own_pods,
+    validate_generated_selector,
+    validate_host_names,
+    validate_job_selector,
+)
+from controller_manager.devcluster.kinds.batch.job_spec_defaults import (
+    default_failure_policy,
+)
+from controller_manager.devcluster.kinds.batch.job_spec_validation import (
+    validate_job_spec,
+)
+from controller_manager.devcluster.kinds.batch.job_status_validation import (
+    validate_job_status,
+)
+from controller_manager.devcluster.kinds.batch.job_update_validation import (
+    validate_job_update,
+)
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
     SELECTOR,
@@ -13,7 +32,9 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
+from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import (
@@ -27,12 +48,21 @@ from controller_manager.devcluster.server.tables import (
 
 JSON = dict[str, Any]
 
+_NO_LIMIT: Final = 2**31 - 1
+_PODS_STAY: Final = (
+    "child pods are preserved by default when jobs are deleted; set "
+    "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to "
+    "suppress this warning"
+)
+
 
 class JobStrategy(Strategy):
     """A job selects its own pods by default."""
 
     counts_generations: ClassVar = True
     orphans_dependents: ClassVar = True
+    null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
+    selectable_fields: ClassVar = {"status.successful": ("status", "succeeded")}
     columns: ClassVar = (
         NAME,
         Column("Status"),
@@ -64,31 +94,59 @@ class JobStrategy(Strategy):
         if "completions" not in spec and "parallelism" not in spec:
             spec["completions"] = 1
         spec.setdefault("parallelism", 1)
-        spec.setdefault("backoffLimit", 6)
+        limit = _NO_LIMIT if "backoffLimitPerIndex" in spec else 6
+        spec.setdefault("backoffLimit", limit)
         spec.setdefault("completionMode", "NonIndexed")
         spec.setdefault("suspend", False)
-        spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
+        policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+        spec.setdefault("podReplacementPolicy", policy)
         spec.setdefault("manualSelector", False)
+        default_failure_policy(spec)
         default_template(spec)
         obj.setdefault("status", {})
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Make the job select its own pods, unless manualSelector is set."""
+        """Make the job select its own pods, unless manualSelector is set.
+
+        A job without labels gets those of its template.
+        """
         del storage
-        if not obj["spec"].get("manualSelector"):
-            _label(obj)
+        if not obj["spec"]["manualSelector"]:
+            select_own_pods(obj)
+        if labels := obj["spec"]["template"]["metadata"].get("labels"):
+            obj["metadata"].setdefault("labels", dict(labels))
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check selector and spec; an Indexed job's name with the highest index."""
+        return [
+            *validate_generated_selector(obj),
+            *validate_job_spec(obj["spec"], "spec"),
+            *validate_job_selector(obj["spec"]),
+            *validate_host_names(obj),
+        ]
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that only the few mutable fields of the spec change."""
+        return validate_job_update(old, new)
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check the status, and what changes in it."""
+        return validate_job_status(old, new)
+
+    def deletion_warnings(self, options: Deletion) -> Sequence[str]:
+        """Warn of a request that leaves it to the server what becomes of the pods."""
+        return () if options.policy else (_PODS_STAY,)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec, status = obj["spec"], obj.get("status", {})
-        wanted = spec.get("completions")
         began, ended = status.get("startTime"), status.get("completionTime")
         until = parse_time(ended) if ended else now
         seconds = (until - parse_time(began)).total_seconds() if began else None
         return [
             name_of(obj),
             _status(obj),
-            f"{status.get('succeeded', 0)}/{wanted if wanted is not None else 1}",
+            _completions(obj),
             human_duration(seconds) if seconds is not None else "",
             age(obj, now),
             *container_cells(spec["template"]),
@@ -107,22 +165,20 @@ def _status(obj: JSON) -> str:
             return condition
     if "deletionTimestamp" in obj["metadata"]:
         return "Terminating"
-    return "Suspended" if "Suspended" in conditions else "Running"
+    for condition in ("Suspended", "FailureTarget"):
+        if condition in conditions:
+            return condition
+    return "Running"
 
 
-def _label(job: JSON) -> None:
-    spec, metadata = job["spec"], job["metadata"]
-    uid, name = metadata["uid"], metadata["name"]
-    template = spec["template"].setdefault("metadata", {})
-    template["labels"] = {
-        **template.get("labels", {}),
-        "batch.kubernetes.io/controller-uid": uid,
-        "batch.kubernetes.io/job-name": name,
-        "controller-uid": uid,
-        "job-name": name,
-    }
-    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-    metadata.setdefault("labels", dict(template["labels"]))
+def _completions(obj: JSON) -> str:
+    """Return the text of the column Completions: pods that succeeded, and wanted."""
+    spec = obj["spec"]
+    succeeded = obj.get("status", {}).get("succeeded", 0)
+    if "completions" in spec:
+        return f"{succeeded}/{spec['completions']}"
+    parallel = spec.get("parallelism", 0)
+    return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
 
 
 KIND: Final = Kind(

@@ -1,5 +1,6 @@
 """PersistentVolume: a piece of storage."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
@@ -9,7 +10,12 @@ from controller_manager.devcluster.kinds.core.volume_columns import (
     access_modes,
     phase_of,
 )
+from controller_manager.devcluster.kinds.core.volume_validation import (
+    validate_volume,
+    validate_volume_update,
+)
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -17,7 +23,7 @@ JSON = dict[str, Any]
 
 
 class PersistentVolumeStrategy(Strategy):
-    """Answers a DELETE with the object."""
+    """The place of the storage is immutable."""
 
     returns_deleted: ClassVar = True
     columns: ClassVar = (
@@ -33,6 +39,23 @@ class PersistentVolumeStrategy(Strategy):
         AGE,
         Column("VolumeMode", priority=1),
     )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the reclaim policy, the volume mode and the phase."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+        if "hostPath" in spec:
+            spec["hostPath"].setdefault("type", "")
+        obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec."""
+        return validate_volume(obj)
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the storage and the volume mode stay."""
+        return validate_volume_update(old["spec"], new["spec"])
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

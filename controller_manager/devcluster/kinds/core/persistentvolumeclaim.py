@@ -1,15 +1,22 @@
 """PersistentVolumeClaim: a request for a volume."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.claim_validation import (
+    validate_claim,
+    validate_claim_update,
+)
 from controller_manager.devcluster.kinds.core.volume_columns import (
     UNSET,
     access_modes,
     phase_of,
 )
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -17,9 +24,10 @@ JSON = dict[str, Any]
 
 
 class PersistentVolumeClaimStrategy(Strategy):
-    """Answers a DELETE with the object."""
+    """The spec is immutable, except for a larger size and what is set once."""
 
     returns_deleted: ClassVar = True
+    null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     columns: ClassVar = (
         NAME,
         Column("Status"),
@@ -31,6 +39,18 @@ class PersistentVolumeClaimStrategy(Strategy):
         AGE,
         Column("VolumeMode", priority=1),
     )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the volume mode and the phase."""
+        default_claim(obj)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec."""
+        return validate_claim(obj)
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the spec changes only where it may."""
+        return validate_claim_update(old, new)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table; a bound claim has a size and access modes."""

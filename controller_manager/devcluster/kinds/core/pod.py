@@ -4,9 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.pod_binding import binding
+from controller_manager.devcluster.kinds.core.pod_columns import (
+    POD_COLUMNS,
+    pod_cells,
+)
 from controller_manager.devcluster.kinds.core.pod_eviction import eviction
+from controller_manager.devcluster.kinds.core.pod_priority import set_priority
+from controller_manager.devcluster.kinds.core.pod_update_validation import (
+    validate_pod_status_update,
+    validate_pod_update,
+)
 from controller_manager.devcluster.kinds.core.quotas import (
     admit_to_quota,
     recount_quotas,
@@ -21,32 +29,16 @@ from controller_manager.devcluster.server.kind import (
     Subresource,
     status_of,
 )
-from controller_manager.devcluster.server.statuses import Cause, forbidden_field, shown
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import (
-    AGE,
-    NAME,
-    NONE,
-    UNKNOWN,
-    Cells,
-    Column,
-    age,
-)
+from controller_manager.devcluster.server.tables import Cells
 
 JSON = dict[str, Any]
 
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LONGEST: Final = 100 * 365 * 86400
 """A hundred years: longer than anybody waits, and still a valid date."""
-
-_FORBIDDEN_UPDATE: Final = (
-    "pod updates may not change fields other than `spec.containers[*].image`,"
-    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
-    "`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
-    "previously negative)"
-)
 
 
 class PodStrategy(Strategy):
@@ -68,17 +60,7 @@ class PodStrategy(Strategy):
         "status.podIP",
         "status.nominatedNodeName",
     )
-    columns: ClassVar = (
-        NAME,
-        Column("Ready"),
-        Column("Status"),
-        Column("Restarts"),
-        AGE,
-        Column("IP", priority=1),
-        Column("Node", priority=1),
-        Column("Nominated Node", priority=1),
-        Column("Readiness Gates", priority=1),
-    )
+    columns: ClassVar = POD_COLUMNS
     messages: ClassVar = {
         **POD_MESSAGES,
         "Pod": {1: "metadata:ObjectMeta", 2: "spec:PodSpec", 3: "status:PodStatus"},
@@ -108,6 +90,10 @@ class PodStrategy(Strategy):
         status.setdefault("phase", "Pending")
         status.setdefault("qosClass", qos_class(spec))
 
+    def mutate(self, obj: JSON, storage: Storage) -> None:
+        """Set the priority by the pod's priority class."""
+        set_priority(obj, storage)
+
     def admit(self, obj: JSON, storage: Storage) -> None:
         """Refuse a pod that would exceed a quota."""
         admit_to_quota(storage, obj)
@@ -122,21 +108,11 @@ class PodStrategy(Strategy):
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that only the few mutable fields of the spec change."""
-        before = _without_mutable_fields(old["spec"])
-        after = _without_mutable_fields(new["spec"])
-        if before == after:
-            return ()
-        changed = [
-            name
-            for name in sorted(before.keys() | after.keys())
-            if before.get(name) != after.get(name)
-        ]
-        lines = "".join(
-            f'\n-  "{name}": {shown(before.get(name))},\n+  "{name}": '
-            f"{shown(after.get(name))},"
-            for name in changed
-        )
-        return (forbidden_field("spec", f"{_FORBIDDEN_UPDATE}{lines}\n"),)
+        return validate_pod_update(old, new)
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that no container that has ended for good starts again."""
+        return validate_pod_status_update(old, new)
 
     def grace_period(self, obj: JSON, wanted: int | None) -> int:
         """Return the grace period in seconds: 0 unless the pod runs on a node."""
@@ -153,21 +129,7 @@ class PodStrategy(Strategy):
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
-        spec, status = obj["spec"], obj.get("status", {})
-        statuses = status.get("containerStatuses", [])
-        ready = sum(1 for each in statuses if each.get("ready"))
-        restarts = sum(each.get("restartCount", 0) for each in statuses)
-        return [
-            name_of(obj),
-            f"{ready}/{len(spec.get('containers', []))}",
-            _reason(obj, statuses),
-            str(restarts),
-            age(obj, now),
-            status.get("podIP") or NONE,
-            spec.get("nodeName") or NONE,
-            status.get("nominatedNodeName") or NONE,
-            NONE,
-        ]
+        return pod_cells(obj, now)
 
 
 def qos_class(spec: JSON) -> str:
@@ -200,33 +162,6 @@ def _default_tolerations(spec: JSON) -> None:
                     "tolerationSeconds": 300,
                 }
             )
-
-
-def _without_mutable_fields(spec: JSON) -> JSON:
-    rest = {
-        key: value
-        for key, value in spec.items()
-        if key not in ("activeDeadlineSeconds", "tolerations")
-    }
-    for name in ("containers", "initContainers"):
-        if name in rest:
-            rest[name] = [{**each, "image": ""} for each in rest[name]]
-    return rest
-
-
-def _reason(obj: JSON, statuses: Sequence[JSON]) -> str:
-    """Return the text of the column Status."""
-    if obj["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    status = obj.get("status", {})
-    if status.get("reason"):
-        return str(status["reason"])
-    for each in statuses:
-        state = each.get("state", {})
-        for name in ("waiting", "terminated"):
-            if reason := state.get(name, {}).get("reason"):
-                return str(reason)
-    return str(status.get("phase", UNKNOWN))
 
 
 _CONNECT: Final = ("create", "get")

@@ -7,22 +7,18 @@ import pytest
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.client.client import PatchType
 from tests.clusters import Cluster, make_config
+from tests.controllers.builders import completed_job_status
 
 pytestmark = pytest.mark.looptime
 
 CONTAINERS = {"containers": [{"name": "c", "image": "app:v1"}]}
-ENDED = {
-    "type": "Complete",
-    "status": "True",
-    "lastTransitionTime": "2026-01-01T00:00:00Z",
-}
 
 
 async def test_a_job_whose_ttl_is_raised_is_kept(cluster: Cluster) -> None:
     """The stored TTL counts, even if the cache does not show it yet."""
     template = {"spec": {**CONTAINERS, "restartPolicy": "Never"}}
     spec = {"ttlSecondsAfterFinished": 10, "template": template}
-    status = {"conditions": [ENDED]}
+    status = completed_job_status()
     cluster.add("Job", "j", "batch/v1", spec=spec, status=status)
     async with cluster.manager(make_config(controllers=("ttl-after-finished",))):
         await asyncio.sleep(5)

@@ -1,0 +1,14 @@
+"""The defaults of a volume claim and of the template of one (apis/core/v1)."""
+
+from typing import Any
+
+JSON = dict[str, Any]
+
+
+def default_claim(claim: JSON) -> None:
+    """Fill in the volume mode and the phase."""
+    claim.setdefault("metadata", {})
+    spec = claim.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    spec.setdefault("resources", {})
+    claim.setdefault("status", {}).setdefault("phase", "Pending")

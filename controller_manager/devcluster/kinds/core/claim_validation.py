@@ -1,0 +1,128 @@
+"""Validation of volume claims (core/validation)."""
+
+import copy
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.field_values import (
+    validate_positive_quantity,
+)
+from controller_manager.devcluster.kinds.quantity import parse_quantity
+from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.server.names import validate_subdomain
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    not_supported,
+    required,
+    shown,
+)
+
+JSON = dict[str, Any]
+
+ACCESS_MODES: Final = (
+    "ReadOnlyMany",
+    "ReadWriteMany",
+    "ReadWriteOnce",
+    "ReadWriteOncePod",
+)
+VOLUME_MODES: Final = ("Block", "Filesystem")
+_IMMUTABLE: Final = (
+    "spec is immutable after creation except resources.requests and "
+    "volumeAttributesClassName for bound claims"
+)
+
+
+def validate_claim(claim: JSON) -> list[Cause]:
+    """Check the spec of a claim."""
+    spec = claim["spec"]
+    causes = validate_access_modes(spec.get("accessModes", []))
+    if "selector" in spec:
+        causes += validate_selector(spec["selector"], "spec.selector")
+    size = spec["resources"].get("requests", {}).get("storage")
+    where = "spec.resources[storage]"
+    if size is None:
+        causes.append(required(where))
+    else:
+        causes += validate_positive_quantity(size, where)
+    for name in ("storageClassName", "volumeAttributesClassName"):
+        if spec.get(name):
+            causes += validate_subdomain(spec[name], f"spec.{name}")
+    return causes + validate_volume_mode(spec)
+
+
+def validate_access_modes(modes: list[str]) -> list[Cause]:
+    """Check that there are access modes, and that they can stand together."""
+    field = "spec.accessModes"
+    causes = []
+    if not modes:
+        causes.append(required(field, "at least 1 access mode is required"))
+    causes += [
+        not_supported(field, shown(mode), ACCESS_MODES)
+        for mode in modes
+        if mode not in ACCESS_MODES
+    ]
+    if "ReadWriteOncePod" in modes and set(modes) & set(ACCESS_MODES[:3]):
+        detail = "may not use ReadWriteOncePod with other access modes"
+        causes.append(forbidden_field(field, detail))
+    return causes
+
+
+def validate_volume_mode(spec: JSON) -> list[Cause]:
+    """Check that the volume mode exists."""
+    mode = spec.get("volumeMode")
+    if mode in VOLUME_MODES:
+        return []
+    return [not_supported("spec.volumeMode", shown(mode), VOLUME_MODES)]
+
+
+def validate_claim_update(old: JSON, new: JSON) -> list[Cause]:
+    """Check that the spec changes only where it may.
+
+    The name of the volume and of the storage class can be set once. A bound claim can
+    be made larger.
+    """
+    before, after = copy.deepcopy(old["spec"]), copy.deepcopy(new["spec"])
+    for name in ("volumeName", "storageClassName"):
+        if name not in before and name in after:
+            before[name] = after[name]
+    before.pop("volumeAttributesClassName", None)
+    after.pop("volumeAttributesClassName", None)
+    if new.get("status", {}).get("phase") == "Bound":
+        before["resources"].get("requests", {}).pop("storage", None)
+        after["resources"].get("requests", {}).pop("storage", None)
+    causes = []
+    if before != after:
+        changes = _differences(before, after)
+        causes.append(forbidden_field("spec", f"{_IMMUTABLE}\n{changes}"))
+    return causes + _smaller(old, new)
+
+
+def _differences(before: JSON, after: JSON) -> str:
+    changed = [
+        name
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+    return "".join(
+        f'-  "{name}": {shown(before.get(name))},\n'
+        f'+  "{name}": {shown(after.get(name))},\n'
+        for name in changed
+    )
+
+
+def _smaller(old: JSON, new: JSON) -> list[Cause]:
+    """Check that a claim is not made smaller than its volume."""
+    sizes = [each["spec"]["resources"].get("requests", {}) for each in (old, new)]
+    before, after = (_amount(each.get("storage")) for each in sizes)
+    capacity = _amount(old.get("status", {}).get("capacity", {}).get("storage"))
+    if after >= before or after > capacity:
+        return []
+    field = "spec.resources.requests.storage"
+    return [forbidden_field(field, "field can not be less than status.capacity")]
+
+
+def _amount(text: str | None) -> Any:
+    try:
+        return parse_quantity(text or "0")
+    except ValueError:
+        return 0  # reported elsewhere

@@ -1,0 +1,80 @@
+"""Validation of volumes (core/validation)."""
+
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.core.claim_validation import (
+    validate_access_modes,
+    validate_volume_mode,
+)
+from controller_manager.devcluster.kinds.field_values import (
+    validate_positive_quantity,
+    validate_unchanged,
+)
+from controller_manager.devcluster.server.names import validate_subdomain
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    not_supported,
+    required,
+    shown,
+)
+
+JSON = dict[str, Any]
+
+_RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
+_NOT_SOURCES: Final = frozenset(
+    (
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    )
+)
+"""The fields of the spec that do not say where the storage is."""
+
+
+def validate_volume(volume: JSON) -> list[Cause]:
+    """Check the spec of a volume."""
+    spec = volume["spec"]
+    causes = validate_access_modes(spec.get("accessModes", []))
+    capacity = spec.get("capacity", {})
+    if not capacity:
+        causes.append(required("spec.capacity"))
+    elif capacity.keys() != {"storage"}:
+        names = shown(sorted(capacity))
+        causes.append(not_supported("spec.capacity", names, ("storage",)))
+    for name, amount in capacity.items():
+        causes += validate_positive_quantity(amount, f"spec.capacity[{name}]")
+    sources = sorted(_source(spec))
+    causes += [
+        forbidden_field(f"spec.{name}", "may not specify more than 1 volume type")
+        for name in sources[1:]
+    ]
+    if not sources:
+        causes.append(required("spec", "must specify a volume type"))
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    if policy not in _RECLAIM_POLICIES:
+        where = "spec.persistentVolumeReclaimPolicy"
+        causes.append(not_supported(where, shown(policy), _RECLAIM_POLICIES))
+    for name in ("storageClassName", "volumeAttributesClassName"):
+        if spec.get(name):
+            causes += validate_subdomain(spec[name], f"spec.{name}")
+    return causes + validate_volume_mode(spec)
+
+
+def validate_volume_update(before: JSON, after: JSON) -> list[Cause]:
+    """Check that the storage and the volume mode stay."""
+    causes = []
+    if _source(before) != _source(after):
+        detail = "spec.persistentvolumesource is immutable after creation"
+        causes.append(forbidden_field("spec.persistentvolumesource", detail))
+    return causes + validate_unchanged(before, after, "spec", "volumeMode")
+
+
+def _source(spec: JSON) -> JSON:
+    return {name: spec[name] for name in spec if name not in _NOT_SOURCES}

@@ -1,0 +1,118 @@
+"""PriorityClass: a name for the priority of pods."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    not_supported,
+    shown,
+)
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+LOWER_PRIORITY: Final = "PreemptLowerPriority"
+_RESOURCE: Final = "priorityclasses.scheduling.k8s.io"
+
+_POLICIES: Final = (LOWER_PRIORITY, "Never")
+_HIGHEST: Final = 1_000_000_000
+_SYSTEM: Final = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
+"""The classes that every cluster has; here they are not stored."""
+
+
+class PriorityClassStrategy(Strategy):
+    """The value and the preemption policy are immutable."""
+
+    counts_generations: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("Value", "integer"),
+        Column("Global-Default", "boolean"),
+        AGE,
+        Column("PreemptionPolicy"),
+    )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the value and the preemption policy."""
+        obj.setdefault("value", 0)
+        obj.setdefault("preemptionPolicy", LOWER_PRIORITY)
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the name and the value: the highest are for the system."""
+        name = obj["metadata"]["name"]
+        if name in _SYSTEM:
+            return ()
+        if name.startswith("system-"):
+            detail = (
+                "priority class names with 'system-' prefix are reserved for system "
+                "use only. error: system-* priority class names are reserved"
+            )
+            return (forbidden_field("metadata.name", detail),)
+        if obj["value"] > _HIGHEST:
+            detail = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+            return (forbidden_field("value", detail),)
+        return ()
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the preemption policy."""
+        policy = obj["preemptionPolicy"]
+        if policy in _POLICIES:
+            return ()
+        return (not_supported("preemptionPolicy", shown(policy), _POLICIES),)
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that value and preemption policy stay."""
+        causes = []
+        if old["value"] != new["value"]:
+            detail = "may not be changed in an update."
+            causes.append(forbidden_field("value", detail))
+        policy = new["preemptionPolicy"]
+        if old["preemptionPolicy"] != policy:
+            detail = "field is immutable"
+            causes.append(invalid("preemptionPolicy", shown(policy), detail))
+        return causes
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [
+            name_of(obj),
+            obj["value"],
+            bool(obj.get("globalDefault")),
+            age(obj, now),
+            obj["preemptionPolicy"],
+        ]
+
+
+def find_priority_class(storage: Storage, name: str) -> JSON | None:
+    """Return the class of that name, the default one for no name."""
+    if name in _SYSTEM:
+        return {"value": _SYSTEM[name], "preemptionPolicy": LOWER_PRIORITY}
+    collection = storage.collection(_RESOURCE)
+    if name:
+        stored = collection.get(("", name))
+        return stored.obj if stored is not None else None
+    defaults = [each.obj for each in collection if each.obj.get("globalDefault")]
+    return min(defaults, key=lambda each: int(each["value"]), default=None)
+
+
+KIND: Final = Kind(
+    "scheduling.k8s.io",
+    "v1",
+    "PriorityClass",
+    "priorityclasses",
+    namespaced=False,
+    model="V1PriorityClass",
+    short_names=("pc",),
+    strategy=PriorityClassStrategy(),
+)

@@ -1,0 +1,103 @@
+"""StorageClass: how volumes for claims are made."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.volume_columns import UNSET
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+    shown,
+)
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
+"""The annotation of the class that claims without a class get."""
+
+_POLICIES: Final = ("Delete", "Retain")
+_MODES: Final = ("Immediate", "WaitForFirstConsumer")
+
+
+class StorageClassStrategy(Strategy):
+    """A class cannot change how it makes volumes."""
+
+    returns_deleted: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("Provisioner"),
+        Column("ReclaimPolicy"),
+        Column("VolumeBindingMode"),
+        Column("AllowVolumeExpansion"),
+        AGE,
+    )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the reclaim policy and the binding mode."""
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the provisioner, the policy and the mode."""
+        causes = []
+        if not obj.get("provisioner"):
+            causes.append(required("provisioner"))
+        for field, supported in (
+            ("reclaimPolicy", _POLICIES),
+            ("volumeBindingMode", _MODES),
+        ):
+            if obj[field] not in supported:
+                causes.append(not_supported(field, shown(obj[field]), supported))
+        return causes
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that only what is no concern of new volumes changes."""
+        causes = []
+        if old.get("parameters") != new.get("parameters"):
+            causes.append(
+                forbidden_field("parameters", "updates to parameters are forbidden.")
+            )
+        if old["provisioner"] != new["provisioner"]:
+            causes.append(
+                forbidden_field("provisioner", "updates to provisioner are forbidden.")
+            )
+        causes += [
+            invalid(field, shown(new[field]), "field is immutable")
+            for field in ("reclaimPolicy", "volumeBindingMode")
+            if old[field] != new[field]
+        ]
+        return causes
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table; the name says which class is the default."""
+        annotations = obj["metadata"].get("annotations") or {}
+        default = " (default)" if annotations.get(IS_DEFAULT) == "true" else ""
+        expands = obj.get("allowVolumeExpansion", False)
+        return [
+            f"{name_of(obj)}{default}",
+            obj.get("provisioner", ""),
+            obj.get("reclaimPolicy", UNSET),
+            obj.get("volumeBindingMode", UNSET),
+            "true" if expands else "false",
+            age(obj, now),
+        ]
+
+
+KIND: Final = Kind(
+    "storage.k8s.io",
+    "v1",
+    "StorageClass",
+    "storageclasses",
+    namespaced=False,
+    model="V1StorageClass",
+    short_names=("sc",),
+    strategy=StorageClassStrategy(),
+)

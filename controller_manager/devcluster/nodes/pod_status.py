@@ -1,0 +1,146 @@
+"""The status that a kubelet reports of a pod (pkg/kubelet/status/generate.go)."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from controller_manager.devcluster.nodes.container_runs import (
+    ContainerRun,
+    Moment,
+    Step,
+)
+from controller_manager.devcluster.nodes.pod_runs import PodRun
+from controller_manager.devcluster.nodes.programs import Role
+
+JSON = dict[str, Any]
+
+_OVER: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+"""The reason why a pod of a phase is not ready."""
+
+
+def pod_status(pod: JSON, run: PodRun, now: Moment) -> JSON:
+    """Return the status of a pod whose containers are as in `run`.
+
+    Conditions that are not the kubelet's stay, and so does a condition's time if its
+    status does not change.
+    """
+    before = pod.get("status", {})
+    init = [each for each in run.containers if each.role is not Role.MAIN]
+    initializing = any(each.step is Step.NEW for each in init)
+    status = {
+        **before,
+        "phase": run.phase,
+        "conditions": list(_conditions(pod, run, now)),
+        "containerStatuses": [
+            each.status(initializing=bool(init)) for each in run.main
+        ],
+        "startTime": before.get("startTime") or now.text,
+    }
+    if init:
+        status["initContainerStatuses"] = [
+            each.status(initializing=initializing) for each in init
+        ]
+    if run.failure is not None:
+        status["reason"], status["message"] = run.failure
+    if run.is_running:
+        status["podIP"] = before.get("podIP") or _address(pod)
+        status["podIPs"] = [{"ip": status["podIP"]}]
+    return status
+
+
+def is_ready(pod: JSON, run: PodRun) -> bool:
+    """Tell whether a pod is ready, its readiness gates included."""
+    _, status, _, _ = _ready(pod, run)
+    return status == "True"
+
+
+_Condition = tuple[str, str, str, str]
+"""Type, status, reason, message."""
+
+
+def _conditions(pod: JSON, run: PodRun, now: Moment) -> Iterator[JSON]:
+    before = pod.get("status", {}).get("conditions", [])
+    named = {each["type"]: each for each in before}
+    of_kubelet = (
+        ("PodReadyToStartContainers", str(run.phase not in _OVER), "", ""),
+        _initialized(run),
+        _ready(pod, run),
+        _containers_ready(run, "ContainersReady"),
+        ("PodScheduled", "True", "", ""),
+    )
+    for type_, status, reason, message in of_kubelet:
+        old = named.pop(type_, {})
+        same = old.get("status") == status
+        condition = {
+            "type": type_,
+            "status": status,
+            "lastTransitionTime": old["lastTransitionTime"] if same else now.text,
+        }
+        if reason:
+            condition["reason"] = reason
+        if message:
+            condition["message"] = message
+        yield condition
+    yield from named.values()
+
+
+def _initialized(run: PodRun) -> _Condition:
+    type_ = "Initialized"
+    if run.phase == "Succeeded":
+        return type_, "True", "PodCompleted", ""
+    missing = [
+        each.spec["name"]
+        for each in run.containers
+        if (each.role is Role.INIT and not each.is_ready)
+        or (each.role is Role.SIDECAR and each.step in (Step.NEW, Step.STUCK))
+    ]
+    if not missing or any(each.step is not Step.NEW for each in run.main):
+        return type_, "True", "", ""
+    message = f"containers with incomplete status: {_listed(missing)}"
+    return type_, "False", "ContainersNotInitialized", message
+
+
+def _containers_ready(run: PodRun, type_: str) -> _Condition:
+    over = _OVER.get(run.phase)
+    if over is not None:
+        return type_, "False", over, ""
+    unready = [each.spec["name"] for each in _serving(run) if not each.is_ready]
+    if not unready:
+        return type_, "True", "", ""
+    message = f"containers with unready status: {_listed(unready)}"
+    return type_, "False", "ContainersNotReady", message
+
+
+def _ready(pod: JSON, run: PodRun) -> _Condition:
+    ready = _containers_ready(run, "Ready")
+    if ready[1] == "False":
+        return ready
+    conditions = pod.get("status", {}).get("conditions", [])
+    given = {each["type"]: each["status"] for each in conditions}
+    gates = [each["conditionType"] for each in pod["spec"].get("readinessGates", ())]
+    messages = [_closed(gate, given.get(gate)) for gate in gates]
+    message = ", ".join(filter(None, messages))
+    if message:
+        return "Ready", "False", "ReadinessGatesNotReady", message
+    return ready
+
+
+def _closed(gate: str, status: str | None) -> str:
+    """Return why a readiness gate is closed, empty if it is open."""
+    if status is None:
+        return f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+    if status == "True":
+        return ""
+    return f'the status of pod readiness gate "{gate}" is not "True", but {status}'
+
+
+def _serving(run: PodRun) -> Iterator[ContainerRun]:
+    return (each for each in run.containers if each.role is not Role.INIT)
+
+
+def _listed(names: list[str]) -> str:
+    return f"[{' '.join(names)}]"
+
+
+def _address(pod: JSON) -> str:
+    number = int(pod["metadata"]["uid"].replace("-", "")[:8], 16)
+    return f"10.244.{number >> 8 & 255}.{number & 255}"

@@ -1,0 +1,177 @@
+"""When the five fields of a schedule match next (robfig/cron's spec.go)."""
+
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.schedules.fields import Field
+from controller_manager.schedules.wall_clock import WallClock
+
+_YEARS: Final = 5
+"""How far ahead a schedule is searched for a match."""
+_LAST_YEAR: Final = 9998
+"""Python knows no time after 9999."""
+_JANUARY: Final = 1
+_NOON: Final = 12
+
+
+class CronSchedule(Struct, frozen=True):
+    """A schedule of five fields, meant in a zone.
+
+    If neither field of days is a star, a day matches that either of them allows; else
+    both must allow it.
+    """
+
+    minutes: Field
+    hours: Field
+    days_of_month: Field
+    months: Field
+    days_of_week: Field
+    zone: tzinfo = UTC
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """Return the first time after `moment` at which a run is due, in UTC.
+
+        `None` if there is none within five years. The search goes step by step as
+        upstream's does, since the steps decide what happens where clocks change: a
+        time that is skipped is not made up for, a time that occurs twice is due
+        twice, and a day without midnight has no run at midnight and, if the search
+        has to step over its start, no run at all.
+        """
+        if not self._can_match():
+            return None
+        search = _Search(self, moment)
+        last_year = min(search.clock.wall.year + _YEARS, _LAST_YEAR)
+        while search.clock.wall.year <= last_year:
+            if search.finds_in_one_pass():
+                return datetime.fromtimestamp(search.clock.instant, UTC)
+        return None
+
+    def latest_between(self, start: datetime, end: datetime) -> datetime | None:
+        """Return the last time after `start` and not after `end`, `None` for none.
+
+        It takes some thirty searches, however many times lie between.
+        """
+        low, high = int(start.timestamp()), int(end.timestamp()) + 1
+        latest = self._next_until(low, end)
+        if latest is None:
+            return None
+        # A run follows `low`, and none follows `high`.
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self._next_until(middle, end)
+            low, high = (low, middle) if found is None else (middle, high)
+            latest = found or latest
+        # Where clocks change, what follows a time depends on where the search began.
+        while (following := self._next_until(int(latest.timestamp()), end)) is not None:
+            latest = following
+        return latest
+
+    def _next_until(self, instant: int, end: datetime) -> datetime | None:
+        found = self.next_after(datetime.fromtimestamp(instant, UTC))
+        return found if found is not None and found <= end else None
+
+    def matches_day(self, day: datetime) -> bool:
+        """Tell whether the fields of days allow a day."""
+        of_month = day.day in self.days_of_month
+        of_week = day.isoweekday() % 7 in self.days_of_week
+        if self.days_of_month.is_star or self.days_of_week.is_star:
+            return of_month and of_week
+        return of_month or of_week
+
+    def _can_match(self) -> bool:
+        """Tell whether no field is empty that must match."""
+        of_month, of_week = self.days_of_month, self.days_of_week
+        if of_month.is_star or of_week.is_star:
+            days = of_month.numbers and of_week.numbers
+        else:
+            days = of_month.numbers or of_week.numbers
+        needed = (self.minutes.numbers, self.hours.numbers, days, self.months.numbers)
+        return all(needed)
+
+
+class _Search:
+    """A clock that is moved forward until all fields match."""
+
+    def __init__(self, schedule: CronSchedule, moment: datetime) -> None:
+        self._schedule = schedule
+        self.clock = WallClock(int(moment.timestamp()) + 1, schedule.zone)
+        self._is_rounded = False
+        """Whether the smaller units are at their start already."""
+
+    def finds_in_one_pass(self) -> bool:
+        """Move forward, from the largest unit to the smallest.
+
+        Return whether all fields match. `False` says that a larger unit has changed:
+        another pass must begin.
+        """
+        return (
+            self._reaches_month()
+            and self._reaches_day()
+            and self._reaches_hour()
+            and self._reaches_minute()
+            and self._reaches_whole_minute()
+        )
+
+    def _first_time(self) -> bool:
+        """Tell whether nothing has been rounded yet; from now on something is."""
+        first, self._is_rounded = not self._is_rounded, True
+        return first
+
+    def _reaches_month(self) -> bool:
+        clock = self.clock
+        while clock.wall.month not in self._schedule.months:
+            if self._first_time():
+                clock.to_first_of_month()
+            clock.add_month()
+            if clock.wall.month == _JANUARY:
+                return False
+        return True
+
+    def _reaches_day(self) -> bool:
+        clock = self.clock
+        while not self._schedule.matches_day(clock.wall):
+            if self._first_time():
+                clock.to_start_of_day()
+            before = clock.instant
+            clock.add_day()
+            # A change of the clocks at midnight: go on at the nearer midnight.
+            if (hour := clock.wall.hour) > _NOON:
+                clock.add_hours(24 - hour)
+            elif hour:
+                clock.add_hours(-hour)
+            if clock.instant <= before:
+                # The zone left this day out. Upstream never returns from here.
+                clock.add_hours(24)
+            if clock.wall.day == 1:
+                return False
+        return True
+
+    def _reaches_hour(self) -> bool:
+        clock = self.clock
+        while clock.wall.hour not in self._schedule.hours:
+            if self._first_time():
+                clock.to_start_of_hour()
+            clock.add_hours(1)
+            if clock.wall.hour == 0:
+                return False
+        return True
+
+    def _reaches_minute(self) -> bool:
+        clock = self.clock
+        while clock.wall.minute not in self._schedule.minutes:
+            if self._first_time():
+                clock.to_start_of_minute()
+            clock.add_seconds(60)
+            if clock.wall.minute == 0:
+                return False
+        return True
+
+    def _reaches_whole_minute(self) -> bool:
+        second = self.clock.wall.second
+        if second == 0:
+            return True
+        self._is_rounded = True
+        self.clock.add_seconds(60 - second)
+        return False

@@ -1,0 +1,108 @@
+"""Schedules from text (ParseStandard of robfig/cron's parser.go)."""
+
+import re
+from datetime import UTC, tzinfo
+from typing import Final
+
+from controller_manager.schedules.cron import CronSchedule
+from controller_manager.schedules.delays import parse_delay
+from controller_manager.schedules.errors import ScheduleError, ZoneError
+from controller_manager.schedules.every import EverySchedule
+from controller_manager.schedules.fields import (
+    DAYS_OF_MONTH,
+    DAYS_OF_WEEK,
+    HOURS,
+    MINUTES,
+    MONTHS,
+    parse_field,
+)
+from controller_manager.schedules.zones import load_zone
+
+Schedule = CronSchedule | EverySchedule
+
+_EVERY: Final = "@every "
+_NAMED: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_BOUNDS: Final = (MINUTES, HOURS, DAYS_OF_MONTH, MONTHS, DAYS_OF_WEEK)
+_SPACE: Final = r"\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""White space as Go sees it; Python counts four control characters more."""
+_WORDS: Final = re.compile(f"[^{_SPACE}]+")
+_ENDS: Final = re.compile(f"^[{_SPACE}]+|[{_SPACE}]+$")
+
+
+def names_a_zone(text: str) -> bool:
+    """Tell whether a schedule seems to name a zone; a cron job's own has no say then.
+
+    Upstream looks for the letters TZ anywhere.
+    """
+    return "TZ" in text
+
+
+def parse_in_zone(text: str, time_zone: str | None, local: tzinfo = UTC) -> Schedule:
+    """Return the schedule of a cron job, meant in its time zone.
+
+    Without one it is meant in `local`. A zone in the schedule has precedence, but the
+    time zone must exist all the same. Raises ZoneError and ScheduleError
+    (formatSchedule of pkg/controller/cronjob).
+    """
+    if time_zone is None:
+        return parse_schedule(text, local)
+    load_zone(time_zone, local)
+    if names_a_zone(text):
+        return parse_schedule(text, local)
+    return parse_schedule(f"TZ={time_zone} {text}", local)
+
+
+def parse_schedule(text: str, local: tzinfo = UTC) -> Schedule:
+    """Return the schedule that `text` states, meant in `local` if it names no zone.
+
+    Five fields, one of the descriptors such as ``@daily``, or ``@every 1h30m``; in
+    front of it ``TZ=Europe/Berlin`` or ``CRON_TZ=Europe/Berlin`` and a space. Raises
+    ScheduleError with upstream's message.
+    """
+    if not text:
+        msg = "empty spec string"
+        raise ScheduleError(msg)
+    zone, text = _split_zone(text, local)
+    if text.startswith(_EVERY):
+        try:
+            return EverySchedule(parse_delay(text.removeprefix(_EVERY)))
+        except ScheduleError as error:
+            msg = f"failed to parse duration {text}: {error}"
+            raise ScheduleError(msg) from error
+    if text.startswith("@"):
+        if text not in _NAMED:
+            msg = f"unrecognized descriptor: {text}"
+            raise ScheduleError(msg)
+        text = _NAMED[text]
+    fields = _WORDS.findall(text)
+    if len(fields) != len(_BOUNDS):
+        found = f"found {len(fields)}: [{' '.join(fields)}]"
+        msg = f"expected exactly {len(_BOUNDS)} fields, {found}"
+        raise ScheduleError(msg)
+    return CronSchedule(*map(parse_field, fields, _BOUNDS), zone=zone)
+
+
+def _split_zone(text: str, local: tzinfo) -> tuple[tzinfo, str]:
+    """Return the zone that the text begins with, and the rest."""
+    if not text.startswith(("TZ=", "CRON_TZ=")):
+        return local, text
+    prefix, space, rest = text.partition(" ")
+    if not space:
+        # Upstream's parser panics here, and its caller turns that into this error.
+        msg = "invalid schedule format: runtime error: slice bounds out of range [:-1]"
+        raise ScheduleError(msg)
+    name = prefix.partition("=")[2]
+    try:
+        zone = load_zone(name, local)
+    except ZoneError as error:
+        msg = f"provided bad location {name}: {error}"
+        raise ScheduleError(msg) from error
+    return zone, _ENDS.sub("", rest)

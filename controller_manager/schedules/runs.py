@@ -1,0 +1,39 @@
+"""The runs of a schedule that are due by now (mostRecentScheduleTime)."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.schedules.parsing import Schedule
+
+MANY: Final = 100
+"""More missed runs than this are a reason to warn: it seems that a clock is wrong."""
+
+
+class Runs(Struct, frozen=True):
+    """The runs after one time and not after another.
+
+    `latest` is the last of them, `None` for none. `are_many` says that there are more
+    than `MANY`.
+    """
+
+    latest: datetime | None
+    are_many: bool = False
+
+
+def runs_between(schedule: Schedule, start: datetime, end: datetime) -> Runs:
+    """Return the runs after `start` and not after `end`.
+
+    It takes some hundred searches at most, however long the time between is. Upstream
+    counts with the distance of the first two runs, so that it finds no latest run of
+    an uneven schedule such as ``0,10 0 * * *``.
+    """
+    latest = None
+    for _ in range(MANY):
+        following = schedule.next_after(latest or start)
+        if following is None or following > end:
+            return Runs(latest)
+        latest = following
+    last = schedule.latest_between(latest or start, end)
+    return Runs(last or latest, are_many=last is not None)

@@ -1,0 +1,39 @@
+"""What stands in a step for a value that is known only when the step is played."""
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+from controller_manager.api.times import format_time
+from controller_manager.clock import Clock
+from tests.conformance.access import Access
+
+JSON = dict[str, Any]
+
+
+async def filled(step: JSON, access: Access, clock: Clock) -> JSON:
+    """Return a step with values in the place of its placeholders.
+
+    ``{uid:Kind/name}`` stands for the uid of that object, ``{now:N}`` for the time in N
+    seconds, and ``{minutes:N}`` for the last full period of N seconds, in minutes since
+    1970: the number in the names of a cron job's jobs.
+    """
+    text = json.dumps(step)
+    for kind, name in set(re.findall(r"{uid:(\w+)/([\w.-]+)}", text)):
+        obj = await access.call("GET", access.path(kind, name))
+        text = text.replace(f"{{uid:{kind}/{name}}}", obj["metadata"]["uid"])
+    now = clock.now()
+    text = re.sub(r"{now:(-?\d+)}", lambda found: _time(now, found[1]), text)
+    text = re.sub(r"{minutes:(\d+)}", lambda found: _minutes(now, found[1]), text)
+    result: JSON = json.loads(text)
+    return result
+
+
+def _time(now: datetime, seconds: str) -> str:
+    return format_time(now + timedelta(seconds=int(seconds)))
+
+
+def _minutes(now: datetime, seconds: str) -> str:
+    period = int(seconds)
+    return str(int(now.timestamp()) // period * period // 60)

@@ -1,0 +1,252 @@
+"""The steps of a scenario do what those of the tool that made the recordings do."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controller_manager.api.times import format_time
+from tests.clusters import EPOCH, Cluster, RecordingTransport
+from tests.conformance.access import Access
+from tests.conformance.managers import SwitchedManager
+from tests.conformance.player import Player
+from tests.conformance.selection import field
+from tests.conformance.whole import WholeForm
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+
+@asynccontextmanager
+async def no_manager() -> AsyncGenerator[RecordingTransport, None]:
+    """Stand in for a manager that writes nothing."""
+    yield RecordingTransport(Cluster().transport)
+
+
+def pod(name: str, **spec: Any) -> JSON:
+    """Return a step that creates a pod."""
+    containers = [{"name": "c", "image": "app:v1"}]
+    metadata = {"name": name, "labels": {"app": name}}
+    spec = {"containers": containers, "terminationGracePeriodSeconds": 5, **spec}
+    return {"create": {"kind": "Pod", "metadata": metadata, "spec": spec}}
+
+
+async def play(
+    cluster: Cluster, *steps: JSON, manager: SwitchedManager | None = None
+) -> list[JSON]:
+    """Play steps in the namespace "n"; return what the player returns."""
+    async with manager or SwitchedManager(no_manager) as playing:
+        player = Player(cluster.transport, "n", cluster.clock, WholeForm(), playing)
+        return await player.play(list(steps))
+
+
+async def pods(cluster: Cluster, *paths: str) -> dict[str, list[Any]]:
+    """Return the values of fields of each pod."""
+    found = await Access(cluster.transport, "n").items("Pod")
+    return {
+        each["metadata"]["name"]: [field(each, path) for path in paths]
+        for each in found
+    }
+
+
+def ago(seconds: float) -> str:
+    """Return a time before the beginning of the test."""
+    return format_time(EPOCH - timedelta(seconds=seconds))
+
+
+async def test_pods_become_ready_and_end(cluster: Cluster) -> None:
+    """As their kubelet would report it, some time ago."""
+    await play(
+        cluster,
+        *map(pod, ("a", "b", "c")),
+        {"ready": {"selector": "app=a", "ago": 5}},
+        {"finish": {"name": "b"}},
+        {"finish": {"name": "c", "phase": "Failed", "exitCode": 3, "ago": 60}},
+    )
+    terminated = "status.containerStatuses.state.terminated"
+    assert await pods(
+        cluster,
+        "status.phase",
+        "status.conditions.type",
+        "status.startTime",
+        f"{terminated}.exitCode",
+        f"{terminated}.finishedAt",
+    ) == {
+        "a": ["Running", list(WholeForm.ready), ago(5), None, None],
+        "b": ["Succeeded", ["Ready", "ContainersReady"], None, [0], [ago(0)]],
+        "c": ["Failed", ["Ready", "ContainersReady"], None, [3], [ago(60)]],
+    }
+
+
+async def test_pods_are_changed(cluster: Cluster) -> None:
+    """Their status, and the rest; a list of the status is replaced."""
+    status = {"conditions": [{"type": "Mine", "status": "True"}], "reason": "Test"}
+    await play(
+        cluster,
+        pod("a"),
+        {"ready": {}},
+        {"podstatus": {"name": "a", "status": status}},
+        {"podpatch": {"name": "a", "patch": {"metadata": {"labels": {"app": "x"}}}}},
+    )
+    assert await pods(
+        cluster, "status.conditions.type", "status.reason", "metadata.labels"
+    ) == {"a": [["Mine"], "Test", {"app": "x"}]}
+
+
+async def test_pods_are_bound(cluster: Cluster) -> None:
+    """To the node of the step, or each to the node that it asks for by name."""
+    term = {"matchFields": [{"key": "metadata.name", "values": ["n1"]}]}
+    required = {"nodeSelectorTerms": [term]}
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    }
+    await play(
+        cluster,
+        pod("asks", affinity=affinity),
+        pod("free"),
+        pod("given"),
+        {"bind": {"name": "given", "node": "n2"}},
+        {"bind": {}},
+    )
+    assert await pods(cluster, "spec.nodeName") == {
+        "asks": ["n1"],
+        "free": [None],
+        "given": ["n2"],
+    }
+
+
+async def test_deleted_pods_stay_while_their_kubelet_ends_them(
+    cluster: Cluster,
+) -> None:
+    """Pods without a node are gone at once."""
+    steps: list[JSON] = [
+        pod("bound"),
+        pod("other"),
+        pod("free"),
+        {"bind": {"name": "bound", "node": "fake-0"}},
+        {"bind": {"name": "other", "node": "fake-0"}},
+        {"poddelete": {}},
+        {"pods": {"n": 2, "terminating": True}},
+        {"poddelete": {"name": "other", "terminating": True, "grace": 0}},
+    ]
+    await play(cluster, *steps)
+    assert await pods(cluster, "metadata.deletionGracePeriodSeconds") == {"bound": [5]}
+
+
+async def test_an_eviction_is_answered(cluster: Cluster) -> None:
+    """The answer stands among the checkpoints."""
+    played = await play(cluster, pod("a"), {"evict": {"name": "a"}}, {"check": "gone"})
+    state: JSON = {"Pod": [], "Event": []}
+    assert played == [{"evict": 201}, {"check": "gone", "state": state}]
+
+
+async def test_pending_pods_run_by_themselves(cluster: Cluster) -> None:
+    """As long as the scenario wants it."""
+    await play(
+        cluster,
+        {"auto": "run"},
+        pod("early"),
+        pod("gated", schedulingGates=[{"name": "example.com/gate"}]),
+        {"sleep": 1},
+        {"auto": None},
+        pod("late"),
+        {"sleep": 1},
+    )
+    assert await pods(cluster, "status.phase") == {
+        "early": ["Running"],
+        "gated": ["Pending"],
+        "late": ["Pending"],
+    }
+
+
+async def test_pending_pods_run_and_end_by_themselves(cluster: Cluster) -> None:
+    """When a scenario says so."""
+    await play(cluster, {"auto": "finish"}, pod("a"), {"sleep": 1})
+    assert await pods(cluster, "status.phase") == {"a": ["Succeeded"]}
+
+
+async def test_values_that_are_known_late_are_filled_in(cluster: Cluster) -> None:
+    """Uids, times, and minutes since 1970."""
+    late = pod("{minutes:60}")
+    text = "{uid:Pod/owner} {now:-30} {minutes:86400}"
+    late["create"]["metadata"]["annotations"] = {"text": text}
+    await play(cluster, pod("owner"), {"second": 45}, {"sleep": 40}, late)
+    found = await pods(cluster, "metadata.uid", "metadata.annotations.text")
+    minutes = int(EPOCH.timestamp()) // 60
+    assert found[str(minutes + 1)][1] == f"{found['owner'][0]} {ago(-55)} {minutes}"
+
+
+async def test_a_scenario_waits_for_a_field_and_a_condition(cluster: Cluster) -> None:
+    """For any of the conditions, and for the absence of an object, too."""
+    condition = {"type": "Ready", "status": "True"}
+    until = {"status.phase": "Running", "status.reason": None}
+    before = cluster.clock.monotonic()
+    await play(
+        cluster,
+        pod("a"),
+        {"ready": {}},
+        {"wait": {"kind": "Pod", "name": "a", "until": until, "condition": condition}},
+        {"poddelete": {}},
+        {"wait": {"kind": "Pod", "name": "a", "until": {"reason": "NotFound"}}},
+    )
+    assert cluster.clock.monotonic() - before < 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"pods": {"n": 2, "timeout": 3}},
+        {"wait": {"kind": "Pod", "name": "a", "until": {"a.b": 1}, "timeout": 3}},
+    ],
+)
+async def test_what_never_comes_is_not_waited_for_without_end(
+    cluster: Cluster, step: JSON
+) -> None:
+    """The scenario fails."""
+    before = cluster.clock.monotonic()
+    with pytest.raises(AssertionError):
+        await play(cluster, pod("a"), step)
+    assert 3 <= cluster.clock.monotonic() - before < 4
+
+
+async def test_the_manager_is_stopped_and_started(cluster: Cluster) -> None:
+    """What happens in between, it does when it is back."""
+    spec = {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "app:v1"}]},
+        },
+    }
+    web = {"kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": spec}
+    manager = SwitchedManager(cluster.manager)
+    smaller = {"kind": "ReplicaSet", "name": "web", "patch": {"spec": {"replicas": 1}}}
+    checkpoints = await play(
+        cluster,
+        {"restart": None},
+        {"create": web},
+        {"check": "stopped"},
+        {"start": None},
+        {"pods": {"n": 2}},
+        {"restart": None},
+        {"patch": smaller},
+        {"check": "stopped again"},
+        {"start": None},
+        {"check": "started"},
+        manager=manager,
+    )
+    counts = [
+        sum(each.get("count", 1) for each in checkpoint["state"]["Pod"])
+        for checkpoint in checkpoints
+    ]
+    assert counts == [0, 2, 1]
+    assert [each["metadata"]["generateName"] for each in manager.created()] == [
+        "web-",
+        "web-",
+    ]
+    deletions = [each.path for each in manager.writes if each.method == "DELETE"]
+    assert len(deletions) == 1

@@ -1,0 +1,165 @@
+"""The writes of a manager in the form of the recordings."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.clusters import Write
+from tests.conformance.aliases import Aliases
+from tests.conformance.writes import concerns, normalised, unknown_kinds
+
+JSON = dict[str, Any]
+
+SETS = "/apis/apps/v1/namespaces/n/statefulsets"
+PODS = "/api/v1/namespaces/n/pods"
+
+
+def write(method: str, path: str, body: JSON | None = None, status: int = 200) -> Write:
+    """Return a write as a transport has recorded it."""
+    return Write(method, path, status, json.dumps(body).encode() if body else b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "is_concerned"),
+    [
+        (PODS, True),
+        ("/api/v1/namespaces/n", True),
+        ("/api/v1/namespaces/n/status", True),
+        ("/api/v1/namespaces/n-2/pods/n", False),
+        ("/api/v1/nodes/n-node", True),
+        ("/api/v1/nodes/other", False),
+    ],
+)
+def test_a_write_concerns_a_scenario(path: str, *, is_concerned: bool) -> None:
+    """If it is about its namespace, or a cluster-scoped object of its name."""
+    assert concerns(write("PATCH", path), "n") == is_concerned
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (
+            write(
+                "POST", PODS, {"kind": "Pod", "metadata": {"generateName": "a-"}}, 201
+            ),
+            {
+                "verb": "create",
+                "resource": "pods",
+                "code": 201,
+                "body": {"metadata": {"generateName": "a-"}},
+            },
+        ),
+        (
+            write("POST", PODS, {"metadata": {"name": "a", "uid": "u"}}, 409),
+            {
+                "verb": "create",
+                "resource": "pods",
+                "code": 409,
+                "name": "a",
+                "body": {"metadata": {"name": "a"}},
+            },
+        ),
+        (
+            write(
+                "PUT",
+                f"{SETS}/web/status",
+                {
+                    "metadata": {"name": "web", "generation": 2},
+                    "status": {"observedGeneration": 2, "replicas": 1},
+                },
+            ),
+            {
+                "verb": "update",
+                "resource": "statefulsets/status",
+                "code": 200,
+                "name": "web",
+                "status": {"observedGeneration": "CURRENT", "replicas": 1},
+            },
+        ),
+        (
+            write(
+                "PATCH", f"{PODS}/a", {"metadata": {"uid": "u", "labels": {"a": ""}}}
+            ),
+            {
+                "verb": "patch",
+                "resource": "pods",
+                "code": 200,
+                "name": "a",
+                "patch": {"metadata": {"labels": {"a": ""}}},
+            },
+        ),
+        (
+            write(
+                "DELETE",
+                f"{PODS}/a",
+                {"preconditions": {"uid": "u"}, "propagationPolicy": "Background"},
+            ),
+            {
+                "verb": "delete",
+                "resource": "pods",
+                "code": 200,
+                "name": "a",
+                "body": {"propagationPolicy": "Background"},
+            },
+        ),
+        (
+            write("DELETE", f"{PODS}/a"),
+            {"verb": "delete", "resource": "pods", "code": 200, "name": "a"},
+        ),
+        (
+            write("DELETE", f"{PODS}?labelSelector=a"),
+            {"verb": "deletecollection", "resource": "pods", "code": 200},
+        ),
+        (
+            write("PUT", "/api/v1/namespaces/n/status", {"status": {"phase": "A"}}),
+            {
+                "verb": "update",
+                "resource": "namespaces/status",
+                "code": 200,
+                "name": "n",
+                "status": {"phase": "A"},
+            },
+        ),
+        (
+            write("PATCH", "/api/v1/nodes/n1", {"spec": {"taints": None}}),
+            {
+                "verb": "patch",
+                "resource": "nodes",
+                "code": 200,
+                "name": "n1",
+                "patch": {"spec": {"taints": None}},
+            },
+        ),
+    ],
+)
+def test_a_write_has_the_form_of_the_recordings(sent: Write, expected: JSON) -> None:
+    """Verb, resource, name and code; the body without noise."""
+    assert normalised([sent], Aliases()) == [expected]
+
+
+def test_a_kind_of_write_that_upstream_does_not_send_is_found() -> None:
+    """It may patch what upstream updates; new and deleted objects must be the same."""
+    recorded = normalised(
+        [
+            write("POST", PODS, {"metadata": {"name": "a"}}),
+            write("PUT", f"{SETS}/web/status", {"status": {"replicas": 1}}),
+            write("DELETE", f"{PODS}/a"),
+        ],
+        Aliases(),
+    )
+    ours = normalised(
+        [
+            write("PATCH", f"{SETS}/web/status", {"status": {"replicas": 2}}),
+            write("PATCH", f"{SETS}/web", {"spec": {}}),
+            write("POST", PODS, {"metadata": {"name": "b"}}),
+            write("DELETE", f"{PODS}/b", {"gracePeriodSeconds": 0}),
+            write("DELETE", f"{PODS}/c"),
+        ],
+        Aliases(),
+    )
+    assert unknown_kinds(ours, recorded) == [
+        '["change", "statefulsets"]',
+        '["create", "pods", {"metadata": {"name": "b"}}]',
+        '["delete", "pods", {"gracePeriodSeconds": 0}]',
+    ]

@@ -1,0 +1,97 @@
+"""A manager's writes in the form of the recordings, and what sets them apart."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from tests.clusters import Write
+from tests.conformance.aliases import Aliases
+from tests.conformance.whole import whole, without_noise
+
+JSON = dict[str, Any]
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_SHOWN_OPTIONS: Final = ("gracePeriodSeconds", "propagationPolicy")
+_CHANGES: Final = ("update", "patch")
+
+
+def concerns(write: Write, namespace: str) -> bool:
+    """Tell whether a write is to an object of a scenario, which is not an event.
+
+    Its cluster-scoped objects have names that begin with its own name.
+    """
+    namespaces, mine = "/namespaces/", f"/namespaces/{namespace}"
+    if namespaces in write.path:
+        path = write.path.partition("?")[0]
+        return path.endswith(mine) or f"{mine}/" in path
+    return write.path.rpartition("/")[2].startswith(namespace)
+
+
+def normalised(writes: Iterable[Write], aliases: Aliases) -> list[JSON]:
+    """Return writes in the form of the recordings: verb, resource, name, code, body."""
+    return [
+        json.loads(aliases.apply(json.dumps(_entry(each), sort_keys=True)))
+        for each in writes
+    ]
+
+
+def _entry(write: Write) -> JSON:
+    resource, name, subresource = _target(write.path)
+    body = json.loads(write.body) if write.body else {}
+    verb = _VERBS.get(write.method, "delete" if name else "deletecollection")
+    entry = {
+        "verb": verb,
+        "resource": f"{resource}/{subresource}" if subresource else resource,
+        "code": write.status,
+        "name": name or body.get("metadata", {}).get("name"),
+        **_content(verb, subresource, body),
+    }
+    return {key: each for key, each in entry.items() if each is not None}
+
+
+def _target(path: str) -> tuple[str, str, str]:
+    """Return the resource of a path, the name and the subresource, "" for none."""
+    parts = path.partition("?")[0].strip("/").split("/")
+    # Without /api/v1 or /apis/GROUP/VERSION.
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[0] == "namespaces" and len(parts) > 3:
+        parts = parts[2:]
+    elif parts[0] == "namespaces" and len(parts) == 3:
+        parts = parts[2:] if parts[2] not in ("status", "finalize") else parts
+    resource, name, subresource, *_ = (*parts, "", "")
+    return resource, name, subresource
+
+
+def _content(verb: str, subresource: str, body: JSON) -> JSON:
+    if verb in ("delete", "deletecollection"):
+        options = {
+            key: each
+            for key, each in body.items()
+            if key in _SHOWN_OPTIONS and each is not None
+        }
+        return {"body": options or None}
+    if verb == "patch":
+        return {"patch": without_noise(body)}
+    content = whole(body) if "metadata" in body else without_noise(body)
+    if subresource == "status":
+        return {"status": content.get("status")}
+    return {"body": content}
+
+
+def kind_of(write: JSON) -> str:
+    """Return what kind of write it is, whether it is an update or a patch.
+
+    Of a new or deleted object that includes the body.
+    """
+    verb = "change" if write["verb"] in _CHANGES else write["verb"]
+    parts: list[Any] = [verb, write["resource"]]
+    if verb != "change":
+        parts.append(write.get("body"))
+    return json.dumps(parts, sort_keys=True)
+
+
+def unknown_kinds(ours: Sequence[JSON], recorded: Sequence[JSON]) -> list[str]:
+    """Return the kinds of write that are among ours and not among the recorded."""
+    return sorted(
+        {kind_of(each) for each in ours} - {kind_of(each) for each in recorded}
+    )

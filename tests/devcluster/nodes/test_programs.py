@@ -1,0 +1,135 @@
+"""What a container does: by annotation, by its command, or by its role."""
+
+import re
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.nodes.commands import FOREVER
+from controller_manager.devcluster.nodes.programs import (
+    Program,
+    ProgramError,
+    Role,
+    program_of,
+)
+
+JSON = dict[str, Any]
+
+JOB: JSON = {"ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]}
+PLAIN: JSON = {"name": "c", "image": "i"}
+SLEEP: JSON = {**PLAIN, "command": ["sleep", "5"]}
+
+
+WRONG_CODES = (
+    "must be numbers from 0 to 255, with commas between, as \"1,1,0\", it is '1,256'"
+)
+
+
+def pod(annotations: JSON | None = None, **metadata: Any) -> JSON:
+    return {"metadata": {"name": "p", "annotations": annotations, **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("given", "container", "role", "program"),
+    [
+        (pod(), PLAIN, Role.MAIN, Program(FOREVER)),
+        (pod(), PLAIN, Role.SIDECAR, Program(FOREVER)),
+        (pod(), PLAIN, Role.INIT, Program(1)),
+        (pod(**JOB), PLAIN, Role.MAIN, Program(1)),
+        (pod(**JOB), PLAIN, Role.SIDECAR, Program(FOREVER)),
+        (pod(**JOB), SLEEP, Role.MAIN, Program(5)),
+        (pod(), {**PLAIN, "args": ["false"]}, Role.MAIN, Program(FOREVER)),
+        (
+            pod(),
+            {**PLAIN, "command": ["sh", "-c"], "args": ["exit 2"]},
+            Role.MAIN,
+            Program(0, (2,)),
+        ),
+        (pod({"devcluster/exit-code": "3"}), PLAIN, Role.MAIN, Program(1, (3,))),
+        (pod({"devcluster/exit-code": "3"}), SLEEP, Role.MAIN, Program(1, (3,))),
+        (pod({"devcluster/exit-code": "3"}), PLAIN, Role.INIT, Program(1)),
+        (pod({"devcluster/exit-code.c": "3"}), PLAIN, Role.INIT, Program(1, (3,))),
+        (
+            pod({"devcluster/exit-code": "1", "devcluster/exit-code.c": "2"}),
+            PLAIN,
+            Role.MAIN,
+            Program(1, (2,)),
+        ),
+        (
+            pod({"devcluster/exit-code": "1, 1,0"}),
+            PLAIN,
+            Role.MAIN,
+            Program(1, (1, 1, 0)),
+        ),
+        (pod({"devcluster/run-seconds": "2.5"}), PLAIN, Role.MAIN, Program(2.5)),
+        (
+            pod({"devcluster/run-seconds": "forever"}, **JOB),
+            PLAIN,
+            Role.MAIN,
+            Program(FOREVER),
+        ),
+    ],
+)
+def test_an_annotation_goes_before_the_command(
+    given: JSON, container: JSON, role: Role, program: Program
+) -> None:
+    """Without both, only what has to end ends."""
+    assert program_of(given, container, role) == program
+
+
+@pytest.mark.parametrize(
+    ("index", "more", "codes"),
+    [
+        ("1", {}, (1,)),
+        ("2", {}, (0,)),
+        ("4", {}, (1,)),
+        ("4", {"devcluster/exit-code": "42"}, (42,)),
+        ("2", {"devcluster/exit-code": "42"}, (0,)),
+        ("", {}, (0,)),
+    ],
+)
+def test_single_indexes_of_a_job_fail(
+    index: str, more: JSON, codes: tuple[int, ...]
+) -> None:
+    """The others succeed, also where an exit code is given."""
+    annotations = {
+        "devcluster/failing-indexes": "1, 3-5",
+        "batch.kubernetes.io/job-completion-index": index,
+        **more,
+    }
+    assert program_of(pod(annotations), PLAIN, Role.MAIN) == Program(1, codes)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "message"),
+    [
+        (
+            "run-seconds",
+            "soon",
+            """must be a number of seconds, or "forever", it is 'soon'""",
+        ),
+        (
+            "run-seconds",
+            "-1",
+            """must be a number of seconds, or "forever", it is '-1'""",
+        ),
+        (
+            "exit-code",
+            "1,256",
+            WRONG_CODES,
+        ),
+        ("failing-indexes", "1-", """must be indexes as "1,3-5", it is '1-'"""),
+        ("failing-indexes", "a", """must be indexes as "1,3-5", it is 'a'"""),
+    ],
+)
+def test_a_wrong_annotation_is_named(annotation: str, text: str, message: str) -> None:
+    """With what it must be."""
+    expected = f"annotation devcluster/{annotation}: {message}"
+    with pytest.raises(ProgramError, match=f"^{re.escape(expected)}$"):
+        program_of(pod({f"devcluster/{annotation}": text}), PLAIN, Role.MAIN)
+
+
+def test_the_last_exit_code_holds_for_all_further_runs() -> None:
+    """The others are those of the first runs."""
+    program = Program(1, (1, 2, 0))
+    assert [program.code(restarts) for restarts in range(5)] == [1, 2, 0, 0, 0]

@@ -1,0 +1,158 @@
+"""Schedules agree with a search that tries every minute."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller_manager.schedules.cron import CronSchedule
+from controller_manager.schedules.every import EverySchedule
+from controller_manager.schedules.parsing import parse_in_zone
+from controller_manager.schedules.runs import MANY, Runs, runs_between
+from tests.schedules import oracle
+
+WEEK = timedelta(days=7)
+
+ZONES = ["UTC", "Asia/Kathmandu", "America/New_York", "Europe/Berlin", "Europe/London"]
+"""Zones whose clocks change by an hour, and not at midnight, if they change."""
+
+STRANGE_ZONES = [
+    *("America/Sao_Paulo", "America/Havana", "Africa/Cairo", "Asia/Beirut"),
+    *("Australia/Lord_Howe", "Antarctica/Troll", "Pacific/Apia", "Asia/Tehran"),
+]
+"""Zones whose clocks change at midnight, or not by an hour."""
+
+CHANGES = [
+    datetime(2026, 3, 8, 7, tzinfo=UTC),
+    datetime(2026, 11, 1, 6, tzinfo=UTC),
+    datetime(2026, 3, 29, 1, tzinfo=UTC),
+    datetime(2026, 10, 25, 1, tzinfo=UTC),
+    datetime(2018, 11, 4, 3, tzinfo=UTC),
+    datetime(2018, 2, 18, 2, tzinfo=UTC),
+    datetime(2026, 4, 23, 22, tzinfo=UTC),
+    datetime(2026, 10, 3, 15, 30, tzinfo=UTC),
+    datetime(2026, 4, 4, 15, tzinfo=UTC),
+    datetime(2011, 12, 30, 10, tzinfo=UTC),
+]
+"""When clocks change in one of the zones."""
+
+moments = st.one_of(
+    st.builds(
+        lambda change, seconds: change + timedelta(seconds=seconds),
+        st.sampled_from(CHANGES),
+        st.integers(-3 * 86400, 86400),
+    ),
+    st.integers(0, 20 * 365 * 86400).map(
+        lambda seconds: datetime(2015, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    ),
+)
+
+
+def part(low: int, high: int) -> st.SearchStrategy[str]:
+    number = st.integers(low, high)
+    span = st.lists(number, min_size=2, max_size=2).map(
+        lambda both: f"{min(both)}-{max(both)}"
+    )
+    step = st.one_of(st.just(""), st.integers(1, high).map("/{}".format))
+    return st.builds(
+        "{}{}".format, st.one_of(number.map(str), span, st.just("*")), step
+    )
+
+
+def field(low: int, high: int) -> st.SearchStrategy[str]:
+    some = st.lists(part(low, high), min_size=1, max_size=3).map(",".join)
+    return st.one_of(st.just("*"), some)
+
+
+times = st.builds(
+    "{} {} * * *".format, field(0, 59), st.one_of(st.just("0-3"), field(0, 23))
+)
+
+# A star in a list beside other parts, and one with a step, have meanings of their own
+# for days; the table of upstream has them.
+plain = st.one_of(
+    st.just("*"),
+    st.integers(1, 6).map(str),
+    st.integers(1, 3).map("{}-6".format),
+    st.integers(1, 3).map("{},5".format),
+)
+dates = st.builds(
+    "{} {} {} {} {}".format, field(0, 59), field(0, 23), plain, plain, plain
+)
+
+
+def parsed(text: str, zone: str) -> CronSchedule:
+    schedule = parse_in_zone(text, zone)
+    assert isinstance(schedule, CronSchedule)
+    return schedule
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.one_of(times, dates), zone=st.sampled_from(ZONES), moment=moments)
+def test_the_next_run_is_the_next_minute_that_matches(
+    text: str, zone: str, moment: datetime
+) -> None:
+    """A time that clocks skip is left out, a time that they show twice is due twice."""
+    expected = oracle.next_after(text, ZoneInfo(zone), moment, WEEK)
+    found = parsed(text, zone).next_after(moment)
+    if found is not None and found >= moment + WEEK:
+        found = None
+    assert found == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    text=st.one_of(times, dates),
+    zone=st.sampled_from([*ZONES, *STRANGE_ZONES]),
+    moment=moments,
+)
+def test_every_run_matches_and_lies_ahead(
+    text: str, zone: str, moment: datetime
+) -> None:
+    """Also where a day has no midnight, or an hour has thirty minutes."""
+    found = parsed(text, zone).next_after(moment)
+    if found is None:
+        return
+    assert found > moment
+    one_minute = timedelta(minutes=1)
+    assert found == oracle.next_after(
+        text, ZoneInfo(zone), found - one_minute, 2 * one_minute
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=st.one_of(times, dates, st.integers(1, 7200).map("@every {}s".format)),
+    zone=st.sampled_from([*ZONES, *STRANGE_ZONES]),
+    moment=moments,
+    minutes=st.integers(0, 6000),
+)
+def test_the_runs_that_are_due_are_those_that_follow_one_another(
+    text: str, zone: str, moment: datetime, minutes: int
+) -> None:
+    """The latest of many is found without counting all of them."""
+    schedule = parse_in_zone(text, zone)
+    end = moment + timedelta(minutes=minutes)
+    chain: list[datetime] = []
+    following = schedule.next_after(moment)
+    while following is not None and following <= end:
+        chain.append(following)
+        following = schedule.next_after(following)
+    latest = chain[-1] if chain else None
+    expected = Runs(latest, are_many=len(chain) > MANY)
+    assert runs_between(schedule, moment, end) == expected
+
+
+def test_a_day_that_a_zone_left_out_is_stepped_over() -> None:
+    """Samoa had no 30 December 2011; upstream searches there without an end."""
+    christmas = datetime(2011, 12, 25, tzinfo=UTC)
+    found = parsed("0 12 5 * *", "Pacific/Apia").next_after(christmas)
+    assert found == datetime(2012, 1, 4, 22, tzinfo=UTC)
+
+
+@given(seconds=st.integers(1, 10**9), moment=moments)
+def test_every_counts_from_the_whole_second(seconds: int, moment: datetime) -> None:
+    """A fraction of the last run's second is cut off."""
+    expected = moment.replace(microsecond=0) + timedelta(seconds=seconds)
+    assert EverySchedule(seconds).next_after(moment) == expected

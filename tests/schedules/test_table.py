@@ -1,0 +1,46 @@
+"""All rows that upstream's own parser computed come out the same."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller_manager.schedules.parsing import parse_in_zone
+
+ROWS = json.loads((Path(__file__).parents[1] / "data" / "cron-next.json").read_text())
+
+
+def name_of(row: dict[str, Any]) -> str:
+    return f"{row['schedule']!r} {row.get('timeZone', '')} {row['from']}"
+
+
+def computed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row as this project computes it."""
+    asked = {
+        each: row[each] for each in ("schedule", "timeZone", "from") if each in row
+    }
+    try:
+        schedule = parse_in_zone(row["schedule"], row.get("timeZone"))
+    except ValueError as error:
+        return {**asked, "next": None, "error": str(error)}
+    moment: datetime | None = datetime.fromisoformat(row["from"])
+    found: list[str] = []
+    while len(found) < 3 and moment is not None:
+        moment = schedule.next_after(moment)
+        if moment is not None:
+            found.append(moment.isoformat().replace("+00:00", "Z"))
+    return {**asked, "next": found or None}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_a_row_comes_out_as_upstream_computed_it(row: dict[str, Any]) -> None:
+    """The next three runs, or the error with its message."""
+    assert computed(row) == {**row, "next": row["next"] or None}
+
+
+def test_the_table_is_whole() -> None:
+    """No row was lost."""
+    assert len(ROWS) == 561
+    assert sum("error" in row for row in ROWS) == 106
