@@ -99,4 +99,7 @@ class OrphanPods:
         pod = self._pods.by_key(key)
         if pod is not None and has_finalizer(pod) and self._is_orphan(pod):
             await remove_finalizer(self._client, pod)
+            if self._jobs.by_key(key) is None:
+                # No key waits for the cache to show this write: this is a pod's key.
+                self._context.consistency.forget(key)
         return DONE
