@@ -28,6 +28,7 @@ from controller_manager.controllers.batch.job.assessment import (
     Assessment,
     assess,
     has_finalizer,
+    is_uncounted,
 )
 from controller_manager.controllers.batch.job.back_off import BackOff
 from controller_manager.controllers.batch.job.conditions import is_finished
@@ -130,7 +131,7 @@ class JobReconciler(Reconciler[Job]):
         self._applier = JobApplier(
             context.client, context.recorder, self._expectations, self._metrics
         )
-        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER)
+        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
         self._back_offs: dict[str, BackOff] = {}
         self._released: dict[str, frozenset[str]] = {}
         """The pods without a finalizer that the cache may show with it: their uids."""
