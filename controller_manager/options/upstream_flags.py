@@ -160,21 +160,6 @@ _CONTROLLERS: Final = (
         check=at_least(1),
     ),
     _syncs(
-        "Statefulset-controller",
-        "concurrent-statefulset-syncs",
-        5,
-        "StatefulSetController.ConcurrentStatefulSetSyncs",
-        "stateful sets",
-        check=at_least(1),
-    ),
-    _syncs(
-        "Daemonset-controller",
-        "concurrent-daemonset-syncs",
-        2,
-        "DaemonSetController.ConcurrentDaemonSetSyncs",
-        "daemon sets",
-    ),
-    _syncs(
         "Endpoints-controller",
         "concurrent-endpoint-syncs",
         5,

@@ -169,6 +169,7 @@ def test_every_flag_of_upstream_is_there() -> None:
         "controller-kube-api-burst",
         "controller-kube-api-qps",
         "kube-api-write-timeout",
+        "statefulset-replace-stuck-pods",
         "vmodule",
         "wait-for-apiserver-timeout",
     }

@@ -102,5 +102,5 @@ def test_a_flag_of_upstreams_keeps_its_place_in_the_configuration_file() -> None
     found = FlagSet((flag,))["concurrent-endpoint-syncs"]
     assert (found.path, found.section) == (
         "EndpointController.ConcurrentEndpointSyncs",
-        "Endpoint-controller",
+        "Endpoints-controller",
     )

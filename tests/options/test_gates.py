@@ -6,11 +6,14 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
 from tests.cli.test_cli import config_of, problems, run
 
-FREE = {gate.name for gate in registry().gates if not gate.locked}
+BETA = {
+    gate.name: False
+    for gate in registry().gates
+    if gate.stage == "BETA" and not gate.locked
+}
+"""Every beta gate that can be set, disabled."""
 
-CONSISTENCY = sorted(
-    gate.name for gate in registry().gates if "AtomicFIFO" in gate.depends_on
-)
+OF_FIFO = [gate.name for gate in registry().gates if "AtomicFIFO" in gate.depends_on]
 
 
 def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
@@ -35,17 +38,27 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
             FeatureGates({"StaleControllerConsistencyReplicaSet": False}),
         ),
         (
-            ",".join(f"{name}=false" for name in ("AtomicFIFO", *CONSISTENCY)),
-            FeatureGates(dict.fromkeys(("AtomicFIFO", *CONSISTENCY), False)),
+            ",".join(f"{name}=false" for name in ["AtomicFIFO", *OF_FIFO]),
+            FeatureGates(dict.fromkeys(["AtomicFIFO", *OF_FIFO], False)),
         ),
-        ("AllBeta=false", FeatureGates(dict.fromkeys(FREE, False))),
+        ("AllBeta=false", FeatureGates(BETA)),
         (
             "WatchListClient=true,AllBeta=false,PodDeletionCost=true",
             FeatureGates(
-                dict.fromkeys(FREE - {"WatchListClient", "PodDeletionCost"}, False)
+                {
+                    name: value
+                    for name, value in BETA.items()
+                    if name not in ("PodDeletionCost", "WatchListClient")
+                }
             ),
         ),
         ("AllBeta=true", FeatureGates()),
+        (
+            "AllAlpha=true",
+            FeatureGates(
+                {gate.name: True for gate in registry().gates if gate.stage == "ALPHA"}
+            ),
+        ),
     ],
 )
 def test_a_gate_has_the_value_that_it_is_given(
@@ -56,12 +69,12 @@ def test_a_gate_has_the_value_that_it_is_given(
 
 
 def test_gates_of_other_components_are_one_warning_each() -> None:
-    """No gate of these controllers is an alpha one, so AllAlpha is among them."""
-    assert features("SidecarContainers=true,AllAlpha=true") == (
+    """They are taken, because upstream's arguments may name them."""
+    assert features("SidecarContainers=true,Unknown=true") == (
         FeatureGates(),
         (
             "--feature-gates: SidecarContainers has no effect in this build",
-            "--feature-gates: AllAlpha has no effect in this build",
+            "--feature-gates: Unknown has no effect in this build",
         ),
     )
 
@@ -80,19 +93,19 @@ def test_a_locked_gate_has_one_value(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "missing"),
+    ("text", "enabled"),
     [
-        ("AtomicFIFO=false", CONSISTENCY),
-        *((f"AllBeta=false,{name}=true", [name]) for name in CONSISTENCY),
+        ("AtomicFIFO=false", OF_FIFO),
+        *((f"AllBeta=false,{name}=true", [name]) for name in OF_FIFO),
     ],
 )
-def test_a_gate_needs_those_that_it_depends_on(text: str, missing: list[str]) -> None:
+def test_a_gate_needs_those_that_it_depends_on(text: str, enabled: list[str]) -> None:
     """Without AtomicFIFO upstream does not know how new a cache is."""
-    assert sorted(problems(f"--feature-gates={text}")) == [
+    assert sorted(problems(f"--feature-gates={text}")) == sorted(
         f"--feature-gates: {name} is enabled, but depends on AtomicFIFO, which is "
         f"disabled; set {name}=false as well"
-        for name in missing
-    ]
+        for name in enabled
+    )
 
 
 def test_the_help_names_every_gate() -> None:
@@ -101,7 +114,8 @@ def test_the_help_names_every_gate() -> None:
     assert "AllBeta=true|false (BETA - default=false)" in shown
     gates = registry().gates
     for gate in gates:
-        position = f"{gate.name}=true|false (BETA - default=true)"
+        default = str(gate.default).lower()
+        position = f"{gate.name}=true|false ({gate.stage} - default={default})"
         assert (position in shown) is not gate.locked
     assert {gate.name for gate in gates if gate.locked} == {
         "LogarithmicScaleDown",

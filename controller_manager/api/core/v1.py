@@ -3,11 +3,13 @@
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
+from controller_manager.api.core.scheduling import Affinity, Taint
 from controller_manager.api.meta import (
     APIStruct,
     CompleteObject,
     ObjectMeta,
     PartialMetadata,
+    PartialObject,
     Projection,
 )
 from controller_manager.api.resource import Resource
@@ -60,11 +62,28 @@ class InitContainer(APIStruct, frozen=True):
     restart_policy: str | None = None
 
 
-class PodSpec(APIStruct, frozen=True):
-    """The fields of a pod's spec that controllers read."""
+class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
+    """A claim that is a volume of a pod."""
 
+    claim_name: str = ""
+
+
+class PodVolume(APIStruct, frozen=True):
+    """The fields of a pod's volume that controllers read."""
+
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
+class PodSpec(APIStruct, frozen=True):
+    """The fields of a pod's spec that controllers read.
+
+    A cache keeps the affinity only of pods that have no node yet.
+    """
+
+    affinity: Affinity | None = None
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] | None = None
+    volumes: tuple[PodVolume, ...] | None = None
 
 
 class PodCondition(APIStruct, frozen=True):
@@ -205,12 +224,6 @@ class NodeMeta(PartialMetadata, frozen=True):
     """The metadata of a node that controllers read; nodes are never written by PUT."""
 
     annotations: NodeAnnotations | None = None
-
-
-class Taint(APIStruct, frozen=True):
-    """The field of a taint that controllers read."""
-
-    key: str = ""
 
 
 class NodeSpec(APIStruct, frozen=True):
@@ -355,3 +368,14 @@ PERSISTENT_VOLUME_CLAIMS: Resource[PersistentVolumeClaim] = Resource(
     "PersistentVolumeClaim",
     PersistentVolumeClaim,
 )
+
+
+CLAIM_METADATA: Resource[PartialObject] = Resource(
+    "",
+    "v1",
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    PartialObject,
+    metadata_only=True,
+)
+"""Persistent volume claims of which only the metadata is cached."""
