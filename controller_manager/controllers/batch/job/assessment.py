@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import Job, UncountedTerminatedPods
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import is_deleting
-from controller_manager.api.pods import is_active, is_terminating
+from controller_manager.api.meta import is_deleting, labels_of
+from controller_manager.api.pods import is_active, is_terminal, is_terminating
 from controller_manager.controllers.batch.job.back_off import BackOff
 from controller_manager.controllers.batch.job.failure_policy import counts
 from controller_manager.controllers.batch.job.index_failures import (
@@ -30,6 +30,9 @@ from controller_manager.controllers.batch.job.spec import (
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 """Pods have it until they are counted."""
+
+_CONTROLLER_UIDS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
+"""Labels that the API server adds to the template; the second is an older name."""
 
 NO_PODS: Final = UncountedTerminatedPods()
 
@@ -108,6 +111,16 @@ class Assessment(Struct, frozen=True, kw_only=True):
 def has_finalizer(pod: Pod) -> bool:
     """Tell whether a pod is tracked: it has the finalizer of jobs."""
     return FINALIZER in (pod.metadata.finalizers or ())
+
+
+def is_uncounted(job: Job, pod: Pod) -> bool:
+    """Tell whether a pod that the job adopts must be counted: it gets the finalizer.
+
+    A pod with the job's uid as label was made by the job. If such a pod has ended and
+    has no finalizer, it was counted before it lost its owner. Upstream counts it again.
+    """
+    made = any(labels_of(pod).get(key) == job.metadata.uid for key in _CONTROLLER_UIDS)
+    return has_finalizer(pod) or not (made and is_terminal(pod))
 
 
 def assess(

@@ -7,7 +7,6 @@ from controller_manager.api.selectors import Selector, format_selector
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import APIError, NotFound, is_about
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import Requeue
 
 
 class Recheck:
@@ -19,8 +18,10 @@ class Recheck:
         self._consistency = context.consistency
         self._logger = context.logger
 
-    async def job_and_pods(self, job: Job, selector: Selector) -> Requeue:
+    async def job_and_pods(self, job: Job, selector: Selector) -> set[str]:
         """Record the versions that the caches must reach before the next writes.
+
+        Returns the uids of the pods that the selector matches.
 
         A write got no response, was not seen for five minutes, or may have been made
         by a former leader. A quorum read returns the pods that exist, so it shows the
@@ -31,12 +32,14 @@ class Recheck:
         stored = await self._client.get(JOBS, metadata.namespace, metadata.name)
         self._consistency.record(key, JOBS, stored)
         options = ListOptions(label_selector=format_selector(job.spec.selector))
+        present: set[str] = set()
         async for page in self._client.list_all(PODS, metadata.namespace, options):
             for pod in page.items:
                 if selector.matches(labels_of(pod)):
                     self._consistency.record(key, PODS, pod)
+                    present.add(pod.metadata.uid)
         self._logger.v(2).info("The cache may be stale, read from the API server")
-        return Requeue(0.0, "the cache may be stale")
+        return present
 
     async def is_gone(self, job: Job, error: APIError) -> bool:
         """Tell whether a refusal means that the job is gone.

@@ -19,6 +19,7 @@ from controller_manager.controllers.batch.job.apply import JobApplier
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
     Assessment,
+    is_uncounted,
 )
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
@@ -112,7 +113,7 @@ class JobReconciler(Reconciler[Job]):
             self._memory.expectations,
             self._metrics,
         )
-        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER)
+        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
         self.orphans = OrphanPods(context, self._metrics)
         context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
 
@@ -266,10 +267,14 @@ class JobReconciler(Reconciler[Job]):
         return await self._claimer.claim(job, selector, (*owned, *orphans))
 
     async def _read_api_server(self, job: Job, selector: Selector) -> Requeue:
-        requeue = await self._recheck.job_and_pods(job, selector)
-        self._memory.expectations.forget(key_of(job))
-        self._memory.takeover.rechecked(key_of(job))
-        return requeue
+        """Have the key wait until the caches show what is stored now."""
+        key, present = key_of(job), await self._recheck.job_and_pods(job, selector)
+        cached = {pod.metadata.uid for pod in self._pods.controlled_by(job)}
+        # A pod that is gone had lost its finalizer, so it was mentioned or counted.
+        self._memory.add_released(key, frozenset(cached - present))
+        self._memory.expectations.forget(key)
+        self._memory.takeover.rechecked(key)
+        return Requeue(0.0, "the cache may be stale")
 
     def _mark_gone(self, job: Job) -> None:
         """Do not sync a job any more that is gone and still cached.
