@@ -1,9 +1,8 @@
 """job-controller: runs pods until enough of them have succeeded.
 
 ``reconciler`` has the handlers and the sync, ``apply`` the writes, ``memory`` what is
-kept between two syncs. ``recheck`` reads from the API server when the cache may be
-stale. ``orphans`` removes finalizers that nobody else removes. All other modules are
-pure:
+kept between two syncs, and ``orphans`` removes finalizers that nobody else removes. All
+other modules are pure:
 
 - ``decide``: what to do in a sync;
 - ``spec`` and ``conditions``: what a job asks for, and what its status says;

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import key_of
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.batch.job.assessment import (
@@ -31,7 +29,6 @@ class Memory:
         self._reads_own_writes = reads_own_writes
         self._back_offs: dict[str, BackOff] = {}
         self._released: dict[str, frozenset[str]] = {}
-        self._gone: dict[str, str] = {}
 
     def forget(self, key: str) -> None:
         """Forget a job that is gone or finished."""
@@ -39,11 +36,6 @@ class Memory:
         self.takeover.forget(key)
         self._back_offs.pop(key, None)
         self._released.pop(key, None)
-
-    def forget_deleted(self, job: Job) -> None:
-        """Forget a job that the cache does not show any more."""
-        self.forget(key_of(job))
-        self._gone.pop(job.metadata.uid, None)
 
     # Whether the number of pods may be changed.
 
@@ -82,12 +74,3 @@ class Memory:
             tracked = {pod.metadata.uid for pod in pods if has_finalizer(pod)}
             self.add_released(key, released & tracked)
         return self._released.get(key, frozenset())
-
-    def mark_gone(self, cached: Job) -> None:
-        """Note that a job is gone on the API server, though it is cached."""
-        self._gone[cached.metadata.uid] = cached.metadata.resource_version
-
-    def is_known_gone(self, cached: Job) -> bool:
-        """Tell whether this cached job is known to be gone."""
-        metadata = cached.metadata
-        return self._gone.get(metadata.uid) == metadata.resource_version

@@ -11,10 +11,11 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
-from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.client.errors import Conflict, NotFound, is_about
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import State
+from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.controllers.batch.job.apply import JobApplier
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
@@ -37,7 +38,6 @@ from controller_manager.controllers.batch.job.orphans import (
     OrphanPods,
 )
 from controller_manager.controllers.batch.job.plan import Wait
-from controller_manager.controllers.batch.job.recheck import Recheck
 from controller_manager.controllers.batch.job.spec import (
     INDEXED,
     NON_INDEXED,
@@ -106,7 +106,9 @@ class JobReconciler(Reconciler[Job]):
         self._pods = self.lister(PODS)
         self._metrics = context.metrics.of(JobMetrics)
         self._memory = Memory(context, reads_own_writes=self.reads_own_writes)
-        self._recheck = Recheck(context)
+        self._stored = OwnerReads(
+            context.client, JOBS, self.objects, context.consistency
+        )
         self._applier = JobApplier(
             context.client,
             context.recorder,
@@ -133,7 +135,8 @@ class JobReconciler(Reconciler[Job]):
 
     def deleted(self, obj: Job) -> None:
         """Drop the state of a job, so that a new one of its name starts afresh."""
-        self._memory.forget_deleted(obj)
+        self._memory.forget(key_of(obj))
+        self._stored.forget(obj)
 
     def forget(self, key: str) -> None:
         """Drop all state of a key whose job is gone."""
@@ -149,7 +152,7 @@ class JobReconciler(Reconciler[Job]):
 
     def is_known_gone(self, obj: Job) -> bool:
         """Tell whether the API server has said that this cached job is gone."""
-        return self._memory.is_known_gone(obj)
+        return self._stored.is_known_gone(obj)
 
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache, if upstream's gate is enabled."""
@@ -181,8 +184,8 @@ class JobReconciler(Reconciler[Job]):
             outcome = await self._act(decision)
             failed = False
         except (Conflict, NotFound) as error:
-            if await self._recheck.is_gone(job, error):
-                self._mark_gone(job)
+            if is_about(error, job.metadata.name):
+                await self._stored.wait_for_cache(job)
             raise
         finally:
             seconds = self.clock.monotonic() - begun
@@ -268,22 +271,17 @@ class JobReconciler(Reconciler[Job]):
 
     async def _read_api_server(self, job: Job, selector: Selector) -> Requeue:
         """Have the key wait until the caches show what is stored now."""
-        key, present = key_of(job), await self._recheck.job_and_pods(job, selector)
+        key, present = (
+            key_of(job),
+            await self._stored.wait_for_all_caches(job, selector),
+        )
         cached = {pod.metadata.uid for pod in self._pods.controlled_by(job)}
         # A pod that is gone had lost its finalizer, so it was mentioned or counted.
         self._memory.add_released(key, frozenset(cached - present))
         self._memory.expectations.forget(key)
         self._memory.takeover.rechecked(key)
+        self.logger.v(2).info("The cache may be stale, read from the API server")
         return Requeue(0.0, "the cache may be stale")
-
-    def _mark_gone(self, job: Job) -> None:
-        """Do not sync a job any more that is gone and still cached.
-
-        Otherwise pods would be created for it as long as the cache is stale.
-        """
-        cached = self.objects.by_key(key_of(job))
-        if cached is not None and cached.metadata.uid == job.metadata.uid:
-            self._memory.mark_gone(cached)
 
 
 def _selector_of(job: Job) -> Selector:
