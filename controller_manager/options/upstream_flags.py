@@ -305,14 +305,6 @@ _CONTROLLERS: Final = (
         "jobs",
         check=at_least(1),
     ),
-    _syncs(
-        "Cronjob-controller",
-        "concurrent-cron-job-syncs",
-        5,
-        "CronJobController.ConcurrentCronJobSyncs",
-        "cron jobs",
-        check=at_least(1),
-    ),
     *section(
         "Legacy-serviceaccount-token-cleaner-controller",
         Flag(

@@ -23,23 +23,34 @@ class OwnerHooks(Protocol):
         """Note that a dependent of the owner `key` is gone, or is being deleted."""
 
 
-def enqueue(queue: WorkQueue, watch: For[ObjectT], obj: ObjectT) -> None:
-    """Add the key of a reconciled object, if the watch's predicate accepts it."""
+def enqueue(
+    queue: WorkQueue, watch: For[ObjectT], obj: ObjectT, more_delay: float = 0.0
+) -> None:
+    """Add the key of a reconciled object, if the watch's predicate accepts it.
+
+    `more_delay`, in seconds, comes on top of the watch's delay.
+    """
     if not watch.when(obj):
         return
-    if watch.delay:
-        queue.add_after(key_of(obj), watch.delay)
+    if delay := watch.delay + more_delay:
+        queue.add_after(key_of(obj), delay)
     else:
         queue.add(key_of(obj))
 
 
 def handler_for(
-    watch: For[ObjectT], queue: WorkQueue, deleted: Callable[[ObjectT], None]
+    watch: For[ObjectT],
+    queue: WorkQueue,
+    reconciler: object,
+    deleted: Callable[[ObjectT], None],
 ) -> Handler[ObjectT]:
     """Return the handler of the reconciled objects.
 
     `deleted` is called with each object that was deleted.
     """
+
+    def changed(old: ObjectT, new: ObjectT) -> None:
+        enqueue(queue, watch, new, watch.delay_of_update(reconciler, old, new))
 
     def gone(obj: ObjectT) -> None:
         deleted(obj)
@@ -47,7 +58,7 @@ def handler_for(
 
     return Handler(
         on_add=lambda new: enqueue(queue, watch, new),
-        on_update=lambda _, new: enqueue(queue, watch, new),
+        on_update=changed,
         on_delete=gone,
     )
 

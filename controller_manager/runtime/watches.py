@@ -25,18 +25,25 @@ def _always(_: object) -> bool:
     return True
 
 
+def _at_once(*_: object) -> float:
+    return 0.0
+
+
 class For(Struct, Generic[ObjectT], frozen=True):
     """The objects that are reconciled: each is a key.
 
     The key of an object is added when the object is added, changes or is deleted,
     and once for each object when the controller starts. `when` is a predicate: an
     object that it rejects is left out, unless it was deleted. A key is added
-    `delay` seconds later, except after a deletion.
+    `delay` seconds later, except after a deletion. `delay_of_update` returns by how
+    many seconds more a change delays the key; it is called with the reconciler, the
+    old and the new object.
     """
 
     resource: Resource[ObjectT]
     when: Callable[[ObjectT], bool] = _always
     delay: float = 0.0
+    delay_of_update: Callable[[Any, ObjectT, ObjectT], float] = _at_once
 
 
 class Owns(Struct, Generic[ObjectT], frozen=True):
