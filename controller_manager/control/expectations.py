@@ -70,6 +70,16 @@ class Expectations:
         """Expect the deletion of these objects, from now on."""
         self._expected[key] = _Expected(self._clock.monotonic(), deletions=uids)
 
+    def expect_more(self, key: str, creations: int, deletions: set[str]) -> None:
+        """Expect these adds and deletions, too; the time begins again."""
+        former = self._expected.get(key, _Expected(0.0))
+        self._expected[key] = _Expected(
+            self._clock.monotonic(),
+            creations=max(former.creations, 0) + creations,
+            deletions=former.deletions | deletions,
+            outcome_unknown=former.outcome_unknown,
+        )
+
     def creations_settled(self, key: str, count: int = 1) -> None:
         """Expect `count` fewer adds: they were seen, or will never come."""
         expected = self._expected.get(key)

@@ -40,6 +40,10 @@ def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:
         for family, each in configs.items()
     } == {
         "apps": (("deployment-controller", "replicaset-controller"), "12500"),
+        "daemonset": (
+            ("daemonset-controller", "garbage-collector-controller"),
+            "12500",
+        ),
         "lifecycle": (("*",), "12500"),
         "podgc": (("*",), "4"),
     }

@@ -66,11 +66,18 @@ async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     transport = InMemoryTransport(cluster.server, TOKEN)
     config = scenario.config(leader_election=LeaderElectionConfig())
     async with SwitchedManager(lambda: cluster.confined_manager(config)) as manager:
-        player = scenario.player(transport, cluster.clock, manager)
+        form = scenario.form()
+        player = scenario.player(transport, cluster.clock, manager, form)
         checkpoints = await player.play(scenario.steps)
     assert checkpoints == scenario.expected()
     assert len(scenario.writes_of(manager.writes)) <= scenario.most_writes()
-    assert [each for each in manager.writes if each.status in (401, 403)] == []
+    refused = [each for each in manager.writes if each.status in (401, 403)]
+    if isinstance(form, WholeForm):
+        # Admission refused these to upstream, too.
+        expected = [each for each in scenario.writes if each["code"] == 403]
+        assert unknown_kinds(normalised(refused, form.aliases), expected) == []
+    else:
+        assert refused == []
 
 
 @pytest.mark.real_cluster

@@ -33,8 +33,8 @@ def test_declarations_are_values() -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("spec.nodename", "PodSpec has no 'nodename', it has nodeName, initContainers"),
-        ("spec.node_name", "PodSpec has no 'node_name', it has nodeName, initContaine"),
+        ("spec.nodename", "PodSpec has no 'nodename', it has affinity, nodeName"),
+        ("spec.node_name", "PodSpec has no 'node_name', it has affinity, nodeName"),
         ("state", "Pod has no 'state', it has metadata, spec, status"),
         ("spec.nodeName.x", "PodSpec.nodeName has no fields"),
         ("metadata.labels.app", "PodMeta.labels has no fields"),

@@ -6,6 +6,22 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
 from tests.cli.test_cli import config_of, problems, run
 
+BETA = {
+    gate.name: False
+    for gate in registry().gates
+    if gate.stage == "BETA" and not gate.locked and gate.default
+}
+"""Every beta gate that is on by default, disabled."""
+
+RISING = {
+    gate.name: True
+    for gate in registry().gates
+    if gate.stage == "BETA" and not gate.locked and not gate.default
+}
+"""Every beta gate that is off by default, enabled."""
+
+OF_FIFO = [gate.name for gate in registry().gates if "AtomicFIFO" in gate.depends_on]
+
 
 def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
     """Return the gates for a value of --feature-gates, and the warnings."""
@@ -29,34 +45,27 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
             FeatureGates({"StaleControllerConsistencyReplicaSet": False}),
         ),
         (
-            "AtomicFIFO=false,StaleControllerConsistencyReplicaSet=false",
-            FeatureGates(
-                {"AtomicFIFO": False, "StaleControllerConsistencyReplicaSet": False}
-            ),
+            ",".join(f"{name}=false" for name in ["AtomicFIFO", *OF_FIFO]),
+            FeatureGates(dict.fromkeys(["AtomicFIFO", *OF_FIFO], False)),
         ),
-        (
-            "AllBeta=false",
-            FeatureGates(
-                {
-                    "AtomicFIFO": False,
-                    "DeploymentReplicaSetTerminatingReplicas": False,
-                    "PodDeletionCost": False,
-                    "StaleControllerConsistencyReplicaSet": False,
-                    "WatchListClient": False,
-                }
-            ),
-        ),
+        ("AllBeta=false", FeatureGates(BETA)),
         (
             "WatchListClient=true,AllBeta=false,PodDeletionCost=true",
             FeatureGates(
                 {
-                    "AtomicFIFO": False,
-                    "DeploymentReplicaSetTerminatingReplicas": False,
-                    "StaleControllerConsistencyReplicaSet": False,
+                    name: value
+                    for name, value in BETA.items()
+                    if name not in ("PodDeletionCost", "WatchListClient")
                 }
             ),
         ),
-        ("AllBeta=true", FeatureGates()),
+        ("AllBeta=true", FeatureGates(RISING)),
+        (
+            "AllAlpha=true",
+            FeatureGates(
+                {gate.name: True for gate in registry().gates if gate.stage == "ALPHA"}
+            ),
+        ),
     ],
 )
 def test_a_gate_has_the_value_that_it_is_given(
@@ -67,12 +76,12 @@ def test_a_gate_has_the_value_that_it_is_given(
 
 
 def test_gates_of_other_components_are_one_warning_each() -> None:
-    """No gate of these controllers is an alpha one, so AllAlpha is among them."""
-    assert features("SidecarContainers=true,AllAlpha=true") == (
+    """They are taken, because upstream's arguments may name them."""
+    assert features("SidecarContainers=true,Unknown=true") == (
         FeatureGates(),
         (
             "--feature-gates: SidecarContainers has no effect in this build",
-            "--feature-gates: AllAlpha has no effect in this build",
+            "--feature-gates: Unknown has no effect in this build",
         ),
     )
 
@@ -91,16 +100,18 @@ def test_a_locked_gate_has_one_value(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["AtomicFIFO=false", "AllBeta=false,StaleControllerConsistencyReplicaSet=true"],
+    ("text", "enabled"),
+    [
+        ("AtomicFIFO=false", OF_FIFO),
+        *((f"AllBeta=false,{name}=true", [name]) for name in OF_FIFO),
+    ],
 )
-def test_a_gate_needs_those_that_it_depends_on(text: str) -> None:
+def test_a_gate_needs_those_that_it_depends_on(text: str, enabled: list[str]) -> None:
     """Without AtomicFIFO upstream does not know how new a cache is."""
-    (problem,) = problems(f"--feature-gates={text}")
-    assert problem == (
-        "--feature-gates: StaleControllerConsistencyReplicaSet is enabled, but "
-        "depends on AtomicFIFO, which is disabled; set "
-        "StaleControllerConsistencyReplicaSet=false as well"
+    assert sorted(problems(f"--feature-gates={text}")) == sorted(
+        f"--feature-gates: {name} is enabled, but depends on AtomicFIFO, which is "
+        f"disabled; set {name}=false as well"
+        for name in enabled
     )
 
 
@@ -110,7 +121,8 @@ def test_the_help_names_every_gate() -> None:
     assert "AllBeta=true|false (BETA - default=false)" in shown
     gates = registry().gates
     for gate in gates:
-        position = f"{gate.name}=true|false (BETA - default=true)"
+        default = str(gate.default).lower()
+        position = f"{gate.name}=true|false ({gate.stage} - default={default})"
         assert (position in shown) is not gate.locked
     assert {gate.name for gate in gates if gate.locked} == {
         "LogarithmicScaleDown",

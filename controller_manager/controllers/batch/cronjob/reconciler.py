@@ -46,7 +46,7 @@ class CronJobReconciler(Reconciler[CronJob]):
             context.client, context.recorder, context.metrics.of(CronJobMetrics), self
         )
 
-    def _delay_of_update(self, old: CronJob, new: CronJob) -> float:
+    def _update_delay(self, old: CronJob, new: CronJob) -> float:
         """Return the seconds until the next run if the schedule has changed.
 
         A changed schedule starts nothing at once, also if it makes a run of the past
@@ -65,7 +65,7 @@ class CronJobReconciler(Reconciler[CronJob]):
             self.recorder.event(CRON_JOBS, new, WARNING, reason, message)
             return 0.0
 
-    watches = (For(CRON_JOBS, delay_of_update=_delay_of_update), Owns(JOBS))
+    watches = (For(CRON_JOBS, update_delay=_update_delay), Owns(JOBS))
 
     async def reconcile(self, cron_job: CronJob) -> Outcome:
         """Start the run that is due, and keep status and history up to date."""

@@ -1,0 +1,87 @@
+"""Reads an owner and its pods from the API server when a cache cannot be trusted."""
+
+from typing import Generic, TypeVar
+
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.meta import CompleteObject, key_of, labels_of
+from controller_manager.api.resource import Resource
+from controller_manager.api.selectors import Selector, format_selector
+from controller_manager.api.workloads import selector_of
+from controller_manager.client.client import Client, ListOptions
+from controller_manager.client.errors import NotFound, is_about
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.consistency import ConsistencyStore
+
+OwnerT = TypeVar("OwnerT", bound=CompleteObject)
+
+
+class OwnerReads(Generic[OwnerT]):
+    """Learns what the API server has stored, and lets keys wait for the caches.
+
+    It knows the owners that are gone there but still cached, until the cache shows it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        owners: Resource[OwnerT],
+        lister: Lister[OwnerT],
+        consistency: ConsistencyStore,
+    ) -> None:
+        """Take the client, the owners' resource and lister, and the versions."""
+        self._client = client
+        self._resource = owners
+        self._lister = lister
+        self._consistency = consistency
+        self._gone: dict[str, str] = {}
+        """The uid of each owner that is gone, and its version that is cached."""
+
+    def is_known_gone(self, owner: OwnerT) -> bool:
+        """Tell whether the API server has said that this cached owner is gone."""
+        metadata = owner.metadata
+        return self._gone.get(metadata.uid) == metadata.resource_version
+
+    def forget(self, owner: OwnerT) -> None:
+        """Drop an owner whose deletion the cache shows."""
+        self._gone.pop(owner.metadata.uid, None)
+
+    def mark_gone(self, owner: OwnerT) -> None:
+        """Note that an owner is gone, so that it is not synced while it is cached.
+
+        Otherwise pods would be created for it as long as the cache is stale, and the
+        garbage collector would delete them.
+        """
+        cached = self._lister.by_key(key_of(owner))
+        if cached is not None and cached.metadata.uid == owner.metadata.uid:
+            self._gone[owner.metadata.uid] = cached.metadata.resource_version
+
+    async def wait_for_cache(self, owner: OwnerT) -> None:
+        """Let the key of an owner wait until the cache shows the stored version."""
+        metadata = owner.metadata
+        try:
+            stored = await self._client.get(
+                self._resource, metadata.namespace, metadata.name
+            )
+        except NotFound as error:
+            if is_about(error, metadata.name):
+                self.mark_gone(owner)
+            return
+        if stored.metadata.uid != metadata.uid:
+            self.mark_gone(owner)
+        self._consistency.record(key_of(owner), self._resource, stored)
+
+    async def wait_for_all_caches(self, owner: OwnerT, selector: Selector) -> None:
+        """Let the key wait until the caches show the stored owner and its pods.
+
+        The pods that exist show the result of every earlier write, also of one that
+        got no response or that a former leader sent. Raises NotFound if the owner is
+        gone, and what the client raises.
+        """
+        key, namespace = key_of(owner), owner.metadata.namespace
+        stored = await self._client.get(self._resource, namespace, owner.metadata.name)
+        self._consistency.record(key, self._resource, stored)
+        options = ListOptions(label_selector=format_selector(selector_of(owner)))
+        async for page in self._client.list_all(PODS, namespace, options):
+            for pod in page.items:
+                if selector.matches(labels_of(pod)):
+                    self._consistency.record(key, PODS, pod)

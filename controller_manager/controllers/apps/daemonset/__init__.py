@@ -1,0 +1,62 @@
+"""daemonset-controller: one pod on each node that fits.
+
+``reconciler`` has the handlers and the sync, ``revisions`` the history of templates,
+``node_changes`` finds the daemon sets that a changed node concerns, and ``apply``
+creates and deletes pods.
+
+Pure parts: ``placement`` (does a pod fit on a node), ``tolerations`` and ``template``
+(what a daemon pod has besides its template), ``targets`` (the node that a pod is
+for), ``view`` (the data of a sync), ``manage`` (missing, failed and surplus pods),
+``rolling`` and ``surge`` (the two forms of a rolling update), ``status``. ``backoff``
+delays the replacement of failed pods.
+"""
+
+from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS
+from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.controllers.apps.daemonset.gates import (
+    COMPARISON_OPERATORS,
+    READS_OWN_WRITES,
+)
+from controller_manager.controllers.apps.daemonset.options import DaemonSetOptions
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+_REQUIRED_TERMS = (
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    ".nodeSelectorTerms"
+)
+
+CONTROLLER = Descriptor(
+    name="daemonset-controller",
+    aliases=("daemonset",),
+    load=".reconciler:init_daemon_set_controller",
+    requires=(DAEMON_SETS, CONTROLLER_REVISIONS, PODS, NODES),
+    reads=(
+        Reads(
+            PODS,
+            f"{_REQUIRED_TERMS}.matchFields",
+            "spec.nodeName",
+            "status.phase",
+            "status.conditions[Ready]",
+        ),
+        Reads(NODES, "spec.taints"),
+    ),
+    options=DaemonSetOptions,
+    gates=(COMPARISON_OPERATORS, READS_OWN_WRITES),
+    permissions=(
+        allow(DAEMON_SETS, "get", "list", "watch"),
+        allow(DAEMON_SETS, "update", subresource="status"),
+        allow(DAEMON_SETS, "update", subresource="finalizers"),
+        allow(NODES, "list", "watch"),
+        allow(PODS, "create", "delete", "list", "patch", "watch"),
+        allow(PODS, "create", subresource="binding"),
+        allow(
+            CONTROLLER_REVISIONS,
+            *("create", "delete", "get", "list", "patch", "update", "watch"),
+        ),
+        *RECORD_EVENTS,
+    ),
+    metrics=("daemonset_controller_stale_sync_skips_total",),
+    service_account="daemon-set-controller",
+)

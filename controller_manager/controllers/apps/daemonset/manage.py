@@ -1,0 +1,95 @@
+"""Missing, failed and surplus pods (manage and podsShouldBeOnNode)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.pods import is_ready
+from controller_manager.controllers.apps.daemonset.bounds import allows_surge
+from controller_manager.controllers.apps.daemonset.placement import Fit
+from controller_manager.controllers.apps.daemonset.plan import (
+    Deletion,
+    Plan,
+    in_burst,
+)
+from controller_manager.controllers.apps.daemonset.view import View, oldest_first
+
+
+def manage_pods(view: View, delays: Mapping[str, float], now: datetime) -> Plan:
+    """Return the plan that gives each node the pods that it must have.
+
+    `delays` has the seconds for which a failed pod is left on its node, by node. The
+    order is that of the nodes in the view.
+    """
+    nodes: list[str] = []
+    deletions: list[Deletion] = []
+    waits: list[float] = []
+    for node, fit in view.fits.items():
+        if fit is Fit.RUN and not view.on(node):
+            nodes.append(node)
+        elif fit is Fit.NONE:
+            deletions += (Deletion(node, pod) for pod in view.staying(node))
+        else:
+            running, ended = _by_end(view.staying(node))
+            delay = delays.get(node)
+            leaving, waiting = _replaced(ended, delay)
+            deletions += (Deletion(node, pod) for pod in leaving)
+            if waiting and delay is not None:
+                waits.append(delay)
+            surplus = _surplus(view, running, now)
+            deletions += (Deletion(node, pod) for pod in surplus)
+            if fit is Fit.RUN and not running and allows_surge(view.daemon_set):
+                nodes.append(node)
+    deletions += _without_node(view)
+    return in_burst(nodes, deletions, min(waits, default=None))
+
+
+def _by_end(pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+    """Return the pods that have not ended, and those that have."""
+    running = [pod for pod in pods if pod.status.phase not in ("Failed", "Succeeded")]
+    ended = [pod for pod in pods if pod.status.phase in ("Failed", "Succeeded")]
+    return running, ended
+
+
+def _replaced(ended: Sequence[Pod], delay: float | None) -> tuple[list[Pod], bool]:
+    """Return the ended pods to delete, and whether a failed one waits.
+
+    While there is a delay, failed pods wait: a kubelet may reject every pod. Only one
+    failed pod is deleted at a time, because its deletion begins a new delay.
+    """
+    leaving = [pod for pod in ended if pod.status.phase == "Succeeded"]
+    failed = [pod for pod in ended if pod.status.phase == "Failed"]
+    if delay is None and failed:
+        return [*leaving, failed[0]], len(failed) > 1
+    return leaving, bool(failed)
+
+
+def _surplus(view: View, running: Sequence[Pod], now: datetime) -> list[Pod]:
+    """Return the pods that are too many on one node."""
+    if len(running) <= 1:
+        return []
+    if not allows_surge(view.daemon_set):
+        return oldest_first(running)[1:]
+    new = [pod for pod in oldest_first(running) if view.is_updated(pod)]
+    old = [pod for pod in oldest_first(running) if not view.is_updated(pod)]
+    surplus = [*new[1:], *old[1:]]
+    if new and old and _is_superseded(view, old[0], new[0], now):
+        surplus.append(old[0])
+    return surplus
+
+
+def _is_superseded(view: View, old: Pod, new: Pod, now: datetime) -> bool:
+    """Tell whether the old pod beside a new one may go: one of them serves."""
+    return not is_ready(old) or view.is_available(new, now)
+
+
+def _without_node(view: View) -> Iterator[Deletion]:
+    """Yield pods for a node that is gone and that they never got.
+
+    The scheduler cannot bind them, and the pod garbage collector leaves them.
+    """
+    for node in view.pods:
+        if node not in view.fits:
+            for pod in view.staying(node):
+                if not pod.spec.node_name:
+                    yield Deletion(node, pod)

@@ -1,0 +1,51 @@
+"""What a sync does with pods, as a value."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import Pod
+
+BURST_REPLICAS: Final = 250
+"""The most pods that one plan creates, and the most that it deletes."""
+
+
+class Deletion(Struct, frozen=True):
+    """A pod to delete, and its node.
+
+    A pod that has ended is deleted with an event.
+    """
+
+    node: str
+    pod: Pod
+
+
+class Plan(Struct, frozen=True):
+    """The nodes to create a pod for, and the pods to delete.
+
+    `next_look`, in seconds, asks for another sync that no event would cause.
+    """
+
+    nodes: tuple[str, ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+    next_look: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be created or deleted."""
+        return not self.nodes and not self.deletions
+
+
+def in_burst(
+    nodes: Sequence[str],
+    deletions: Sequence[Deletion],
+    next_look: float | None = None,
+) -> Plan:
+    """Return a plan of at most `BURST_REPLICAS` creations and as many deletions.
+
+    The events of these pods cause the next sync, which continues.
+    """
+    return Plan(
+        tuple(nodes[:BURST_REPLICAS]), tuple(deletions[:BURST_REPLICAS]), next_look
+    )

@@ -1,0 +1,327 @@
+"""Watches, caches and the sync of the daemon set controller.
+
+Upstream: pkg/controller/daemon of v1.36 (daemon_controller.go, update.go). `manage`,
+`rolling` and `status` decide; `apply` and `revisions` write.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.apps.v1 import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    ControllerRevision,
+    DaemonSet,
+)
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.selectors import (
+    Selector,
+    SelectorError,
+    compile_selector,
+)
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    ProtocolError,
+    TransportError,
+    is_about,
+)
+from controller_manager.client.events import WARNING
+from controller_manager.control.claims import Claimer
+from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.history.revisions import History
+from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.control.pod_control import PodControl
+from controller_manager.control.replicas.status import next_availability_check
+from controller_manager.control.takeover import Takeover
+from controller_manager.controllers.apps.daemonset.apply import DaemonPods
+from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
+from controller_manager.controllers.apps.daemonset.compiled import CompiledTemplates
+from controller_manager.controllers.apps.daemonset.gates import (
+    COMPARISON_OPERATORS,
+    READS_OWN_WRITES,
+)
+from controller_manager.controllers.apps.daemonset.manage import manage_pods
+from controller_manager.controllers.apps.daemonset.metrics import DaemonSetMetrics
+from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
+from controller_manager.controllers.apps.daemonset.options import DaemonSetOptions
+from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
+from controller_manager.controllers.apps.daemonset.plan import Plan
+from controller_manager.controllers.apps.daemonset.revisions import (
+    RevisionKeeper,
+    Revisions,
+)
+from controller_manager.controllers.apps.daemonset.rolling import plan_update
+from controller_manager.controllers.apps.daemonset.status import calculate_status
+from controller_manager.controllers.apps.daemonset.view import View
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Owns
+from controller_manager.runtime.worker import Workers
+
+_UNSEEN_RECHECK: Final = 5.0
+"""Seconds until the next sync while the cache does not show all writes."""
+
+
+class _Progress(Struct):
+    """How far a sync has come; `next_look` is in seconds."""
+
+    view: View
+    failure: Exception | None = None
+    next_look: float | None = None
+
+
+def init_daemon_set_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (NewDaemonSetsController)."""
+    reconciler = DaemonSetReconciler(context)
+    return WorkerGroup(reconciler.make_workers(), reconciler.make_node_workers())
+
+
+class DaemonSetReconciler(Reconciler[DaemonSet]):
+    """Keeps one pod of each daemon set on each node that fits."""
+
+    watches = (For(DAEMON_SETS), Owns(PODS), Owns(CONTROLLER_REVISIONS))
+    queue_name = "daemonset"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch nodes, too."""
+        super().__init__(context)
+        gates = context.config.features
+        self.workers = context.config.of(DaemonSetOptions).concurrent_syncs
+        self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)
+        compares_numbers = gates.is_enabled(COMPARISON_OPERATORS)
+        self._templates = CompiledTemplates(
+            lambda template: placement_of(template, compares_numbers=compares_numbers)
+        )
+        self._nodes = NodeChanges(
+            context,
+            self.objects,
+            lambda daemon_set: self._templates.of(daemon_set).placement,
+            self.queue,
+        )
+        self._metrics = context.metrics.of(DaemonSetMetrics)
+        self._expectations = Expectations(context.clock)
+        self._backoff = FailedPodBackoff(context.clock)
+        self._takeover = Takeover(
+            context.server_clock,
+            elected=context.config.generic.leader_election.leader_elect,
+        )
+        client = context.client
+        self._reads = OwnerReads(client, DAEMON_SETS, self.objects, context.consistency)
+        history = History(client, DAEMON_SETS, self.lister(CONTROLLER_REVISIONS))
+        self._revisions = RevisionKeeper(client, history)
+        self._claimer = Claimer(client, DAEMON_SETS, PODS)
+        self._pods = DaemonPods(
+            PodControl(client, context.recorder, DAEMON_SETS),
+            context.recorder,
+            self._expectations,
+            self._backoff,
+        )
+
+    def make_node_workers(self) -> Workers:
+        """Return the workers that look at changed nodes, not yet running."""
+        return self._nodes.workers(self.workers)
+
+    # Handlers, and the state that they keep.
+
+    def starting(self) -> None:
+        """Note that this process begins to lead."""
+        self._takeover.start_leading()
+        self._nodes.start()
+
+    def deleted(self, obj: DaemonSet) -> None:
+        """Drop the state of a daemon set; a new one of its name starts afresh."""
+        self.forget(key_of(obj))
+        self._reads.forget(obj)
+
+    def forget(self, key: str) -> None:
+        """Drop the state of a key whose daemon set is gone."""
+        self._expectations.forget(key)
+        self._takeover.forget(key)
+        self._backoff.forget(key)
+        self._templates.forget(key)
+
+    def dependent_added(self, key: str, obj: Pod | ControllerRevision) -> None:
+        """Expect one creation less."""
+        if isinstance(obj, Pod):
+            self._expectations.creations_settled(key)
+
+    def dependent_gone(self, key: str, obj: Pod | ControllerRevision) -> None:
+        """Stop to expect the deletion of this pod."""
+        if isinstance(obj, Pod):
+            self._expectations.deletion_settled(key, obj.metadata.uid)
+
+    def is_known_gone(self, obj: DaemonSet) -> bool:
+        """Tell whether the API server has said that this daemon set is gone."""
+        return self._reads.is_known_gone(obj)
+
+    def stale(self, resource: AnyResource) -> None:
+        """Count a sync that waits for a cache, if upstream's gate is enabled."""
+        if self.reads_own_writes:
+            self._metrics.skipped(resource.group, resource.plural)
+
+    # The sync.
+
+    async def reconcile(self, daemon_set: DaemonSet) -> Outcome:
+        """Create and delete pods of the daemon set, and write its status."""
+        key, compiled = key_of(daemon_set), self._templates.of(daemon_set)
+        if self.reads_own_writes:
+            self._expectations.cache_caught_up(key)
+        selector = self._usable_selector(daemon_set)
+        if selector is None or is_deleting(daemon_set):
+            return DONE
+        revisions = await self._revisions.construct(
+            daemon_set, selector, compiled, lambda: self._claim(daemon_set, selector)
+        )
+        pods = await self._claim(daemon_set, selector)
+        nodes = self._nodes.nodes.all()
+        fits = {each.metadata.name: compiled.placement.fit(each) for each in nodes}
+        view = View.of(daemon_set, revisions.hash, fits, pods)
+        state = self._expectations.state(key)
+        if state is State.UNKNOWN or (
+            state is State.FULFILLED and self._may_repeat_former_leader(view)
+        ):
+            return await self._read_api_server(daemon_set, selector)
+        if state is State.PENDING:
+            await self._report(view, is_processed=False)
+            return Done(self._next_look(view, None))
+        progress = await self._update(view)
+        if progress.failure is None:
+            progress.failure = await self._clean_up(daemon_set, revisions, pods)
+        await self._report(progress.view, is_processed=True)
+        if progress.failure is not None:
+            raise progress.failure
+        return Done(self._next_look(progress.view, progress.next_look))
+
+    def _usable_selector(self, daemon_set: DaemonSet) -> Selector | None:
+        """Return the selector; warn, and return `None`, if it selects all pods.
+
+        Raises SyncError for a selector that the API server should have refused.
+        """
+        try:
+            selector = compile_selector(daemon_set.spec.selector)
+        except SelectorError as error:
+            msg = f"the selector cannot be used: {error}"
+            raise SyncError(msg) from error
+        if not selector.is_empty:
+            return selector
+        message = (
+            "This daemon set is selecting all pods. A non-empty selector is required."
+        )
+        self.recorder.event(DAEMON_SETS, daemon_set, WARNING, "SelectingAll", message)
+        return None
+
+    async def _claim(self, daemon_set: DaemonSet, selector: Selector) -> list[Pod]:
+        pods = self.lister(PODS)
+        owned = pods.controlled_by(daemon_set)
+        orphans = pods.orphans(daemon_set.metadata.namespace, selector)
+        return await self._claimer.claim(daemon_set, selector, (*owned, *orphans))
+
+    def _plans(self) -> tuple[Callable[[View], Plan], ...]:
+        """Return the functions that plan a sync, in their order."""
+
+        def manage(view: View) -> Plan:
+            generation = view.daemon_set.status.observed_generation
+            possible = [node for node, fit in view.fits.items() if fit is not Fit.NONE]
+            delays = self._backoff.delays(
+                key_of(view.daemon_set), generation, set(possible)
+            )
+            return manage_pods(view, delays, self.clock.now())
+
+        return manage, lambda view: plan_update(view, self.clock.now())
+
+    def _may_repeat_former_leader(self, view: View) -> bool:
+        """Tell whether a former leader may have done already what is to be done."""
+        return self._takeover.must_recheck(view.daemon_set) and not all(
+            plan(view).is_empty for plan in self._plans()
+        )
+
+    async def _update(self, view: View) -> _Progress:
+        """Give each node its pods, then continue the update, up to a failure."""
+        progress = _Progress(view)
+        for plan_of in self._plans():
+            plan = plan_of(progress.view)
+            if plan.next_look is not None:
+                progress.next_look = plan.next_look
+            if plan.is_empty:
+                continue
+            self.logger.v(2).info(
+                "Changing pods",
+                creating=len(plan.nodes),
+                deleting=len(plan.deletions),
+            )
+            applied = await self._pods.carry_out(
+                view.daemon_set, plan, view.revision_hash
+            )
+            progress.view = progress.view.after(applied.created, applied.deleted)
+            progress.failure = applied.failure
+            if progress.failure is not None:
+                break
+        return progress
+
+    async def _clean_up(
+        self, daemon_set: DaemonSet, revisions: Revisions, pods: Sequence[Pod]
+    ) -> Exception | None:
+        """Delete revisions; return a failure, so that the status is written first."""
+        try:
+            await self._revisions.clean_up(daemon_set, revisions, pods)
+        except (APIError, ProtocolError, TransportError) as error:
+            return error
+        return None
+
+    def _next_look(self, view: View, next_look: float | None) -> float | None:
+        """Return the seconds until the next sync, `None` for no such sync.
+
+        The watch may never show a write of this sync: a pod can be created and
+        deleted while the watch is broken. So a sync must come without an event.
+        """
+        daemon_set = view.daemon_set
+        seconds = [] if next_look is None else [next_look]
+        pods = (pod for each in view.pods.values() for pod in each)
+        minimum = daemon_set.spec.min_ready_seconds
+        available_in = next_availability_check(pods, minimum, self.clock.now())
+        if available_in is not None:
+            seconds.append(available_in)
+        if self._expectations.state(key_of(daemon_set)) is not State.FULFILLED:
+            seconds.append(_UNSEEN_RECHECK)
+        return min(seconds, default=None)
+
+    async def _read_api_server(
+        self, daemon_set: DaemonSet, selector: Selector
+    ) -> Outcome:
+        """Let the caches show all writes before the next ones.
+
+        A write got no response, was not seen for five minutes, or may have been made
+        by the former leader.
+        """
+        await self._reads.wait_for_all_caches(daemon_set, selector)
+        key = key_of(daemon_set)
+        self._expectations.forget(key)
+        self._takeover.rechecked(key)
+        self.logger.v(2).info("The cache may be stale, read from the API server")
+        return Requeue(0.0, "the cache may be stale")
+
+    async def _report(self, view: View, *, is_processed: bool) -> None:
+        """Write the status if it has changed."""
+        daemon_set = view.daemon_set
+        status = calculate_status(view, self.clock.now(), is_processed=is_processed)
+        if status == daemon_set.status:
+            return
+        reported = msgspec.structs.replace(daemon_set, status=status)
+        try:
+            await self.client.update(DAEMON_SETS, reported, "status")
+        except NotFound as error:
+            if not is_about(error, daemon_set.metadata.name):
+                raise
+            self._reads.mark_gone(daemon_set)
+        except Conflict:
+            await self._reads.wait_for_cache(daemon_set)
+            raise

@@ -1,0 +1,168 @@
+"""The revisions of a daemon set (constructHistory and cleanupHistory)."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.apps.v1 import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    ControllerRevision,
+    DaemonSet,
+)
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import labels_of
+from controller_manager.api.selectors import Selector
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.errors import NotFound
+from controller_manager.control.history.names import POD_REVISION_LABEL, data_hash
+from controller_manager.control.history.order import next_number, oldest_unused
+from controller_manager.control.history.revisions import Collision, History
+from controller_manager.controllers.apps.daemonset.compiled import Compiled
+from controller_manager.runtime.outcome import SyncError
+
+_HISTORY_LIMIT: Final = 10
+"""What the API server sets where revisionHistoryLimit is absent."""
+
+ClaimPods = Callable[[], Awaitable[Sequence[Pod]]]
+
+
+class Revisions(Struct, frozen=True):
+    """The revision of the current template, and those of former ones, in order."""
+
+    current: ControllerRevision
+    old: tuple[ControllerRevision, ...]
+
+    @property
+    def hash(self) -> str:
+        """The value of the label that tells the revision of a pod."""
+        return labels_of(self.current).get(POD_REVISION_LABEL, "")
+
+
+class RevisionKeeper:
+    """Keeps one revision for each template that pods have, and some former ones."""
+
+    def __init__(self, client: Client, history: History[DaemonSet]) -> None:
+        """Take the client, and the history of all daemon sets."""
+        self._client = client
+        self._history = history
+
+    async def construct(
+        self,
+        daemon_set: DaemonSet,
+        selector: Selector,
+        compiled: Compiled,
+        claim_pods: ClaimPods,
+    ) -> Revisions:
+        """Return the revisions; create or renumber the current one.
+
+        Of several current revisions the newest is kept. The pods of the others, which
+        `claim_pods` returns, get its label, so that they are not replaced. Raises what
+        the client raises, and SyncError if the name of the new revision is in use.
+        """
+        claimed = await self._history.claim(daemon_set, selector)
+        revisions = [await self._labelled(each) for each in claimed]
+        fitting = compiled.matching(revisions)
+        current = [each for each in revisions if each.metadata.uid in fitting]
+        old = [each for each in revisions if each.metadata.uid not in fitting]
+        number = next_number(old)
+        if not current:
+            created = await self._create(daemon_set, compiled, number)
+            return Revisions(created, tuple(old))
+        kept = current[-1]
+        if len(current) > 1:
+            await self._unite(kept, current[:-1], await claim_pods())
+        if kept.revision < number:
+            kept = await self._history.renumber(kept, number)
+        return Revisions(kept, tuple(old))
+
+    async def clean_up(
+        self, daemon_set: DaemonSet, revisions: Revisions, pods: Iterable[Pod]
+    ) -> None:
+        """Delete the oldest revisions beyond revisionHistoryLimit.
+
+        Revisions of pods that exist count, but are never deleted.
+        """
+        limit = daemon_set.spec.revision_history_limit
+        excess = len(revisions.old) - (_HISTORY_LIMIT if limit is None else limit)
+        if excess <= 0:
+            return
+        hashes = {labels_of(pod).get(POD_REVISION_LABEL) for pod in pods}
+        in_use = {
+            each.metadata.name
+            for each in revisions.old
+            if labels_of(each).get(POD_REVISION_LABEL) in hashes
+        }
+        for each in oldest_unused(revisions.old, in_use, excess):
+            await self._history.delete(each)
+
+    async def _labelled(self, revision: ControllerRevision) -> ControllerRevision:
+        """Give a revision of an old manager the label that pods have."""
+        labels = labels_of(revision)
+        if POD_REVISION_LABEL in labels:
+            return revision
+        metadata = msgspec.structs.replace(
+            revision.metadata,
+            labels={**labels, POD_REVISION_LABEL: revision.metadata.name},
+        )
+        changed = msgspec.structs.replace(revision, metadata=metadata)
+        return await self._client.update(CONTROLLER_REVISIONS, changed)
+
+    async def _unite(
+        self,
+        kept: ControllerRevision,
+        others: Sequence[ControllerRevision],
+        pods: Sequence[Pod],
+    ) -> None:
+        """Label the pods with the kept revision, then delete the others."""
+        label = labels_of(kept).get(POD_REVISION_LABEL)
+        for pod in pods:
+            if labels_of(pod).get(POD_REVISION_LABEL) != label:
+                await self._relabel(pod, label)
+        for each in others:
+            await self._history.delete(each)
+
+    async def _relabel(self, pod: Pod, label: str | None) -> None:
+        metadata = {"labels": {POD_REVISION_LABEL: label}, "uid": pod.metadata.uid}
+        try:
+            await self._client.patch(
+                PODS,
+                pod.metadata.namespace,
+                pod.metadata.name,
+                {"metadata": metadata},
+                PatchType.MERGE,
+            )
+        except NotFound:
+            return  # it needs no label any more
+
+    async def _create(
+        self, daemon_set: DaemonSet, compiled: Compiled, number: int
+    ) -> ControllerRevision:
+        digest = data_hash(compiled.data, daemon_set.status.collision_count)
+        template_labels = daemon_set.spec.template.metadata.labels or {}
+        labels = {**template_labels, POD_REVISION_LABEL: digest}
+        revision = self._history.new(daemon_set, compiled.data, number, digest, labels)
+        try:
+            return await self._history.create(revision)
+        except Collision as collision:
+            await self._count_collision(daemon_set)
+            msg = f"{collision}; the next sync takes another name"
+            raise SyncError(msg) from collision
+
+    async def _count_collision(self, daemon_set: DaemonSet) -> None:
+        """Raise the collision count, so that the next sync takes another name.
+
+        Does nothing if the count that the name was made with is not the stored one.
+        """
+        metadata = daemon_set.metadata
+        stored = await self._client.get(DAEMON_SETS, metadata.namespace, metadata.name)
+        count = stored.status.collision_count
+        if count != daemon_set.status.collision_count:
+            return
+        status = msgspec.structs.replace(
+            stored.status, collision_count=(count or 0) + 1
+        )
+        changed = msgspec.structs.replace(stored, status=status)
+        await self._client.update(DAEMON_SETS, changed, "status")

@@ -1,0 +1,70 @@
+"""The pods of a daemon set, made from its template (CreatePodTemplate)."""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import DaemonSet
+from controller_manager.api.core.scheduling import NODE_NAME_FIELD, SchedulingSpec
+from controller_manager.api.core.v1 import PodTemplateSpec
+from controller_manager.api.meta import annotations_of, raw_json
+from controller_manager.control.history.names import POD_REVISION_LABEL
+from controller_manager.controllers.apps.daemonset.tolerations import (
+    with_default_tolerations,
+)
+
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+"""The annotation in which the API server counts the changes of the template."""
+
+POD_TEMPLATE_GENERATION: Final = "pod-template-generation"
+"""The label of a pod with that number, for older managers."""
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class PodTemplates:
+    """Makes the template of each node's pod.
+
+    The template's spec is decoded only one level deep: all fields but the affinity
+    and the tolerations are copied as bytes, so none of their content can be lost.
+    """
+
+    def __init__(self, daemon_set: DaemonSet, revision_hash: str) -> None:
+        """Take the daemon set, and the hash of its current revision."""
+        template = daemon_set.spec.template
+        self._metadata = replace(
+            template.metadata, labels=_labels(daemon_set, revision_hash)
+        )
+        fields: dict[str, Raw] = msgspec.json.decode(template.spec, type=dict[str, Raw])
+        spec = msgspec.json.decode(template.spec, type=SchedulingSpec)
+        tolerations = with_default_tolerations(
+            spec.tolerations or (), host_network=spec.host_network
+        )
+        self._fields = {**fields, "tolerations": raw_json(tolerations)}
+        affinity = msgspec.json.decode(fields.get("affinity", b"null"))
+        self._affinity: dict[str, Any] = affinity or {}
+
+    def for_node(self, name: str) -> PodTemplateSpec:
+        """Return the template of the pod of this node.
+
+        The scheduler binds the pod to the node because the pod requires the node's
+        name. This replaces the node affinity that the template requires, which the
+        node satisfies already.
+        """
+        by_name = {"key": NODE_NAME_FIELD, "operator": "In", "values": [name]}
+        required = {"nodeSelectorTerms": [{"matchFields": [by_name]}]}
+        to_nodes = {**(self._affinity.get("nodeAffinity") or {}), _REQUIRED: required}
+        affinity = {**self._affinity, "nodeAffinity": to_nodes}
+        spec = raw_json({**self._fields, "affinity": affinity})
+        return PodTemplateSpec(metadata=self._metadata, spec=spec)
+
+
+def _labels(daemon_set: DaemonSet, revision_hash: str) -> dict[str, str]:
+    labels = dict(daemon_set.spec.template.metadata.labels or {})
+    generation = annotations_of(daemon_set.metadata).get(TEMPLATE_GENERATION, "")
+    if generation.isdecimal():
+        labels[POD_TEMPLATE_GENERATION] = str(int(generation))
+    labels[POD_REVISION_LABEL] = revision_hash
+    return labels
