@@ -83,7 +83,7 @@ def init_job_controller(context: ControllerContext) -> Controller:
     return WorkerGroup(reconciler.make_workers(), reconciler.orphans.make_workers())
 
 
-def _batched_unless_changed(old: Job, new: Job) -> float:
+def _batched_unless_changed(_: object, old: Job, new: Job) -> float:
     """Return the delay of an update: a new spec is synced at once."""
     same = old.metadata.generation == new.metadata.generation
     return BATCH_PERIOD if same else 0.0
