@@ -12,6 +12,7 @@ from controller_manager.cli.failure import CommandNotRun, Failure
 from controller_manager.cli.help import NAME
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.durations import parse_duration
+from controller_manager.options.parsing import OptionsError
 
 _COMMAND: Final = "controller_manager.command"
 """Where the parser leaves the command after ``--``."""
@@ -183,7 +184,10 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
         )
     except ImportError as error:
         _needs_extra(error)
-    config = embedded_config(secure_port, max(verbosity, 0), feature_gates)
+    try:
+        config = embedded_config(secure_port, max(verbosity, 0), feature_gates)
+    except OptionsError as error:
+        raise Failure(error.problems) from None
     options = ClusterOptions(
         port=port,
         nodes=nodes,

@@ -42,8 +42,8 @@ def embedded_config(
     """Return the config of controllers that run beside their own API server.
 
     It is parsed from flags, so that /configz and /flagz show all of it. The port is
-    that of the controllers' endpoints, 0 for none. Raises Failure for a feature gate
-    that cannot be set.
+    that of the controllers' endpoints, 0 for none. Raises OptionsError for a feature
+    gate that cannot be set.
     """
     flags = {
         "authentication-skip-lookup": "true",
