@@ -139,15 +139,21 @@ class Cluster:
 
     @asynccontextmanager
     async def nodes(self, **options: float) -> AsyncGenerator[None, None]:
-        """Run nodes while entered."""
+        """Run nodes while entered; an error of theirs fails the test."""
         nodes = Nodes(self.server, self.clock, **options)  # type: ignore[arg-type]
         nodes.register()
+        errors: list[BaseException] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, what: errors.append(what["exception"]))
         task = asyncio.create_task(nodes.run())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            loop.set_exception_handler(None)
+        for error in errors:
+            raise error
 
     @asynccontextmanager
     async def confined_manager(

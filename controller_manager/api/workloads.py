@@ -1,11 +1,11 @@
 """Workloads: the fields that all kinds with replicas have."""
 
-from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from controller_manager.api.core.v1 import ReplicationController
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.selectors import LabelSelector
 
-Workload = Deployment | ReplicaSet | ReplicationController
+Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet
 
 
 def desired_replicas(obj: Workload) -> int:

@@ -1,6 +1,6 @@
 """Adopts and releases the dependents of an owner (controller_ref_manager.go)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,6 +15,11 @@ from controller_manager.runtime.outcome import SyncError
 
 OwnerT = TypeVar("OwnerT", bound=KubeObject)
 DependentT = TypeVar("DependentT", bound=KubeObject)
+
+
+def _always(owner: object, obj: object) -> bool:
+    del owner, obj
+    return True
 
 
 class AdoptionRefused(SyncError):  # noqa: N818 - a decision, not a malfunction
@@ -37,11 +42,19 @@ class Claimer(Generic[OwnerT, DependentT]):
         client: Client,
         owner_resource: Resource[OwnerT],
         dependents: Resource[DependentT],
+        finalizer: str = "",
+        needs_finalizer: Callable[[OwnerT, DependentT], bool] = _always,
     ) -> None:
-        """Take the client, and the resources of the owner and of its dependents."""
+        """Take the client, and the resources of the owner and of its dependents.
+
+        An adopted object that `needs_finalizer` accepts gets the `finalizer`, and a
+        released object loses it.
+        """
         self._client = client
         self._owner_resource = owner_resource
         self._dependents = dependents
+        self._finalizer = finalizer
+        self._needs_finalizer = needs_finalizer
 
     async def claim(
         self, owner: OwnerT, selector: Selector, objects: Iterable[DependentT]
@@ -69,26 +82,29 @@ class Claimer(Generic[OwnerT, DependentT]):
         """Make `owner` the controller of `obj`; `None` if the object is gone."""
         resource = self._owner_resource
         reference = controller_reference(owner, resource.api_version, resource.kind)
-        references = [msgspec.to_builtins(reference)]
+        changes: dict[str, Any] = {"ownerReferences": [msgspec.to_builtins(reference)]}
+        if self._finalizer and self._needs_finalizer(owner, obj):
+            changes["finalizers"] = [self._finalizer]
         try:
-            return await self._patch(obj, references)
+            return await self._patch(obj, changes)
         except NotFound:
             return None
 
     async def release(self, owner: OwnerT, obj: DependentT) -> None:
         """Remove the owner reference to `owner` from `obj`."""
-        references = [{"$patch": "delete", "uid": owner.metadata.uid}]
+        reference = {"$patch": "delete", "uid": owner.metadata.uid}
+        changes: dict[str, Any] = {"ownerReferences": [reference]}
+        if self._finalizer:
+            changes["$deleteFromPrimitiveList/finalizers"] = [self._finalizer]
         try:
-            await self._patch(obj, references)
+            await self._patch(obj, changes)
         except (NotFound, Invalid):
             # The object is gone, has another uid, or has no owners any more. In each
             # case there is nothing left to release.
             return
 
-    async def _patch(
-        self, obj: DependentT, references: list[dict[str, Any]]
-    ) -> DependentT:
-        metadata = {"ownerReferences": references, "uid": obj.metadata.uid}
+    async def _patch(self, obj: DependentT, changes: dict[str, Any]) -> DependentT:
+        metadata = {**changes, "uid": obj.metadata.uid}
         return await self._client.patch(
             self._dependents,
             obj.metadata.namespace,

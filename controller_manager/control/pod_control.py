@@ -22,14 +22,18 @@ from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 
 
 def pod_from_template(
-    template: PodTemplateSpec, owner: KubeObject, reference: OwnerReference
+    template: PodTemplateSpec,
+    owner: KubeObject,
+    reference: OwnerReference,
+    generate_name: str = "",
 ) -> bytes:
     """Return the request body of a pod, encoded once for a whole burst.
 
     The spec of the template is copied as bytes, so none of its fields can be lost.
+    The name begins with `generate_name`, by default with the owner's name.
     """
     metadata: dict[str, Any] = {
-        "generateName": f"{owner.metadata.name}-",
+        "generateName": generate_name or f"{owner.metadata.name}-",
         "namespace": owner.metadata.namespace,
         "labels": template.metadata.labels or {},
     }

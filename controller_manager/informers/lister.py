@@ -63,6 +63,10 @@ class Lister(Generic[ObjectT]):
         """Return the keys of all objects."""
         return self._store.keys()
 
+    def by_index(self, index: Index, value: str) -> Sequence[ObjectT]:
+        """Return the objects that have `value` in one of the lister's indexes."""
+        return self._by(index, value)
+
     def list(
         self, namespace: str, selector: Selector = EVERYTHING
     ) -> Sequence[ObjectT]:

@@ -160,14 +160,6 @@ _CONTROLLERS: Final = (
         check=at_least(1),
     ),
     _syncs(
-        "Statefulset-controller",
-        "concurrent-statefulset-syncs",
-        5,
-        "StatefulSetController.ConcurrentStatefulSetSyncs",
-        "stateful sets",
-        check=at_least(1),
-    ),
-    _syncs(
         "Endpoints-controller",
         "concurrent-endpoint-syncs",
         5,
@@ -289,22 +281,6 @@ _CONTROLLERS: Final = (
             "The change in the ratio of metrics from which on to scale.",
             "HPAController.HorizontalPodAutoscalerTolerance",
         ),
-    ),
-    _syncs(
-        "Job-controller",
-        "concurrent-job-syncs",
-        5,
-        "JobController.ConcurrentJobSyncs",
-        "jobs",
-        check=at_least(1),
-    ),
-    _syncs(
-        "Cronjob-controller",
-        "concurrent-cron-job-syncs",
-        5,
-        "CronJobController.ConcurrentCronJobSyncs",
-        "cron jobs",
-        check=at_least(1),
     ),
     *section(
         "Legacy-serviceaccount-token-cleaner-controller",

@@ -25,16 +25,22 @@ class OwnerHooks(Protocol):
 
 def enqueue(queue: WorkQueue, watch: For[ObjectT], obj: ObjectT) -> None:
     """Add the key of a reconciled object, if the watch's predicate accepts it."""
-    if not watch.when(obj):
-        return
-    if watch.delay:
-        queue.add_after(key_of(obj), watch.delay)
+    if watch.when(obj):
+        _add(queue, key_of(obj), watch.delay)
+
+
+def _add(queue: WorkQueue, key: str, delay: float) -> None:
+    if delay:
+        queue.add_after(key, delay)
     else:
-        queue.add(key_of(obj))
+        queue.add(key)
 
 
 def handler_for(
-    watch: For[ObjectT], queue: WorkQueue, deleted: Callable[[ObjectT], None]
+    watch: For[ObjectT],
+    queue: WorkQueue,
+    reconciler: object,
+    deleted: Callable[[ObjectT], None],
 ) -> Handler[ObjectT]:
     """Return the handler of the reconciled objects.
 
@@ -45,9 +51,15 @@ def handler_for(
         deleted(obj)
         queue.add(key_of(obj))
 
+    def updated(old: ObjectT, new: ObjectT) -> None:
+        if watch.update_delay is None:
+            enqueue(queue, watch, new)
+        elif watch.when(new):
+            _add(queue, key_of(new), watch.update_delay(reconciler, old, new))
+
     return Handler(
         on_add=lambda new: enqueue(queue, watch, new),
-        on_update=lambda _, new: enqueue(queue, watch, new),
+        on_update=updated,
         on_delete=gone,
     )
 
@@ -83,12 +95,20 @@ class OwnedHandler(Generic[ObjectT]):
     """
 
     def __init__(
-        self, owners: Lister[Any], queue: WorkQueue, hooks: OwnerHooks
+        self,
+        owners: Lister[Any],
+        queue: WorkQueue,
+        hooks: OwnerHooks,
+        delay: float = 0.0,
     ) -> None:
-        """Take the lister of the owners, and the queue that their keys go to."""
+        """Take the lister of the owners, and the queue that their keys go to.
+
+        A key is added `delay` seconds after the change.
+        """
         self._owners = owners
         self._queue = queue
         self._hooks = hooks
+        self._delay = delay
 
     def handler(self) -> Handler[ObjectT]:
         """Return the handler."""
@@ -100,6 +120,9 @@ class OwnedHandler(Generic[ObjectT]):
         owner = self._owners.controller_of(obj)
         return None if owner is None else key_of(owner)
 
+    def _enqueue(self, key: str) -> None:
+        _add(self._queue, key, self._delay)
+
     def _added(self, obj: ObjectT) -> None:
         if is_deleting(obj):
             # After a restart an object may be terminating when it is first seen.
@@ -108,7 +131,7 @@ class OwnedHandler(Generic[ObjectT]):
             self._orphan_changed(obj)
         elif (key := self._key_of_owner(obj)) is not None:
             self._hooks.dependent_added(key, obj)
-            self._queue.add(key)
+            self._enqueue(key)
 
     def _updated(self, old: ObjectT, new: ObjectT) -> None:
         handed_over = controller_of(old) != controller_of(new)
@@ -119,18 +142,18 @@ class OwnedHandler(Generic[ObjectT]):
                 self._deleted(old)
             return
         if handed_over and (former := self._key_of_owner(old)) is not None:
-            self._queue.add(former)
+            self._enqueue(former)
         if controller_of(new) is None:
             if handed_over or old.metadata.labels != new.metadata.labels:
                 self._orphan_changed(new)
         elif (key := self._key_of_owner(new)) is not None:
-            self._queue.add(key)
+            self._enqueue(key)
 
     def _orphan_changed(self, obj: ObjectT) -> None:
         for owner in self._owners.selecting(obj):
-            self._queue.add(key_of(owner))
+            self._enqueue(key_of(owner))
 
     def _deleted(self, obj: ObjectT) -> None:
         if (key := self._key_of_owner(obj)) is not None:
             self._hooks.dependent_gone(key, obj)
-            self._queue.add(key)
+            self._enqueue(key)

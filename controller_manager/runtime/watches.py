@@ -31,12 +31,15 @@ class For(Struct, Generic[ObjectT], frozen=True):
     The key of an object is added when the object is added, changes or is deleted,
     and once for each object when the controller starts. `when` is a predicate: an
     object that it rejects is left out, unless it was deleted. A key is added
-    `delay` seconds later, except after a deletion.
+    `delay` seconds later, except after a deletion. `update_delay` returns the seconds
+    for an update; it is called with the reconciler, the old and the new object. It is
+    `delay` by default.
     """
 
     resource: Resource[ObjectT]
     when: Callable[[ObjectT], bool] = _always
     delay: float = 0.0
+    update_delay: Callable[[Any, ObjectT, ObjectT], float] | None = None
 
 
 class Owns(Struct, Generic[ObjectT], frozen=True):
@@ -44,10 +47,12 @@ class Owns(Struct, Generic[ObjectT], frozen=True):
 
     A change of a dependent adds the key of its owner. A change of owner adds the
     keys of both owners. A change of an orphan adds the keys of all objects whose
-    selector matches it.
+    selector matches it. A key is added `delay` seconds later: so many changes of an
+    object's dependents cause one sync.
     """
 
     resource: Resource[ObjectT]
+    delay: float = 0.0
 
 
 class Maps(Struct, Generic[ObjectT], frozen=True):

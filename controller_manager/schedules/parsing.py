@@ -87,7 +87,10 @@ def parse_schedule(text: str, local: tzinfo = UTC) -> Schedule:
         found = f"found {len(fields)}: [{' '.join(fields)}]"
         msg = f"expected exactly {len(_BOUNDS)} fields, {found}"
         raise ScheduleError(msg)
-    return CronSchedule(*map(parse_field, fields, _BOUNDS), zone=zone)
+    minutes, hours, days_of_month, months, days_of_week = map(
+        parse_field, fields, _BOUNDS
+    )
+    return CronSchedule(minutes, hours, days_of_month, months, days_of_week, zone)
 
 
 def _split_zone(text: str, local: tzinfo) -> tuple[tzinfo, str]:

@@ -98,9 +98,9 @@ def test_a_field_of_the_configuration_file_belongs_to_one_flag(
 
 def test_a_flag_of_upstreams_keeps_its_place_in_the_configuration_file() -> None:
     """Whatever the controller that declares it is called."""
-    flag = Flag("concurrent-job-syncs", "int32", "5", "Jobs.", "My.Syncs", "My")
-    found = FlagSet((flag,))["concurrent-job-syncs"]
+    flag = Flag("concurrent-endpoint-syncs", "int32", "5", "Some.", "My.Syncs", "My")
+    found = FlagSet((flag,))["concurrent-endpoint-syncs"]
     assert (found.path, found.section) == (
-        "JobController.ConcurrentJobSyncs",
-        "Job-controller",
+        "EndpointController.ConcurrentEndpointSyncs",
+        "Endpoints-controller",
     )

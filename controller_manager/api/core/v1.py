@@ -9,6 +9,7 @@ from controller_manager.api.meta import (
     CompleteObject,
     ObjectMeta,
     PartialMetadata,
+    PartialObject,
     Projection,
 )
 from controller_manager.api.resource import Resource
@@ -19,20 +20,35 @@ NODE_TTL = "node.alpha.kubernetes.io/ttl"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
+JOB_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+JOB_INDEX_FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
+
+
+JOB_INDEX_IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
+
+
 class PodAnnotations(APIStruct, frozen=True):
-    """The only annotation of a pod that controllers read.
+    """The only annotations of a pod that controllers read.
 
     A projection: annotations are often the largest part of a pod's metadata,
     and a cache of 100,000 pods holds them 100,000 times.
     """
 
     deletion_cost: str | None = field(default=None, name=POD_DELETION_COST)
+    completion_index: str | None = field(default=None, name=JOB_COMPLETION_INDEX)
+    index_failures: str | None = field(default=None, name=JOB_INDEX_FAILURE_COUNT)
+    index_ignored_failures: str | None = field(
+        default=None, name=JOB_INDEX_IGNORED_FAILURE_COUNT
+    )
 
 
 class PodMeta(PartialMetadata, frozen=True):
     """The metadata of a pod that controllers read; pods are never written by PUT."""
 
     generation: int = 0
+    deletion_grace_period_seconds: int | None = None
     annotations: PodAnnotations | None = None
 
 
@@ -46,6 +62,27 @@ class InitContainer(APIStruct, frozen=True):
     restart_policy: str | None = None
 
 
+class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
+    """A claim that is a volume of a pod."""
+
+    claim_name: str = ""
+
+
+class EphemeralVolumeSource(APIStruct, frozen=True):
+    """A claim that is made for a pod; controllers read only that there is one."""
+
+
+class PodVolume(APIStruct, frozen=True):
+    """The fields of a pod's volume that controllers read.
+
+    A cache keeps only the volumes that are claims.
+    """
+
+    name: str = ""
+    ephemeral: EphemeralVolumeSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
 class PodSpec(APIStruct, frozen=True):
     """The fields of a pod's spec that controllers read.
 
@@ -55,6 +92,7 @@ class PodSpec(APIStruct, frozen=True):
     affinity: Affinity | None = None
     node_name: str = ""
     init_containers: tuple[InitContainer, ...] | None = None
+    volumes: tuple[PodVolume, ...] | None = None
 
 
 class PodCondition(APIStruct, frozen=True):
@@ -65,17 +103,25 @@ class PodCondition(APIStruct, frozen=True):
     last_transition_time: str | None = None
 
 
+class ContainerStateTerminated(APIStruct, frozen=True):
+    """How a container ended."""
+
+    exit_code: int = 0
+    finished_at: str | None = None
+
+
+class ContainerState(APIStruct, frozen=True):
+    """The state of a container; controllers read only that of one that has ended."""
+
+    terminated: ContainerStateTerminated | None = None
+
+
 class ContainerStatus(APIStruct, frozen=True):
-    """The fields of an init container's status that controllers read."""
+    """The fields of a container's status that controllers read."""
 
     name: str = ""
     restart_count: int = 0
-
-
-class ContainerRestarts(APIStruct, frozen=True):
-    """The restart count of a container; controllers do not read its name."""
-
-    restart_count: int = 0
+    state: ContainerState = ContainerState()
 
 
 class PodStatus(APIStruct, frozen=True):
@@ -84,7 +130,7 @@ class PodStatus(APIStruct, frozen=True):
     phase: str = ""
     reason: str = ""
     conditions: tuple[PodCondition, ...] | None = None
-    container_statuses: tuple[ContainerRestarts, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
@@ -331,3 +377,14 @@ PERSISTENT_VOLUME_CLAIMS: Resource[PersistentVolumeClaim] = Resource(
     "PersistentVolumeClaim",
     PersistentVolumeClaim,
 )
+
+
+CLAIM_METADATA: Resource[PartialObject] = Resource(
+    "",
+    "v1",
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    PartialObject,
+    metadata_only=True,
+)
+"""Persistent volume claims of which only the metadata is cached."""

@@ -55,7 +55,7 @@ def _compare(
         since = _ready_since(one), _ready_since(other)
         if since[0] != since[1]:
             return _younger_first(one, other, *since, now)
-    restarts = _restarts(one), _restarts(other)
+    restarts = most_restarts(one), most_restarts(other)
     if restarts[0] != restarts[1]:
         return -1 if restarts[0] > restarts[1] else 1
     created = _created(one), _created(other)
@@ -129,7 +129,7 @@ def _magnitude(now: datetime, since: datetime) -> int:
     return int(math.log2(nanoseconds)) if nanoseconds > 0 else -1
 
 
-def _restarts(pod: Pod) -> tuple[int, int]:
+def most_restarts(pod: Pod) -> tuple[int, int]:
     """Return the restarts of the container, and of the sidecar, with the most."""
     regular = max(
         (status.restart_count for status in pod.status.container_statuses or ()),

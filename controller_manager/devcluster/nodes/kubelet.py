@@ -91,15 +91,14 @@ class Kubelet:
         now = self._now()
         if held is None and not pod.get("status", {}).get("containerStatuses"):
             if pod.get("status", {}).get("phase") == "Pending":
-                due = now.seconds + self._start_delay
-                self._hold(pod, new_run(pod, due, self._deadline(pod, now)), now)
+                deadline = self._deadline(pod, now)
+                self._hold(pod, new_run(pod, now, self._start_delay, deadline), now)
             return  # else somebody writes the pod's status by hand
         if held is None and not _needs_attention(pod):
             return
-        deadline = self._deadline(pod, now)
-        before = held or adopted_run(pod, now, deadline)
+        before = held or adopted_run(pod, now)
         run = with_images_of(before, pod, now, self._start_delay)
-        run = replace(run, deadline=deadline)
+        run = replace(run, deadline=self._deadline(pod, now))
         if run.containers != before.containers or _gates_differ(pod, run):
             self._write(pod, run, now)
         self._hold(pod, run, now)
@@ -111,7 +110,7 @@ class Kubelet:
                 self._delete(pod)
             return
         now = self._now()
-        run = held or adopted_run(pod, now, None)
+        run = held or adopted_run(pod, now)
         nothing_runs = pod["status"]["phase"] == "Pending" and not run.is_running
         left = 0.0 if nothing_runs else self._grace_left(pod)
         self._hold(pod, replace(run, kill_at=now.seconds + left), now)
@@ -147,7 +146,7 @@ class Kubelet:
             POD,
             metadata["namespace"],
             metadata["name"],
-            {**pod, "status": status},
+            {"metadata": metadata, "status": status},
             "status",
         )
 

@@ -34,13 +34,15 @@ _JUST_NOW: Final = 0.001
 class PodRun(Struct, frozen=True):
     """The containers of a pod, init containers first.
 
-    `full_name` is how kubelets name the pod in messages. `deadline` and `kill_at` are
+    `full_name` is how kubelets name the pod in messages. `seen` is when the kubelet
+    first saw the pod, as the API shows it. `deadline` and `kill_at` are
     in seconds of the monotonic clock: when the pod has been active for too long, and
     when its termination grace period ends. `failure` has the reason and the message
     of a pod that its kubelet has ended.
     """
 
     full_name: str
+    seen: str
     policy: str
     containers: tuple[ContainerRun, ...]
     deadline: float | None = None
@@ -108,17 +110,19 @@ class PodRun(Struct, frozen=True):
         )
 
 
-def new_run(pod: JSON, due: float, deadline: float | None) -> PodRun:
-    """Return a pod of which no container has started; images are there when due."""
+def new_run(pod: JSON, now: Moment, delay: float, deadline: float | None) -> PodRun:
+    """Return a pod whose images are on the node after `delay` seconds."""
+    due = now.seconds + delay
     return PodRun(
         full_name(pod),
+        now.text,
         pod["spec"]["restartPolicy"],
         tuple(_container(pod, spec, role, due) for spec, role in _specs(pod)),
         deadline,
     )
 
 
-def adopted_run(pod: JSON, now: Moment, deadline: float | None) -> PodRun:
+def adopted_run(pod: JSON, now: Moment) -> PodRun:
     """Return the pod that a status describes; nothing of it is due by itself."""
     status = pod.get("status", {})
     named = {
@@ -133,7 +137,7 @@ def adopted_run(pod: JSON, now: Moment, deadline: float | None) -> PodRun:
         for spec, role in _specs(pod)
     )
     policy = pod["spec"]["restartPolicy"]
-    return PodRun(full_name(pod), policy, tuple(containers), deadline)
+    return PodRun(full_name(pod), now.text, policy, tuple(containers))
 
 
 def with_images_of(run: PodRun, pod: JSON, now: Moment, delay: float) -> PodRun:

@@ -33,7 +33,7 @@ def pod_status(pod: JSON, run: PodRun, now: Moment) -> JSON:
         "containerStatuses": [
             each.status(initializing=bool(init)) for each in run.main
         ],
-        "startTime": before.get("startTime") or now.text,
+        "startTime": before.get("startTime") or run.seen,
     }
     if init:
         status["initContainerStatuses"] = [

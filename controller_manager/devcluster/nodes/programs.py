@@ -104,7 +104,7 @@ def _codes_of(
     if indexes is None:
         return given or (0,)
     failing, index = _indexes(indexes), pod["metadata"]["annotations"].get(_INDEX, "")
-    fails = index.isdecimal() and int(index) in failing
+    fails = index.isdecimal() and any(int(index) in each for each in failing)
     return (given or (1,)) if fails else (0,)
 
 
@@ -128,14 +128,14 @@ def _codes(key: str, text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _indexes(text: str) -> set[int]:
-    found: set[int] = set()
+def _indexes(text: str) -> list[range]:
+    found = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         last = last if dash else first
         if not first.isdecimal() or not last.isdecimal():
             raise ProgramError(_wrong(FAILING_INDEXES, text, 'indexes as "1,3-5"'))
-        found.update(range(int(first), int(last) + 1))
+        found.append(range(int(first), int(last) + 1))
     return found
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -45,47 +44,6 @@ async def test_pods_start_after_their_delay_and_end_after_their_grace(
         await asyncio.sleep(1.2)
         with pytest.raises(NotFound):
             await cluster.client.get(PODS, "default", "a")
-
-
-@pytest.mark.looptime
-async def test_pods_wait_for_a_node_that_takes_them(cluster: Cluster) -> None:
-    """Neither cordoned nor tainted, unless the taint is tolerated."""
-    tainted = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
-
-    async def patch_node(name: str, spec: dict[str, Any]) -> None:
-        answer = await call(
-            cluster,
-            "PATCH",
-            f"/api/v1/nodes/{name}",
-            msgspec.json.encode({"spec": spec}),
-            content_type="application/merge-patch+json",
-        )
-        assert answer.status == 200
-
-    async def node_of(name: str) -> str:
-        pod = await cluster.client.get(PODS, "default", name)
-        return pod.spec.node_name
-
-    async with cluster.nodes(count=2):
-        await patch_node("node-0", {"unschedulable": True})
-        await patch_node("node-1", tainted)
-        await create_pod(cluster, "waiting")
-        body = {
-            "metadata": {"name": "tolerant"},
-            "spec": {
-                "containers": [{"name": "c", "image": "x"}],
-                "tolerations": [
-                    {"key": "other", "operator": "Exists"},
-                    {"key": "a", "value": "b"},
-                ],
-            },
-        }
-        await cluster.client.create_json(PODS, "default", msgspec.json.encode(body))
-        await asyncio.sleep(10)
-        assert (await node_of("waiting"), await node_of("tolerant")) == ("", "node-1")
-        await patch_node("node-0", {"unschedulable": None})
-        await asyncio.sleep(10)
-        assert await node_of("waiting") == "node-0"
 
 
 @pytest.mark.looptime

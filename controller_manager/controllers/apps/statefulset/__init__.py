@@ -1,0 +1,55 @@
+"""statefulset-controller: keeps pods with names and volumes of their own.
+
+``reconciler`` has the watches and caches, ``view`` the data of a sync, ``decide`` the
+decision, ``actions`` the possible actions; ``apply`` and ``claim_control`` carry them
+out, ``events`` has the messages.
+
+Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``health``,
+``replicas`` (what to do about one pod), ``updating`` (rolling updates), ``stuck``
+(pods that are not waited for), ``claims``, ``retention`` (who owns claims),
+``creation`` (bodies of pods), ``revisions`` and ``status``.
+"""
+
+from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
+from controller_manager.api.core.v1 import CLAIM_METADATA, PODS
+from controller_manager.controllers.apps.statefulset.gates import (
+    MAX_UNAVAILABLE,
+    READS_OWN_WRITES,
+)
+from controller_manager.controllers.apps.statefulset.options import StatefulSetOptions
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="statefulset-controller",
+    aliases=("statefulset",),
+    load=".reconciler:StatefulSetReconciler",
+    requires=(STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, CLAIM_METADATA),
+    reads=(
+        Reads(
+            PODS,
+            *("spec.volumes.persistentVolumeClaim.claimName", "status.phase"),
+            "status.conditions[Ready]",
+        ),
+    ),
+    options=StatefulSetOptions,
+    gates=(MAX_UNAVAILABLE, READS_OWN_WRITES),
+    permissions=(
+        allow(STATEFUL_SETS, "get", "list", "watch"),
+        allow(STATEFUL_SETS, "update", subresource="status"),
+        allow(STATEFUL_SETS, "update", subresource="finalizers"),
+        allow(PODS, *("create", "delete", "get", "list", "patch", "update", "watch")),
+        allow(
+            CONTROLLER_REVISIONS,
+            *("create", "delete", "get", "list", "patch", "update", "watch"),
+        ),
+        allow(CLAIM_METADATA, "create", "delete", "get", "update"),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "statefulset_controller_stale_sync_skips_total",
+        "statefulset_controller_statefulset_max_unavailable",
+        "statefulset_controller_statefulset_unavailable_replicas",
+    ),
+)

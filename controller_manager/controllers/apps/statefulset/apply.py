@@ -1,0 +1,253 @@
+"""Carries out the actions of the stateful set controller."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, assert_never
+
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import (
+    STATEFUL_SETS,
+    StatefulSet,
+    StatefulSetStatus,
+)
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.client.client import Client, DeleteOptions, PatchType
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    TransportError,
+    is_about,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import EventRecorder
+from controller_manager.control.history.revisions import History
+from controller_manager.control.slow_start import slow_start
+from controller_manager.controllers.apps.statefulset.actions import (
+    Action,
+    Change,
+    CompleteClaims,
+    CorrectOwners,
+    CreatePod,
+    DeletePod,
+    InTurn,
+    RefusePod,
+    Together,
+    UpdatePod,
+)
+from controller_manager.controllers.apps.statefulset.claim_control import (
+    ClaimControl,
+    ClaimProblem,
+)
+from controller_manager.controllers.apps.statefulset.creation import (
+    claim_volumes,
+    pod_body,
+)
+from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
+from controller_manager.controllers.apps.statefulset.identity import (
+    identity_labels,
+)
+from controller_manager.controllers.apps.statefulset.revisions import beyond_limit
+from controller_manager.controllers.apps.statefulset.status import is_same
+from controller_manager.controllers.apps.statefulset.view import View
+from controller_manager.runtime.outcome import SyncError
+
+
+class NameInUse(SyncError):  # noqa: N818 - named after what a user sees
+    """A pod that is not the set's has the name of one that the set wants."""
+
+
+class Caches(Protocol):
+    """What the applier tells the controller about its writes."""
+
+    def deletion_sent(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        """Note that a pod is being deleted, though the cache does not show it."""
+
+    def deletion_failed(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        """Note that a pod is not being deleted."""
+
+    def gone(self, stateful_set: StatefulSet) -> None:
+        """Note that the API server has no such set any more."""
+
+    async def outdated(self, stateful_set: StatefulSet) -> None:
+        """Have the set wait until the cache shows the stored version of it."""
+
+
+class StatefulSetApplier:
+    """Carries out actions; the view gets their results, a failure included."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        history: History[StatefulSet],
+        caches: Caches,
+    ) -> None:
+        """Take the client, the recorder, the revisions and the caches."""
+        self._client = client
+        self._recorder = recorder
+        self._history = history
+        self._caches = caches
+
+    async def apply(self, view: View, action: Action) -> View:
+        """Carry out one action, unless an earlier one has failed."""
+        view = replace(view, acted=True)
+        if view.failure is not None:
+            return view
+        work = _Work(self._client, self._recorder, self._caches, view)
+        match action:
+            case InTurn(changes):
+                failure = await work.in_turn(changes)
+            case Together(groups):
+                failure = await work.together(groups)
+            case _:
+                assert_never(action)
+        replaced = (*view.replaced, *work.replaced)
+        return replace(view, replaced=replaced, failure=failure)
+
+    async def report(self, view: View, status: StatefulSetStatus) -> None:
+        """Write the status, if it has changed, then delete old revisions."""
+        stateful_set = view.stateful_set
+        if not is_same(stateful_set.status, status):
+            reported = replace(stateful_set, status=status)
+            try:
+                await self._client.update(STATEFUL_SETS, reported, "status")
+            except NotFound as error:
+                if not is_about(error, stateful_set.metadata.name):
+                    raise
+                self._caches.gone(stateful_set)
+                return
+            except Conflict:
+                await self._caches.outdated(stateful_set)
+                raise
+        for revision in beyond_limit(stateful_set, view.pods, view.revisions):
+            await self._history.delete(revision)
+
+
+class _NamespaceTerminating(Exception):  # noqa: N818 - never leaves this module
+    """No object can be created any more; that is no failure."""
+
+
+class _Work:
+    """The changes of one sync."""
+
+    def __init__(
+        self, client: Client, recorder: EventRecorder, caches: Caches, view: View
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._view = view
+        self._set = view.stateful_set
+        self._events = StatefulSetEvents(recorder, view.stateful_set)
+        self._claims = ClaimControl(client, view.stateful_set, self._events)
+        self.replaced: list[Pod] = []
+
+    async def in_turn(self, changes: Sequence[Change]) -> Exception | None:
+        """Make changes one after the other; return the failure that has ended it."""
+        try:
+            for change in changes:
+                await self._make(change)
+        except _NamespaceTerminating:
+            return None
+        except Exception as error:  # noqa: BLE001 - raised after the report
+            return error
+        return None
+
+    async def together(self, groups: Sequence[Sequence[Change]]) -> Exception | None:
+        """Make the changes of the groups at the same time, with a slow start."""
+        waiting = iter(groups)
+
+        async def make_next_group() -> None:
+            for change in next(waiting):
+                await self._make(change)
+
+        _, failure = await slow_start(len(groups), make_next_group)
+        return None if isinstance(failure, _NamespaceTerminating) else failure
+
+    async def _make(self, change: Change) -> None:
+        match change:
+            case CreatePod():
+                await self._create(change)
+            case RefusePod(name):
+                self._refuse(name)
+            case CompleteClaims(pod, claims):
+                await self._claims.create(pod.metadata.name, claims)
+                await self._claims.correct_owners(pod, claims)
+            case UpdatePod():
+                await self._update(change)
+            case CorrectOwners(pod, claims):
+                await self._claims.correct_owners(pod, claims)
+            case DeletePod():
+                await self._delete(change)
+            case _:
+                assert_never(change)
+
+    def _refuse(self, name: str) -> None:
+        error = NameInUse(f'pods "{name}" already exists')
+        self._events.pod("Create", name, error)
+        raise error
+
+    async def _create(self, change: CreatePod) -> None:
+        revisions, namespace = self._view.revisions, self._set.metadata.namespace
+        try:
+            await self._claims.create(change.name, change.claims)
+            template = revisions.template(self._set, change.revision)
+            body = pod_body(self._set, template, change.revision, change.ordinal)
+            await self._client.create_json(PODS, namespace, body)
+        except (APIError, TransportError, ClaimProblem) as error:
+            if is_namespace_terminating(error.__cause__ or error):
+                raise _NamespaceTerminating from error
+            self._events.pod("Create", change.name, error)
+            raise
+        self._events.pod("Create", change.name)
+
+    async def _update(self, change: UpdatePod) -> None:
+        pod = change.pod
+        name = pod.metadata.name
+        try:
+            await self._claims.create(name, change.claims)
+            await self._claims.correct_owners(pod, change.claims)
+            if change.restores_identity or change.restores_volumes:
+                await self._patch(change)
+        except (APIError, TransportError, ClaimProblem) as error:
+            self._events.pod("Update", name, error)
+            raise
+        self._events.pod("Update", name)
+
+    async def _patch(self, change: UpdatePod) -> None:
+        """Patch the labels and volumes of a pod.
+
+        The API server refuses new volumes, as it refuses upstream's: only a user can
+        delete a pod that lacks a claim.
+        """
+        metadata = change.pod.metadata
+        labels = identity_labels(metadata.name, change.ordinal)
+        patch: dict[str, Any] = {"metadata": {"uid": metadata.uid, "labels": labels}}
+        if change.restores_volumes:
+            patch["spec"] = {"volumes": claim_volumes(self._set, change.ordinal)}
+        await self._client.patch(
+            PODS, metadata.namespace, metadata.name, patch, PatchType.STRATEGIC
+        )
+
+    async def _delete(self, change: DeletePod) -> None:
+        """Delete exactly this pod; one that is gone already is no error."""
+        pod = change.pod
+        metadata = pod.metadata
+        self._caches.deletion_sent(self._set, pod)
+        try:
+            await self._client.delete(
+                PODS,
+                metadata.namespace,
+                metadata.name,
+                DeleteOptions(uid=metadata.uid),
+            )
+        except NotFound:
+            pass
+        except (APIError, TransportError) as error:
+            self._caches.deletion_failed(self._set, pod)
+            self._events.pod("Delete", metadata.name, error)
+            raise
+        else:
+            self._events.pod("Delete", metadata.name)
+        if change.for_update:
+            self.replaced.append(pod)

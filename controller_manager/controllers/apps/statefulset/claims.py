@@ -1,0 +1,85 @@
+"""The claims of a stateful set's pods, made from its templates.
+
+Upstream: getPersistentVolumeClaims of stateful_set_utils.go and
+createPersistentVolumeClaims of stateful_pod_control.go.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import StatefulSet
+from controller_manager.api.core.v1 import PersistentVolumeClaim, Pod
+from controller_manager.api.meta import PartialObject, is_deleting
+from controller_manager.controllers.apps.statefulset.identity import (
+    claim_name,
+    ordinal_of,
+)
+from controller_manager.controllers.apps.statefulset.retention import owners_of_new
+
+Claims = Mapping[str, PartialObject]
+"""The cached claims of a set, by name."""
+
+
+def claim_names(stateful_set: StatefulSet, ordinal: int) -> tuple[str, ...]:
+    """Return the names of the claims of a pod, in the order of their templates."""
+    return tuple(
+        claim_name(stateful_set, template.metadata.name, ordinal)
+        for template in stateful_set.spec.volume_claim_templates or ()
+    )
+
+
+def missing_claims(
+    stateful_set: StatefulSet, ordinal: int, present: Claims
+) -> tuple[PersistentVolumeClaim, ...]:
+    """Return the claims of a pod that are to be created."""
+    return tuple(
+        _made_from(template, stateful_set, ordinal)
+        for template in stateful_set.spec.volume_claim_templates or ()
+        if claim_name(stateful_set, template.metadata.name, ordinal) not in present
+    )
+
+
+def deleting_claims(
+    stateful_set: StatefulSet, ordinal: int, present: Claims
+) -> tuple[str, ...]:
+    """Return the names of a pod's claims that are being deleted."""
+    return tuple(
+        name
+        for name in claim_names(stateful_set, ordinal)
+        if name in present and is_deleting(present[name])
+    )
+
+
+def has_its_claims(stateful_set: StatefulSet, pod: Pod) -> bool:
+    """Tell whether the claims of a pod are volumes of it (storageMatches)."""
+    ordinal = ordinal_of(stateful_set, pod)
+    if ordinal is None:
+        return False
+    return set(claim_names(stateful_set, ordinal)) <= set(_claims_of(pod))
+
+
+def _claims_of(pod: Pod) -> Iterable[str]:
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def _made_from(
+    template: PersistentVolumeClaim, stateful_set: StatefulSet, ordinal: int
+) -> PersistentVolumeClaim:
+    """Return a claim: the template with a name, the set's labels and its owners.
+
+    Only the labels of the selector's matchLabels are copied, as upstream.
+    """
+    selector = stateful_set.spec.selector
+    selected = (selector.match_labels if selector is not None else None) or {}
+    labels = {**(template.metadata.labels or {}), **selected}
+    metadata = replace(
+        template.metadata,
+        name=claim_name(stateful_set, template.metadata.name, ordinal),
+        namespace=stateful_set.metadata.namespace,
+        labels=labels or None,
+        owner_references=owners_of_new(stateful_set) or None,
+    )
+    return replace(template, metadata=metadata)

@@ -1,0 +1,311 @@
+"""Watches and caches of the stateful set controller.
+
+Upstream: pkg/controller/statefulset of v1.36 (stateful_set.go). `decide` makes the
+decision of a sync, and `apply` carries it out.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from controller_manager.api.apps.v1 import (
+    CONTROLLER_REVISIONS,
+    STATEFUL_SETS,
+    StatefulSet,
+)
+from controller_manager.api.core.v1 import CLAIM_METADATA, PODS, Pod
+from controller_manager.api.meta import PartialObject, is_deleting, key_of, split_key
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.selectors import (
+    Selector,
+    SelectorError,
+    compile_selector,
+)
+from controller_manager.client.errors import NotFound, is_about
+from controller_manager.control.claims import Claimer
+from controller_manager.control.decision import decide_and_apply
+from controller_manager.control.history.revisions import History
+from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
+from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
+from controller_manager.controllers.apps.statefulset.decide import decide
+from controller_manager.controllers.apps.statefulset.gates import (
+    MAX_UNAVAILABLE,
+    READS_OWN_WRITES,
+)
+from controller_manager.controllers.apps.statefulset.identity import (
+    claim_prefixes,
+    ordinal_of,
+    ordinals,
+    parent_and_ordinal,
+    pod_name,
+)
+from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
+from controller_manager.controllers.apps.statefulset.options import StatefulSetOptions
+from controller_manager.controllers.apps.statefulset.revisions import (
+    Revisions,
+    recorded,
+    sync_revisions,
+)
+from controller_manager.controllers.apps.statefulset.updating import (
+    allowed_unavailable,
+    unavailable,
+)
+from controller_manager.controllers.apps.statefulset.view import Settings, View
+from controller_manager.informers.indexes import Index
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, Requeue
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps, Owns
+
+_UNSEEN_RECHECK: Final = 1.0
+"""Seconds until the next sync while the cache does not show all deletions."""
+
+_LOST_CLAIM_DELAY: Final = 5.0
+"""Seconds until the claim of a pending pod is made anew after it was deleted.
+
+Upstream does so at the pod's next event. Whoever deletes a claim first sees that it
+is gone.
+"""
+
+BY_CLAIM: Final = Index(
+    "claimPrefix",
+    claim_prefixes,
+    lambda old, new: old.spec.volume_claim_templates == new.spec.volume_claim_templates,
+)
+"""Stateful sets by the names of their claims without ordinals."""
+
+
+class StatefulSetReconciler(Reconciler[StatefulSet]):
+    """Keeps a pod with its claims for each ordinal that a set wants."""
+
+    queue_name = "statefulset"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        options = context.config.of(StatefulSetOptions)
+        gates = context.config.features
+        self.workers = options.concurrent_syncs
+        self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)
+        self._settings = Settings(
+            options.replaces_stuck_pods, gates.is_enabled(MAX_UNAVAILABLE)
+        )
+        self._metrics = context.metrics.of(StatefulSetMetrics)
+        self._pods = self.lister(PODS)
+        self._claims = self.lister(CLAIM_METADATA)
+        self._by_claim = context.lister(STATEFUL_SETS, BY_CLAIM)
+        revisions = self.lister(CONTROLLER_REVISIONS)
+        self._history = History(context.client, STATEFUL_SETS, revisions)
+        self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
+        self._applier = StatefulSetApplier(
+            context.client, context.recorder, self._history, self
+        )
+        self._deletions: dict[str, set[str]] = {}
+        """The uids of pods that were deleted, but that the cache may still show."""
+        self._gone: dict[str, str] = {}
+        """Sets that are gone on the API server but still cached: the uid of each,
+        and the resource version that is cached."""
+
+    # Watches, and the state that they keep.
+
+    def _wants_claim(self, claim: PartialObject) -> Iterable[str]:
+        """Return the keys of the sets that can create a pod now that a claim is gone.
+
+        If the pod exists, the claim is made anew a little later.
+        """
+        found = parent_and_ordinal(claim.metadata.name)
+        if found is None:
+            return
+        namespace, (prefix, ordinal) = claim.metadata.namespace, found
+        for each in self._by_claim.by_index(BY_CLAIM, f"{namespace}/{prefix}"):
+            if self._pods.get(namespace, pod_name(each, ordinal)) is None:
+                yield key_of(each)
+            else:
+                self.queue.add_after(key_of(each), _LOST_CLAIM_DELAY)
+
+    def _wants_name(self, pod: Pod) -> Iterable[str]:
+        """Return the key of the set that may want the name of a deleted pod."""
+        found = parent_and_ordinal(pod.metadata.name)
+        if found is None:
+            return ()
+        stateful_set = self.objects.get(pod.metadata.namespace, found[0])
+        if stateful_set is None or is_controlled_by(pod, stateful_set):
+            return ()
+        return (key_of(stateful_set),)
+
+    watches = (
+        For(STATEFUL_SETS),
+        Owns(PODS),
+        Owns(CONTROLLER_REVISIONS),
+        Maps(PODS, _wants_name, on=("delete",)),
+        Maps(CLAIM_METADATA, _wants_claim, on=("delete",)),
+    )
+
+    def deleted(self, obj: StatefulSet) -> None:
+        """Drop the state of a set, so that a new one of its name starts afresh."""
+        self.forget(key_of(obj))
+        self._gone.pop(obj.metadata.uid, None)
+
+    def forget(self, key: str) -> None:
+        """Drop the state of a key whose set is gone."""
+        self._deletions.pop(key, None)
+        self._metrics.forget(*split_key(key))
+
+    def is_known_gone(self, obj: StatefulSet) -> bool:
+        """Tell whether the API server has said that this set is gone."""
+        metadata = obj.metadata
+        return self._gone.get(metadata.uid) == metadata.resource_version
+
+    def stale(self, resource: AnyResource) -> None:
+        """Count a sync that waits for a cache."""
+        self._metrics.skipped(resource.group, resource.plural)
+
+    # The sync.
+
+    async def reconcile(self, stateful_set: StatefulSet) -> Outcome:
+        """Bring pods, claims, revisions and status closer to the spec."""
+        if self._has_unseen_deletions(stateful_set):
+            return Requeue(_UNSEEN_RECHECK, "the cache does not show all deletions")
+        try:
+            selector = compile_selector(stateful_set.spec.selector)
+        except SelectorError as error:
+            self.logger.error("The selector cannot be used", err=str(error))
+            return DONE
+        if is_deleting(stateful_set):
+            pods = await self._claim_pods(stateful_set, selector)
+            view = self._view(stateful_set, pods, recorded(stateful_set))
+        else:
+            stored = await self._history.claim(stateful_set, selector)
+            pods = await self._claim_pods(stateful_set, selector)
+            revisions = await sync_revisions(self._history, stateful_set, stored)
+            view = self._view(stateful_set, pods, revisions)
+            self._show_availability(view)
+        return await decide_and_apply(
+            view, decide, self._applier, self.clock, self.logger
+        )
+
+    def _show_availability(self, view: View) -> None:
+        """Update the metrics of rolling updates that replace several pods."""
+        rolling = view.stateful_set.spec.update_strategy.rolling_update
+        if not self._settings.max_unavailable or rolling is None:
+            return
+        metadata = view.stateful_set.metadata
+        self._metrics.availability(
+            metadata.namespace,
+            metadata.name,
+            view.stateful_set.spec.pod_management_policy,
+            allowed_unavailable(view),
+            unavailable(view, view.slots(), self.clock.now()),
+        )
+
+    def _has_unseen_deletions(self, stateful_set: StatefulSet) -> bool:
+        """Tell whether the cache shows a pod as running that was deleted.
+
+        A deletion has no version for which the cache could be waited.
+        """
+        key = key_of(stateful_set)
+        if key not in self._deletions:
+            return False
+        self._deletions[key] &= {
+            pod.metadata.uid
+            for pod in self._pods.controlled_by(stateful_set)
+            if not is_deleting(pod)
+        }
+        if self._deletions[key]:
+            return True
+        del self._deletions[key]
+        return False
+
+    async def _claim_pods(
+        self, stateful_set: StatefulSet, selector: Selector
+    ) -> tuple[Pod, ...]:
+        """Return the set's pods; adopt orphans, release pods that are not its own.
+
+        Those match the selector and have a name that the set gives.
+        """
+        owned = self._pods.controlled_by(stateful_set)
+        orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
+        named = [
+            pod
+            for pod in (*owned, *orphans)
+            if ordinal_of(stateful_set, pod) is not None
+        ]
+        claimed = await self._pod_claimer.claim(stateful_set, selector, named)
+        for pod in owned:
+            if ordinal_of(stateful_set, pod) is None and not is_deleting(stateful_set):
+                await self._pod_claimer.release(stateful_set, pod)
+        return tuple(claimed)
+
+    def _view(
+        self, stateful_set: StatefulSet, pods: tuple[Pod, ...], revisions: Revisions
+    ) -> View:
+        """Return the view of a sync; only the caches are read."""
+        namespace = stateful_set.metadata.namespace
+        own = {pod.metadata.name for pod in pods}
+        wanted = (pod_name(stateful_set, each) for each in ordinals(stateful_set))
+        others = [
+            pod
+            for pod in (self._pods.get(namespace, each) for each in wanted)
+            if pod is not None and pod.metadata.name not in own
+        ]
+        return View(
+            stateful_set=stateful_set,
+            pods=pods,
+            revisions=revisions,
+            claims=self._claims_of(stateful_set, pods),
+            foreign={each.metadata.name: each for each in others},
+            settings=self._settings,
+        )
+
+    def _claims_of(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> Claims:
+        if not stateful_set.spec.volume_claim_templates:
+            return {}
+        present = (ordinal_of(stateful_set, pod) for pod in pods)
+        numbers = {
+            *ordinals(stateful_set),
+            *(each for each in present if each is not None),
+        }
+        namespace = stateful_set.metadata.namespace
+        claims = (
+            self._claims.get(namespace, name)
+            for number in sorted(numbers)
+            for name in claim_names(stateful_set, number)
+        )
+        return {each.metadata.name: each for each in claims if each is not None}
+
+    # The `Caches` of the applier.
+
+    def deletion_sent(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        """Have the set wait until the cache shows the deletion of a pod."""
+        unseen = self._deletions.setdefault(key_of(stateful_set), set())
+        unseen.add(pod.metadata.uid)
+
+    def deletion_failed(self, stateful_set: StatefulSet, pod: Pod) -> None:
+        """Do not wait for the deletion of a pod: if it was deleted, no harm is done."""
+        self._deletions.get(key_of(stateful_set), set()).discard(pod.metadata.uid)
+
+    def gone(self, stateful_set: StatefulSet) -> None:
+        """Mark a set that is gone but still cached; it is not synced any more.
+
+        Otherwise pods would be created for it as long as the cache is stale.
+        """
+        cached = self.objects.by_key(key_of(stateful_set))
+        uid = stateful_set.metadata.uid
+        if cached is not None and cached.metadata.uid == uid:
+            self._gone[uid] = cached.metadata.resource_version
+
+    async def outdated(self, stateful_set: StatefulSet) -> None:
+        """Have the set wait until the cache shows the stored version of it."""
+        metadata = stateful_set.metadata
+        try:
+            stored = await self.client.get(
+                STATEFUL_SETS, metadata.namespace, metadata.name
+            )
+        except NotFound as error:
+            if is_about(error, metadata.name):
+                self.gone(stateful_set)
+            return
+        if stored.metadata.uid != metadata.uid:
+            self.gone(stateful_set)
+        key = key_of(stateful_set)
+        self.context.consistency.record(key, STATEFUL_SETS, stored)

@@ -1,0 +1,190 @@
+"""What a sync does about one wanted ordinal, and about one condemned pod.
+
+Upstream: processReplica and processCondemned of stateful_set_control.go.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from controller_manager.api.apps.v1 import STATEFUL_SETS
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import KubeObject, is_deleting
+from controller_manager.api.pods import is_available, is_terminal
+from controller_manager.control.decision import Reason, reference_to
+from controller_manager.controllers.apps.statefulset.actions import (
+    Change,
+    ClaimWork,
+    CompleteClaims,
+    CreatePod,
+    DeletePod,
+    RefusePod,
+    UpdatePod,
+)
+from controller_manager.controllers.apps.statefulset.claims import (
+    claim_names,
+    deleting_claims,
+    has_its_claims,
+    missing_claims,
+)
+from controller_manager.controllers.apps.statefulset.health import is_running_and_ready
+from controller_manager.controllers.apps.statefulset.identity import (
+    has_identity,
+    ordinal_of,
+)
+from controller_manager.controllers.apps.statefulset.retention import (
+    corrected_owners,
+    deletes_scaled,
+    has_conflict,
+    is_owned_by_former_pod,
+    is_stale,
+)
+from controller_manager.controllers.apps.statefulset.stuck import is_stuck
+from controller_manager.controllers.apps.statefulset.updating import revision_for
+from controller_manager.controllers.apps.statefulset.view import Slot, View
+
+
+class PodPlan(Struct, frozen=True):
+    """The changes for one pod; with `ends`, pods after it have to wait for it."""
+
+    changes: tuple[Change, ...] = ()
+    ends: bool = False
+    reason: Reason | None = None
+
+
+def plan_slot(view: View, slot: Slot, now: datetime) -> PodPlan:
+    """Return what to do about a wanted ordinal.
+
+    If pods need not wait for each other, `ends` says nothing.
+    """
+    pod = slot.pod
+    if pod is None:
+        return _plan_new(view, slot)
+    if is_terminal(pod):
+        deletes = () if is_deleting(pod) else (DeletePod(pod),)
+        return PodPlan(deletes, ends=True, reason=_wait(pod, "this pod to go"))
+    if not view.is_parallel and is_stuck(view, slot, now):
+        return PodPlan((DeletePod(pod, for_update=True),), ends=True)
+    changes: tuple[Change, ...] = ()
+    claims = claim_work(view, pod)
+    if pod.status.phase == "Pending" and claims.is_needed:
+        changes = (CompleteClaims(pod, claims),)
+    if not view.is_parallel and (reason := _unavailable_because(view, pod, now)):
+        return PodPlan(changes, ends=True, reason=reason)
+    return PodPlan((*changes, *_restoration(view, slot.ordinal, pod, claims)))
+
+
+def _plan_new(view: View, slot: Slot) -> PodPlan:
+    """Create the pod, unless its name or a claim is still in use."""
+    if (foreign := view.foreign.get(slot.name)) is not None:
+        return _plan_foreign(foreign)
+    names = claim_names(view.stateful_set, slot.ordinal)
+    present = [view.claims[name] for name in names if name in view.claims]
+    if any(_is_doomed(view, slot, claim) for claim in present):
+        return PodPlan(ends=True)
+    claims = ClaimWork(
+        missing=missing_claims(view.stateful_set, slot.ordinal, view.claims),
+        deleting=deleting_claims(view.stateful_set, slot.ordinal, view.claims),
+    )
+    revision = revision_for(view, slot.ordinal)
+    create = CreatePod(slot.name, slot.ordinal, revision, claims)
+    return PodPlan((create,), ends=True)
+
+
+def _is_doomed(view: View, slot: Slot, claim: KubeObject) -> bool:
+    """Tell whether the garbage collector is about to delete a claim.
+
+    It belongs to a pod that was scaled away, or to an earlier set of the same name.
+    A new pod must not start with it: the claim would go with that pod. (Upstream
+    waits for claims of pods only.)
+    """
+    return is_stale(claim, view.stateful_set, STATEFUL_SETS) or (
+        deletes_scaled(view.stateful_set) and is_owned_by_former_pod(claim, slot.name)
+    )
+
+
+def _plan_foreign(pod: Pod) -> PodPlan:
+    """Wait until a pod that is not the set's gives up its name.
+
+    An event tells so, unless the set had the pod before: then somebody has changed
+    its labels in order to release it. Upstream tells it in no case.
+    """
+    reason = _wait(pod, "this pod, which is not the set's, to be deleted")
+    refuses = not is_deleting(pod) and not has_identity(pod)
+    changes = (RefusePod(pod.metadata.name),) if refuses else ()
+    return PodPlan(changes, ends=True, reason=reason)
+
+
+def _unavailable_because(view: View, pod: Pod, now: datetime) -> Reason | None:
+    if is_deleting(pod):
+        return _wait(pod, "this pod to terminate")
+    if not is_running_and_ready(pod):
+        return _wait(pod, "this pod to become ready")
+    if not is_available(pod, view.min_ready_seconds, now):
+        return _wait(pod, "this pod to become available")
+    return None
+
+
+def _restoration(
+    view: View, ordinal: int, pod: Pod, claims: ClaimWork
+) -> Sequence[Change]:
+    """Restore the identity and the volumes of a pod, and owners of its claims."""
+    restores_identity = not has_identity(pod)
+    restores_volumes = not has_its_claims(view.stateful_set, pod)
+    if pod.status.phase == "Pending":
+        claims = ClaimWork()  # completed before
+    elif not restores_volumes:
+        # A pod that runs has its claims, or will never need them.
+        claims = ClaimWork(owners=claims.owners, conflicts=claims.conflicts)
+    if not (restores_identity or restores_volumes or claims.owners):
+        return ()
+    return (UpdatePod(pod, ordinal, claims, restores_identity, restores_volumes),)
+
+
+def claim_work(view: View, pod: Pod) -> ClaimWork:
+    """Return what is to be done about the claims of a pod."""
+    stateful_set, claims = view.stateful_set, view.claims
+    ordinal = ordinal_of(stateful_set, pod)
+    if ordinal is None:
+        return ClaimWork()
+    names = [name for name in claim_names(stateful_set, ordinal) if name in claims]
+    return ClaimWork(
+        missing=missing_claims(stateful_set, ordinal, claims),
+        deleting=deleting_claims(stateful_set, ordinal, claims),
+        owners=tuple(
+            name
+            for name in names
+            if corrected_owners(claims[name], stateful_set, pod) is not None
+        ),
+        conflicts=tuple(
+            name for name in names if has_conflict(claims[name], stateful_set, pod)
+        ),
+    )
+
+
+def plan_condemned(
+    view: View, condemned: Sequence[Pod], pod: Pod, now: datetime
+) -> PodPlan:
+    """Return what to do about a pod outside of the wanted ordinals.
+
+    `condemned` are all of them, the highest first. In turn, a pod that is not
+    available waits for a lower one that is not available either.
+    """
+    if is_deleting(pod):
+        reason = _wait(pod, "this pod to terminate")
+        return PodPlan(ends=True, reason=reason)
+    delete = PodPlan((DeletePod(pod),), ends=True)
+    if view.is_parallel:
+        return delete
+    is_sound = is_running_and_ready(pod) and is_available(
+        pod, view.min_ready_seconds, now
+    )
+    broken = [each for each in condemned if view.is_unavailable(each, now)]
+    if is_sound or broken[-1] is pod:
+        return delete
+    return PodPlan(ends=True, reason=_wait(broken[-1], "this pod to become available"))
+
+
+def _wait(pod: Pod, waiting_for: str) -> Reason:
+    return Reason(waiting_for, None, reference_to(PODS, pod))

@@ -1,0 +1,86 @@
+"""The status of a stateful set.
+
+Upstream: computeReplicaStatus, completeRollingUpdate and inconsistentStatus of
+stateful_set_control.go and stateful_set_utils.go.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import StatefulSetStatus
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import is_deleting
+from controller_manager.api.pods import is_available
+from controller_manager.api.workloads import desired_replicas
+from controller_manager.controllers.apps.statefulset.health import is_running_and_ready
+from controller_manager.controllers.apps.statefulset.identity import revision_of
+from controller_manager.controllers.apps.statefulset.view import ROLLING_UPDATE, View
+
+
+def calculate_status(view: View, now: datetime) -> StatefulSetStatus:
+    """Return the status after the actions of a sync.
+
+    Terminating pods count as replicas and as ready ones, but not as those of a
+    revision. Pods that the update has just deleted do not count as current ones
+    either: only these, so that no number becomes negative (upstream subtracts a pod
+    of any revision, and the API server refuses -1).
+    """
+    stateful_set, revisions = view.stateful_set, view.revisions
+    created = [pod for pod in view.pods if pod.status.phase]
+    ready = [pod for pod in created if is_running_and_ready(pod)]
+    staying = [pod for pod in created if not is_deleting(pod)]
+    replaced = {pod.metadata.uid for pod in view.replaced}
+    kept = [pod for pod in staying if pod.metadata.uid not in replaced]
+    status = replace(
+        stateful_set.status,
+        observed_generation=stateful_set.metadata.generation,
+        replicas=len(created),
+        ready_replicas=len(ready),
+        available_replicas=sum(
+            is_available(pod, view.min_ready_seconds, now) for pod in ready
+        ),
+        current_replicas=_count(kept, revisions.current),
+        updated_replicas=_count(staying, revisions.update),
+        current_revision=revisions.current,
+        update_revision=revisions.update,
+        collision_count=revisions.collision_count,
+    )
+    return _with_update_completed(view, status)
+
+
+def _count(pods: Iterable[Pod], revision: str) -> int:
+    return sum(revision_of(pod) == revision for pod in pods)
+
+
+def _with_update_completed(view: View, status: StatefulSetStatus) -> StatefulSetStatus:
+    """Make the update revision the current one, once all pods have it."""
+    wanted = desired_replicas(view.stateful_set)
+    counts = (status.replicas, status.ready_replicas, status.updated_replicas)
+    is_rolling = view.stateful_set.spec.update_strategy.type == ROLLING_UPDATE
+    if not is_rolling or any(each != wanted for each in counts):
+        return status
+    return replace(
+        status,
+        current_replicas=status.updated_replicas,
+        current_revision=status.update_revision,
+    )
+
+
+def is_same(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:
+    """Tell whether a status need not be written.
+
+    A new collision count alone is written later, with the status of the new
+    revision. An older observedGeneration is never written.
+    """
+    if new.observed_generation > old.observed_generation:
+        return False
+    return (
+        replace(
+            old,
+            observed_generation=new.observed_generation,
+            collision_count=new.collision_count,
+        )
+        == new
+    )

@@ -1,0 +1,105 @@
+"""The view of a stateful set's sync: the data that decisions are made from."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from controller_manager.api.apps.v1 import StatefulSet
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.apps.statefulset.claims import Claims
+from controller_manager.controllers.apps.statefulset.health import is_unavailable
+from controller_manager.controllers.apps.statefulset.identity import (
+    ordinal_of,
+    ordinals,
+    pod_name,
+)
+from controller_manager.controllers.apps.statefulset.revisions import Revisions
+
+PARALLEL = "Parallel"
+ROLLING_UPDATE = "RollingUpdate"
+
+
+class Settings(Struct, frozen=True):
+    """What flags and feature gates say.
+
+    `replaces_stuck_pods`: whether a rolling update replaces pods of an old revision
+    that are not ready, instead of waiting for them. `max_unavailable`: the gate
+    MaxUnavailableStatefulSet.
+    """
+
+    replaces_stuck_pods: bool = True
+    max_unavailable: bool = False
+
+
+class Slot(Struct, frozen=True):
+    """One ordinal that the set wants, and its pod, if there is one."""
+
+    ordinal: int
+    name: str
+    pod: Pod | None
+
+
+class View(Struct, frozen=True, kw_only=True):
+    """A stateful set and the data of its sync; an immutable value.
+
+    A sync begins with the objects as they are cached. The results of its actions
+    add the rest.
+    """
+
+    stateful_set: StatefulSet
+    pods: tuple[Pod, ...]
+    """The set's pods; the name of each is one of the set's."""
+
+    revisions: Revisions
+    claims: Claims = {}
+    """The cached claims of its pods, by name."""
+
+    foreign: Mapping[str, Pod] = {}
+    """Pods that are not the set's, by the names of wanted pods that they have."""
+
+    settings: Settings = Settings()
+
+    acted: bool = False
+    """Whether the actions of this sync have been carried out."""
+
+    replaced: tuple[Pod, ...] = ()
+    """Pods that the rolling update has deleted in this sync."""
+
+    failure: Exception | None = None
+    """The error that has ended the actions."""
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether pods need not wait for each other."""
+        return self.stateful_set.spec.pod_management_policy == PARALLEL
+
+    @property
+    def min_ready_seconds(self) -> int:
+        """For how many seconds a pod must be ready before it is available."""
+        return self.stateful_set.spec.min_ready_seconds
+
+    def is_unavailable(self, pod: Pod | None, now: datetime) -> bool:
+        """Tell whether a pod is missing, terminating or not yet available."""
+        return is_unavailable(pod, self.min_ready_seconds, now)
+
+    def slots(self) -> tuple[Slot, ...]:
+        """Return the wanted ordinals with their pods, in ascending order."""
+        by_name = {pod.metadata.name: pod for pod in self.pods}
+        names = (
+            (each, pod_name(self.stateful_set, each))
+            for each in ordinals(self.stateful_set)
+        )
+        return tuple(Slot(each, name, by_name.get(name)) for each, name in names)
+
+    def condemned(self) -> tuple[Pod, ...]:
+        """Return the pods outside of the wanted ordinals, the highest first."""
+        wanted = ordinals(self.stateful_set)
+        ranked = ((ordinal_of(self.stateful_set, pod), pod) for pod in self.pods)
+        outside = [
+            (ordinal, pod)
+            for ordinal, pod in ranked
+            if ordinal is not None and ordinal not in wanted
+        ]
+        outside.sort(key=lambda each: each[0], reverse=True)
+        return tuple(pod for _, pod in outside)

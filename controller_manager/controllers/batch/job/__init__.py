@@ -1,0 +1,72 @@
+"""job-controller: runs pods until enough of them have succeeded.
+
+``reconciler`` has the handlers and the sync, ``apply`` the writes, ``memory`` what is
+kept between two syncs, and ``orphans`` removes finalizers that nobody else removes. All
+other modules are pure:
+
+- ``decide``: what to do in a sync;
+- ``spec`` and ``conditions``: what a job asks for, and what its status says;
+- ``assessment``: what its pods mean;
+- ``target``: whether it ends, and why;
+- ``plan`` and ``ranking``: which pods to create or to delete;
+- ``pod_bodies``: the pods to create;
+- ``tracking``: how ended pods are counted;
+- ``indexes``, ``failure_policy``, ``success_policy``, ``back_off``,
+  ``index_failures`` and ``finish_time``: the rules that these apply.
+"""
+
+from controller_manager.api.batch.v1 import JOBS
+from controller_manager.api.core.v1 import (
+    JOB_COMPLETION_INDEX,
+    JOB_INDEX_FAILURE_COUNT,
+    JOB_INDEX_IGNORED_FAILURE_COUNT,
+    PODS,
+)
+from controller_manager.controllers.batch.job.gates import READS_OWN_WRITES
+from controller_manager.controllers.batch.job.options import JobOptions
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="job-controller",
+    aliases=("job",),
+    load=".reconciler:init_job_controller",
+    requires=(JOBS, PODS),
+    reads=(
+        Reads(
+            PODS,
+            "metadata.deletionGracePeriodSeconds",
+            f"metadata.annotations[{JOB_COMPLETION_INDEX}]",
+            f"metadata.annotations[{JOB_INDEX_FAILURE_COUNT}]",
+            f"metadata.annotations[{JOB_INDEX_IGNORED_FAILURE_COUNT}]",
+            "spec.nodeName",
+            "spec.initContainers",
+            "status.phase",
+            "status.conditions",
+            "status.containerStatuses",
+            "status.initContainerStatuses",
+        ),
+    ),
+    options=JobOptions,
+    gates=(READS_OWN_WRITES,),
+    permissions=(
+        allow(JOBS, "get", "list", "patch", "update", "watch"),
+        allow(JOBS, "update", subresource="status"),
+        allow(JOBS, "update", subresource="finalizers"),
+        allow(PODS, "create", "delete", "list", "patch", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "job_controller_job_finished_indexes_total",
+        "job_controller_job_pods_creation_total",
+        "job_controller_job_pods_finished_total",
+        "job_controller_job_sync_duration_seconds",
+        "job_controller_job_syncs_total",
+        "job_controller_jobs_by_external_controller_total",
+        "job_controller_jobs_finished_total",
+        "job_controller_pod_failures_handled_by_failure_policy_total",
+        "job_controller_stale_sync_skips_total",
+        "job_controller_terminated_pods_tracking_finalizer_total",
+    ),
+)

@@ -1,0 +1,230 @@
+"""The writes of the job controller."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import JOBS, Job, JobStatus
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import key_of
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.errors import (
+    NotFound,
+    is_about,
+    is_namespace_terminating,
+    may_be_applied,
+)
+from controller_manager.client.events import NORMAL, WARNING, EventRecorder
+from controller_manager.control.expectations import Expectations
+from controller_manager.control.pod_control import PodControl
+from controller_manager.control.slow_start import slow_start
+from controller_manager.controllers.batch.job import conditions
+from controller_manager.controllers.batch.job.assessment import (
+    FINALIZER,
+    Assessment,
+    has_finalizer,
+)
+from controller_manager.controllers.batch.job.metrics import JobMetrics
+from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
+from controller_manager.controllers.batch.job.pod_bodies import pod_bodies
+from controller_manager.controllers.batch.job.tracking import Activity
+
+_TOO_MANY: Final = "Too many succeeded pods running after completion count reached"
+
+
+async def remove_finalizer(
+    client: Client, pod: Pod, *, unless_changed: bool = False
+) -> None:
+    """Remove the finalizer of jobs from a pod; do nothing if the pod is gone.
+
+    The uid is a precondition: a later pod of this name keeps its own. With
+    `unless_changed` it raises Conflict if the pod is not as cached any more.
+    """
+    metadata = pod.metadata
+    changes: dict[str, Any] = {
+        "$deleteFromPrimitiveList/finalizers": [FINALIZER],
+        "uid": metadata.uid,
+    }
+    if unless_changed:
+        changes["resourceVersion"] = metadata.resource_version
+    try:
+        await client.patch(
+            PODS,
+            metadata.namespace,
+            metadata.name,
+            {"metadata": changes},
+            PatchType.STRATEGIC,
+        )
+    except NotFound as error:
+        if not is_about(error, metadata.name):
+            raise
+
+
+class JobApplier:
+    """Creates, deletes and releases pods, and writes statuses."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        expectations: Expectations,
+        metrics: JobMetrics,
+    ) -> None:
+        """Take the client, the recorder, the expectations and the metrics."""
+        self._client = client
+        self._recorder = recorder
+        self._expectations = expectations
+        self._metrics = metrics
+        self._pods = PodControl(client, recorder, JOBS)
+
+    # The number of pods.
+
+    async def carry_out(self, assessment: Assessment, plan: Plan) -> Activity:
+        """Create or delete the pods of a plan; return what was done."""
+        match plan:
+            case Create():
+                return await self._create(assessment, plan)
+            case Delete(pods=pods):
+                return await self._condemn(assessment.job, pods)
+            case Wait() | None:
+                return Activity(decided=True)
+
+    async def delete_active(self, assessment: Assessment) -> Activity:
+        """Delete all active pods of a job that ends; they keep their finalizer."""
+        job = assessment.job
+
+        async def delete(pod: Pod) -> None:
+            await self._delete(job, pod)
+
+        deleted, failure = await _each(assessment.active, delete)
+        return Activity(deleted=deleted, failure=failure)
+
+    async def _create(self, assessment: Assessment, plan: Create) -> Activity:
+        job, key = assessment.job, key_of(assessment.job)
+        bodies = pod_bodies(job, plan)
+        created = failed = 0
+
+        async def create_one() -> None:
+            nonlocal created, failed
+            try:
+                await self._pods.create(job, next(bodies))
+            except Exception as error:
+                failed += 1
+                if may_be_applied(error):
+                    self._expectations.outcome_unknown(key)
+                else:
+                    self._expectations.creations_settled(key)
+                raise
+            created += 1
+
+        self._expectations.expect_creations(key, plan.count)
+        started, failure = await slow_start(plan.count, create_one)
+        # Creations that were not tried will never be seen.
+        self._expectations.creations_settled(key, plan.count - started)
+        self._metrics.pods_created(assessment, created, failed)
+        if failure is not None and is_namespace_terminating(failure):
+            failure = None  # no error: no object can be created in that namespace
+        return Activity(decided=True, created=created, failure=failure)
+
+    async def _condemn(self, job: Job, pods: Sequence[Pod]) -> Activity:
+        """Delete pods that are not needed; without finalizer they are not counted.
+
+        A pod that has ended meanwhile must be counted, so it keeps its finalizer.
+        """
+        key = key_of(job)
+
+        async def condemn(pod: Pod) -> None:
+            try:
+                if has_finalizer(pod):
+                    await remove_finalizer(self._client, pod, unless_changed=True)
+                await self._delete(job, pod)
+            except Exception:
+                self._expectations.deletion_settled(key, pod.metadata.uid)
+                raise
+
+        self._expectations.expect_deletions(key, {pod.metadata.uid for pod in pods})
+        deleted, failure = await _each(pods, condemn)
+        return Activity(decided=True, deleted=deleted, failure=failure)
+
+    async def _delete(self, job: Job, pod: Pod) -> None:
+        try:
+            await self._pods.delete(job, pod)
+        except NotFound as error:
+            if not is_about(error, pod.metadata.name):
+                raise
+            self._expectations.deletion_settled(key_of(job), pod.metadata.uid)
+
+    # Finalizers and the status.
+
+    async def release(
+        self, pods: Iterable[Pod]
+    ) -> tuple[frozenset[str], Exception | None]:
+        """Remove the finalizers of pods.
+
+        Returns the uids of those that have none any more, and the first failure.
+        """
+
+        async def release_one(pod: Pod) -> None:
+            await remove_finalizer(self._client, pod)
+
+        released, failure = await _each(tuple(pods), release_one)
+        return frozenset(pod.metadata.uid for pod in released), failure
+
+    async def write_status(self, job: Job, status: JobStatus) -> Job:
+        """Write the status if it differs from the job's; return the job as stored.
+
+        Then count and announce what the new status says.
+        """
+        if status == job.status:
+            return job
+        stored = await self._client.update(JOBS, replace(job, status=status), "status")
+        self._metrics.counted(job, job.status, status)
+        self._announce(stored, job.status, status)
+        return stored
+
+    def _announce(self, job: Job, old: JobStatus, new: JobStatus) -> None:
+        """Record the events of conditions that have changed."""
+        before = old.conditions or ()
+        for condition in new.conditions or ():
+            if condition in before:
+                continue
+            match condition.type:
+                case conditions.SUSPENDED:
+                    reason = "Suspended" if condition.status == "True" else "Resumed"
+                    self._event(job, NORMAL, reason, condition.message)
+                case conditions.FAILED:
+                    self._event(job, WARNING, condition.reason, condition.message)
+                    self._metrics.finished(job, condition.reason)
+                case conditions.COMPLETE:
+                    self._announce_completion(job, new)
+
+    def _announce_completion(self, job: Job, status: JobStatus) -> None:
+        completions = job.spec.completions
+        if completions is not None and status.succeeded > completions:
+            self._event(job, WARNING, "TooManySucceededPods", _TOO_MANY)
+        self._event(job, NORMAL, "Completed", "Job completed")
+        self._metrics.finished(job, "")
+
+    def _event(self, job: Job, event_type: str, reason: str, message: str) -> None:
+        self._recorder.event(JOBS, job, event_type, reason, message)
+
+
+async def _each(
+    pods: Sequence[Pod], write: Callable[[Pod], Awaitable[None]]
+) -> tuple[tuple[Pod, ...], Exception | None]:
+    """Write for each pod concurrently; return those that succeeded, and a failure."""
+    results = await asyncio.gather(
+        *(write(pod) for pod in pods), return_exceptions=True
+    )
+    done: list[Pod] = []
+    failure: Exception | None = None
+    for pod, result in zip(pods, results, strict=True):
+        if result is None:
+            done.append(pod)
+        elif isinstance(result, Exception):
+            failure = failure or result
+        else:
+            raise result  # a cancellation must not be swallowed
+    return tuple(done), failure

@@ -1,0 +1,227 @@
+"""The assessment of a job: what its pods mean, before anything is written."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import Job, UncountedTerminatedPods
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import is_deleting, labels_of
+from controller_manager.api.pods import is_active, is_terminal, is_terminating
+from controller_manager.controllers.batch.job.back_off import BackOff
+from controller_manager.controllers.batch.job.failure_policy import counts
+from controller_manager.controllers.batch.job.index_failures import (
+    ends_index,
+    pods_to_replace,
+)
+from controller_manager.controllers.batch.job.indexes import (
+    IndexSet,
+    completion_index,
+    indexes_of,
+)
+from controller_manager.controllers.batch.job.spec import (
+    index_count,
+    is_failed,
+    is_indexed,
+)
+
+FINALIZER: Final = "batch.kubernetes.io/job-tracking"
+"""Pods have it until they are counted."""
+
+_CONTROLLER_UIDS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
+"""Labels that the API server adds to the template; the second is an older name."""
+
+NO_PODS: Final = UncountedTerminatedPods()
+
+NO_BACK_OFF: Final = BackOff()
+
+
+class Assessment(Struct, frozen=True, kw_only=True):
+    """A job and its pods at the beginning of a sync; an immutable value.
+
+    Upstream: syncJobCtx.
+    """
+
+    job: Job
+
+    pods: tuple[Pod, ...]
+    """All pods of the job."""
+
+    active: tuple[Pod, ...]
+    """The pods that have not ended and are not being deleted."""
+
+    terminating: tuple[Pod, ...]
+    """The pods that are being deleted and have not ended."""
+
+    tracked: tuple[Pod, ...]
+    """The pods with the finalizer; those of an indexed job by their index."""
+
+    newly_succeeded: tuple[Pod, ...]
+    newly_failed: tuple[Pod, ...]
+    """The tracked pods that have ended and that no status has mentioned yet."""
+
+    succeeded: int
+    failed: int
+    """How many pods have succeeded and failed, the uncounted ones included. For an
+    indexed job the number of indexes that succeeded."""
+
+    completed_before: IndexSet = IndexSet()
+    """The indexes that succeeded, as the status has them; empty without indexes."""
+
+    completed: IndexSet = IndexSet()
+    """The indexes that have succeeded now."""
+
+    failed_indexes: IndexSet | None = None
+    """The indexes that have failed for good; `None` without a limit per index."""
+
+    to_replace: Mapping[int, Pod] = {}
+    """The last failed pods of the indexes that need a replacement, by index. They
+    keep their finalizer until then. Empty without a limit per index."""
+
+    back_off: BackOff = NO_BACK_OFF
+    """The back-off after the pods that have newly ended."""
+
+    spares_terminating: bool = False
+    """Whether pods that are being deleted count as failed in no case."""
+
+    def fails(self, pod: Pod) -> bool:
+        """Tell whether a pod counts as failed."""
+        return _fails(pod, self.job, spare=self.spares_terminating)
+
+    @property
+    def uncounted(self) -> UncountedTerminatedPods:
+        """The pods that the status mentions and does not count yet."""
+        return self.job.status.uncounted_terminated_pods or NO_PODS
+
+    @property
+    def has_ended_pods(self) -> bool:
+        """Whether there are pods that must be counted."""
+        uncounted = self.uncounted
+        return bool(
+            self.newly_succeeded
+            or self.newly_failed
+            or uncounted.succeeded
+            or uncounted.failed
+        )
+
+
+def has_finalizer(pod: Pod) -> bool:
+    """Tell whether a pod is tracked: it has the finalizer of jobs."""
+    return FINALIZER in (pod.metadata.finalizers or ())
+
+
+def is_uncounted(job: Job, pod: Pod) -> bool:
+    """Tell whether a pod that the job adopts must be counted: it gets the finalizer.
+
+    A pod with the job's uid as label was made by the job. If such a pod has ended and
+    has no finalizer, it was counted before it lost its owner. Upstream counts it again.
+    """
+    made = any(labels_of(pod).get(key) == job.metadata.uid for key in _CONTROLLER_UIDS)
+    return has_finalizer(pod) or not (made and is_terminal(pod))
+
+
+def assess(
+    job: Job,
+    pods: Sequence[Pod],
+    *,
+    released: AbstractSet[str] = frozenset(),
+    back_off: BackOff = NO_BACK_OFF,
+    spare_terminating: bool = False,
+) -> Assessment:
+    """Return the assessment of a job that has these pods.
+
+    `released` are the uids of pods whose finalizer was removed, though the cache may
+    still show it. `back_off` is the back-off after the pods that were counted before.
+    With `spare_terminating` no pod that is being deleted counts as failed.
+    """
+    tracked = [
+        pod for pod in pods if has_finalizer(pod) and pod.metadata.uid not in released
+    ]
+    if is_indexed(job):
+        tracked.sort(key=_index_order)
+    valid = [pod for pod in tracked if has_valid_index(pod, job)]
+    mentioned = job.status.uncounted_terminated_pods or NO_PODS
+    succeeded = _unmentioned(
+        (pod for pod in valid if pod.status.phase == "Succeeded"), mentioned.succeeded
+    )
+    all_failed = [pod for pod in valid if _fails(pod, job, spare=spare_terminating)]
+    failed = _unmentioned(all_failed, mentioned.failed)
+    policy = job.spec.pod_failure_policy
+    common = Assessment(
+        job=job,
+        pods=tuple(pods),
+        active=tuple(pod for pod in pods if is_active(pod)),
+        terminating=tuple(pod for pod in pods if is_terminating(pod)),
+        tracked=tuple(tracked),
+        newly_succeeded=succeeded,
+        newly_failed=failed,
+        succeeded=(
+            job.status.succeeded + len(succeeded) + len(mentioned.succeeded or ())
+        ),
+        failed=(
+            job.status.failed
+            + sum(1 for pod in failed if counts(policy, pod))
+            + len(mentioned.failed or ())
+        ),
+        back_off=back_off.after(succeeded, failed),
+        spares_terminating=spare_terminating,
+    )
+    return _with_indexes(common, valid, all_failed) if is_indexed(job) else common
+
+
+def _with_indexes(
+    assessment: Assessment, valid: Iterable[Pod], failed: Iterable[Pod]
+) -> Assessment:
+    """Add the indexes that have succeeded or failed, from tracked pods."""
+    job = assessment.job
+    count = index_count(job)
+    before = IndexSet.parse(job.status.completed_indexes, count)
+    ended = [pod for pod in valid if pod.status.phase == "Succeeded"]
+    completed = before.union(indexes_of(ended))
+    assessment = replace(
+        assessment,
+        completed_before=before,
+        completed=completed,
+        succeeded=len(completed),
+    )
+    limit = job.spec.backoff_limit_per_index
+    if limit is None:
+        return assessment
+    policy = job.spec.pod_failure_policy
+    lost = [pod for pod in failed if ends_index(policy, pod, limit)]
+    failed_indexes = IndexSet.parse(job.status.failed_indexes or "", count).union(
+        indexes_of(lost)
+    )
+    settled = completed.union(failed_indexes).union(indexes_of(assessment.active))
+    return replace(
+        assessment,
+        failed_indexes=failed_indexes,
+        to_replace=pods_to_replace(failed, settled),
+    )
+
+
+def _fails(pod: Pod, job: Job, *, spare: bool) -> bool:
+    return is_failed(pod, job) and not (spare and is_deleting(pod))
+
+
+def has_valid_index(pod: Pod, job: Job) -> bool:
+    """Tell whether the pod has an index of the job; true without indexes."""
+    if not is_indexed(job):
+        return True
+    index = completion_index(pod)
+    return index is not None and index < index_count(job)
+
+
+def _index_order(pod: Pod) -> int:
+    index = completion_index(pod)
+    return -1 if index is None else index
+
+
+def _unmentioned(
+    pods: Iterable[Pod], mentioned: Sequence[str] | None
+) -> tuple[Pod, ...]:
+    known = frozenset(mentioned or ())
+    return tuple(pod for pod in pods if pod.metadata.uid not in known)

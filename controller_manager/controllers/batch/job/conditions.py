@@ -1,0 +1,72 @@
+"""The conditions of a job, with upstream's types, reasons and messages."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from controller_manager.api.batch.v1 import Job, JobCondition
+from controller_manager.api.times import format_time
+
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+FAILURE_TARGET: Final = "FailureTarget"
+SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
+SUSPENDED: Final = "Suspended"
+
+_ENDS: Final = (COMPLETE, FAILED)
+
+
+def find_condition(
+    conditions: Iterable[JobCondition] | None, condition_type: str
+) -> JobCondition | None:
+    """Return the condition of a type, `None` if there is none."""
+    for condition in conditions or ():
+        if condition.type == condition_type:
+            return condition
+    return None
+
+
+def true_condition(job: Job, condition_type: str) -> JobCondition | None:
+    """Return the condition of a type if it is true."""
+    condition = find_condition(job.status.conditions, condition_type)
+    return condition if condition is not None and condition.status == "True" else None
+
+
+def is_finished(job: Job) -> bool:
+    """Tell whether the job is complete or has failed; it does not change then."""
+    return any(true_condition(job, end) is not None for end in _ENDS)
+
+
+def condition(
+    condition_type: str, status: str, reason: str, message: str, now: datetime
+) -> JobCondition:
+    """Return a new condition."""
+    time = format_time(now)
+    return JobCondition(
+        type=condition_type,
+        status=status,
+        last_probe_time=time,
+        last_transition_time=time,
+        reason=reason,
+        message=message,
+    )
+
+
+def with_condition(
+    conditions: tuple[JobCondition, ...] | None, new: JobCondition
+) -> tuple[JobCondition, ...] | None:
+    """Return the conditions with a new one (ensureJobConditionStatus).
+
+    A condition that says the same already is kept, with its times. One that is false
+    is not added, because its absence says the same.
+    """
+    present = find_condition(conditions, new.type)
+    if present is None:
+        return conditions if new.status == "False" else (*(conditions or ()), new)
+    if (present.status, present.reason, present.message) == (
+        new.status,
+        new.reason,
+        new.message,
+    ):
+        return conditions
+    return tuple(new if each is present else each for each in conditions or ())

@@ -1,0 +1,187 @@
+"""Metrics of the job controller, with upstream's names (metrics.go)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from controller_manager.api.batch.v1 import Job, JobStatus
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.pods import is_terminal
+from controller_manager.controllers.batch.job.assessment import (
+    Assessment,
+    has_finalizer,
+)
+from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
+from controller_manager.controllers.batch.job.spec import (
+    INDEXED,
+    NON_INDEXED,
+    completion_mode,
+    has_limit_per_index,
+    index_count,
+    is_indexed,
+)
+
+_SYNC_SECONDS: Final = tuple(0.004 * 2**power for power in range(15))
+_MODES: Final = (INDEXED, NON_INDEXED)
+
+RECONCILING: Final = "reconciling"
+TRACKING: Final = "tracking"
+PODS_CREATED: Final = "pods_created"
+PODS_DELETED: Final = "pods_deleted"
+
+
+def action_of(plan: Plan) -> str:
+    """Return the name of what a sync does about the number of pods."""
+    match plan:
+        case Create() | Wait():
+            return PODS_CREATED
+        case Delete():
+            return PODS_DELETED
+        case None:
+            return TRACKING
+
+
+class JobMetrics:
+    """The ``job_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        of_syncs = ["completion_mode", "result", "action"]
+        self._duration = Histogram(
+            "job_controller_job_sync_duration_seconds",
+            "The time it took to sync a job",
+            of_syncs,
+            buckets=_SYNC_SECONDS,
+            registry=registry,
+        )
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"job_controller_{name}", text, labels, registry=registry)
+
+        self._syncs = counter("job_syncs_total", "The number of job syncs", *of_syncs)
+        self._finished = counter(
+            "jobs_finished_total",
+            "The number of finished jobs",
+            *("completion_mode", "result", "reason"),
+        )
+        self._external = counter(
+            "jobs_by_external_controller_total",
+            "The number of Jobs managed by an external controller",
+            "controller_name",
+        )
+        self._pods_finished = counter(
+            "job_pods_finished_total",
+            "The number of finished Pods that are fully tracked",
+            *("completion_mode", "result"),
+        )
+        self._policy = counter(
+            "pod_failures_handled_by_failure_policy_total",
+            "The number of failed Pods to which the failure policy was applied",
+            "action",
+        )
+        self._finalizers = counter(
+            "terminated_pods_tracking_finalizer_total",
+            "The number of terminated pods that got or lost the finalizer of jobs",
+            "event",
+        )
+        self._indexes = counter(
+            "job_finished_indexes_total",
+            "The number of finished indexes",
+            *("status", "backoffLimit"),
+        )
+        self._creations = counter(
+            "job_pods_creation_total",
+            "The number of Pods created, by the reason for their creation",
+            *("reason", "status"),
+        )
+        self._skips = counter(
+            "stale_sync_skips_total",
+            "Total number of Job syncs skipped due to a stale watch cache",
+            *("group", "resource"),
+        )
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the series at zero that every job may need."""
+        for mode in _MODES:
+            for result in ("succeeded", "failed"):
+                self._pods_finished.labels(mode, result)
+        for event in ("add", "delete"):
+            self._finalizers.labels(event)
+        self._skips.labels("batch", "jobs")
+        self._skips.labels("", "pods")
+
+    def synced(self, job: Job, action: str, seconds: float, *, failed: bool) -> None:
+        """Observe a sync of a job that has not finished."""
+        labels = (completion_mode(job), "error" if failed else "success", action)
+        self._duration.labels(*labels).observe(seconds)
+        self._syncs.labels(*labels).inc()
+
+    def finished(self, job: Job, reason: str) -> None:
+        """Count a finished job; the reason is empty for one that is complete."""
+        result = "failed" if reason else "succeeded"
+        self._finished.labels(completion_mode(job), result, reason).inc()
+
+    def managed_elsewhere(self, manager: str) -> None:
+        """Count a job of another controller."""
+        self._external.labels(manager).inc()
+
+    def counted(self, job: Job, old: JobStatus, new: JobStatus) -> None:
+        """Count the pods and indexes by which two statuses differ."""
+        mode = completion_mode(job)
+        succeeded = new.succeeded - old.succeeded
+        if is_indexed(job):
+            count = index_count(job)
+            succeeded = _more(old.completed_indexes, new.completed_indexes, count)
+            limit = "perIndex" if has_limit_per_index(job) else "global"
+            self._indexes.labels("succeeded", limit).inc(succeeded)
+            failed = _more(old.failed_indexes or "", new.failed_indexes or "", count)
+            if failed:
+                self._indexes.labels("failed", limit).inc(failed)
+        self._pods_finished.labels(mode, "succeeded").inc(max(0, succeeded))
+        self._pods_finished.labels(mode, "failed").inc(max(0, new.failed - old.failed))
+
+    def failures_handled(self, actions: Mapping[str, int]) -> None:
+        """Count failed pods to which the failure policy was applied, by its action."""
+        for action, count in actions.items():
+            self._policy.labels(action).inc(count)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Count an ended pod with the finalizer that came, or went or lost it."""
+        before, after = _is_ended_and_tracked(old), _is_ended_and_tracked(new)
+        if before != after:
+            self._finalizers.labels("add" if after else "delete").inc()
+
+    def pods_created(self, assessment: Assessment, created: int, failed: int) -> None:
+        """Count pods that were created, and those that could not be."""
+        reason = _reason_of_creation(assessment)
+        if created:
+            self._creations.labels(reason, "succeeded").inc(created)
+        if failed:
+            self._creations.labels(reason, "failed").inc(failed)
+
+    def skipped(self, group: str, resource: str) -> None:
+        """Count a sync that was requeued because the cache of `resource` is stale."""
+        self._skips.labels(group, resource).inc()
+
+
+def _more(old: str, new: str, count: int) -> int:
+    """Return by how many indexes the new text has more than the old one."""
+    if old == new:
+        return 0
+    return max(0, len(IndexSet.parse(new, count)) - len(IndexSet.parse(old, count)))
+
+
+def _is_ended_and_tracked(pod: Pod | None) -> bool:
+    return pod is not None and is_terminal(pod) and has_finalizer(pod)
+
+
+def _reason_of_creation(assessment: Assessment) -> str:
+    if assessment.failed:
+        policy = assessment.job.spec.pod_replacement_policy
+        if policy == "Failed":
+            return "recreate_failed"
+        return "recreate_terminating_or_failed"
+    return "recreate_terminating_or_failed" if assessment.terminating else "new"

@@ -1,0 +1,96 @@
+"""The pods of a job, as they are created (manageJob, indexed_job_utils.go)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import JOBS, Job
+from controller_manager.api.core.v1 import JOB_COMPLETION_INDEX, Pod, PodTemplateSpec
+from controller_manager.api.meta import raw_json
+from controller_manager.api.owners import controller_reference
+from controller_manager.control.pod_control import pod_from_template
+from controller_manager.controllers.batch.job.assessment import FINALIZER
+from controller_manager.controllers.batch.job.index_failures import (
+    annotations_of_replacement,
+)
+from controller_manager.controllers.batch.job.plan import Create
+from controller_manager.controllers.batch.job.spec import has_limit_per_index
+
+JSON = dict[str, Any]
+
+_LONGEST_PREFIX: Final = 58
+"""The most characters of a generateName that the API server keeps: 63 less 5."""
+
+_VARIABLE: Final = {
+    "name": "JOB_COMPLETION_INDEX",
+    "valueFrom": {
+        "fieldRef": {"fieldPath": f"metadata.labels['{JOB_COMPLETION_INDEX}']"}
+    },
+}
+
+
+def pod_bodies(job: Job, plan: Create) -> Iterator[bytes]:
+    """Yield the request bodies of the pods to create."""
+    reference = controller_reference(job, JOBS.api_version, JOBS.kind)
+    template = _tracked(job.spec.template)
+    if not plan.indexes:
+        body = pod_from_template(template, job, reference)
+        yield from (body for _ in range(plan.count))
+        return
+    spec = _with_variable(template)
+    for index in plan.indexes:
+        indexed = _with_index(template, spec, job, index, plan.replaced)
+        prefix = _prefix(job.metadata.name, index)
+        yield pod_from_template(indexed, job, reference, prefix)
+
+
+def _tracked(template: PodTemplateSpec) -> PodTemplateSpec:
+    """Add the finalizer to a template."""
+    metadata = template.metadata
+    finalizers = metadata.finalizers or ()
+    if FINALIZER in finalizers:
+        return template
+    metadata = replace(metadata, finalizers=(*finalizers, FINALIZER))
+    return replace(template, metadata=metadata)
+
+
+def _with_variable(template: PodTemplateSpec) -> JSON:
+    """Return the pod spec; its containers get the variable with their index."""
+    spec: JSON = msgspec.json.decode(template.spec)
+    for containers in ("initContainers", "containers"):
+        for container in spec.get(containers) or ():
+            present = container.get("env") or []
+            if all(each["name"] != _VARIABLE["name"] for each in present):
+                container["env"] = [*present, _VARIABLE]
+    return spec
+
+
+def _with_index(
+    template: PodTemplateSpec,
+    spec: JSON,
+    job: Job,
+    index: int,
+    replaced: Mapping[int, Pod],
+) -> PodTemplateSpec:
+    """Return the template of one index: label, annotations and hostname."""
+    metadata = template.metadata
+    mark = {JOB_COMPLETION_INDEX: str(index)}
+    annotations = {**(metadata.annotations or {}), **mark}
+    if has_limit_per_index(job):
+        policy = job.spec.pod_failure_policy
+        annotations |= annotations_of_replacement(policy, replaced.get(index))
+    labels = {**(metadata.labels or {}), **mark}
+    named = {**spec, "hostname": f"{job.metadata.name}-{index}"}
+    return replace(
+        template,
+        metadata=replace(metadata, labels=labels, annotations=annotations),
+        spec=raw_json(named),
+    )
+
+
+def _prefix(job: str, index: int) -> str:
+    """Return the generateName; a long name of the job is cut, not the index."""
+    end = f"-{index}-"
+    return job[: _LONGEST_PREFIX - len(end)] + end

@@ -1,0 +1,293 @@
+"""Handlers and sync of the job controller (job_controller.go)."""
+
+from typing import Final
+
+from controller_manager.api.batch.v1 import JOBS, Job
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import key_of
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.selectors import (
+    Selector,
+    SelectorError,
+    compile_selector,
+)
+from controller_manager.client.errors import Conflict, NotFound, is_about
+from controller_manager.client.events import WARNING
+from controller_manager.control.claims import Claimer
+from controller_manager.control.expectations import State
+from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.controllers.batch.job.apply import JobApplier
+from controller_manager.controllers.batch.job.assessment import (
+    FINALIZER,
+    Assessment,
+    is_uncounted,
+)
+from controller_manager.controllers.batch.job.conditions import is_finished
+from controller_manager.controllers.batch.job.decide import JobDecision, decide
+from controller_manager.controllers.batch.job.gates import READS_OWN_WRITES
+from controller_manager.controllers.batch.job.memory import Memory
+from controller_manager.controllers.batch.job.metrics import (
+    RECONCILING,
+    JobMetrics,
+    action_of,
+)
+from controller_manager.controllers.batch.job.options import JobOptions
+from controller_manager.controllers.batch.job.orphans import (
+    FIRST_RETRY,
+    LAST_RETRY,
+    OrphanPods,
+)
+from controller_manager.controllers.batch.job.plan import Wait
+from controller_manager.controllers.batch.job.spec import (
+    INDEXED,
+    NON_INDEXED,
+    completion_mode,
+    external_manager,
+)
+from controller_manager.controllers.batch.job.target import (
+    Target,
+    completed,
+    seconds_to_deadline,
+)
+from controller_manager.controllers.batch.job.tracking import (
+    Activity,
+    active_after,
+    finish,
+    settle,
+    tally,
+)
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Outcome,
+    Requeue,
+    SyncError,
+)
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Owns
+from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+BATCH_PERIOD: Final = 1.0
+"""Seconds from a change of a pod or a status until the sync: many changes cause one."""
+
+_UNSEEN_RECHECK: Final = 5.0
+"""Seconds until the next sync while the cache does not show all writes."""
+
+
+def init_job_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (newJobController)."""
+    reconciler = JobReconciler(context)
+    return WorkerGroup(reconciler.make_workers(), reconciler.orphans.make_workers())
+
+
+def _batched_unless_changed(_: object, old: Job, new: Job) -> float:
+    """Return the delay of an update: a new spec is synced at once."""
+    same = old.metadata.generation == new.metadata.generation
+    return BATCH_PERIOD if same else 0.0
+
+
+class JobReconciler(Reconciler[Job]):
+    """Runs the pods of jobs, and counts those that have ended."""
+
+    watches = (
+        For(JOBS, update_delay=_batched_unless_changed),
+        Owns(PODS, delay=BATCH_PERIOD),
+    )
+    queue_name = "job"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch jobs and pods."""
+        super().__init__(context)
+        self.workers = context.config.of(JobOptions).concurrent_syncs
+        self.reads_own_writes = context.config.features.is_enabled(READS_OWN_WRITES)
+        self._pods = self.lister(PODS)
+        self._metrics = context.metrics.of(JobMetrics)
+        self._memory = Memory(context, reads_own_writes=self.reads_own_writes)
+        self._stored = OwnerReads(
+            context.client, JOBS, self.objects, context.consistency
+        )
+        self._applier = JobApplier(
+            context.client,
+            context.recorder,
+            self._memory.expectations,
+            self._metrics,
+        )
+        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
+        self.orphans = OrphanPods(context, self._metrics)
+        context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
+
+    # Handlers, and the state that they keep.
+
+    def _added(self, job: Job) -> None:
+        if (manager := external_manager(job)) is not None:
+            self._metrics.managed_elsewhere(manager)
+
+    def backoff(self) -> Backoff:
+        """Return the delays between retries: from a second to a minute."""
+        return ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
+
+    def starting(self) -> None:
+        """Note that this process begins to lead."""
+        self._memory.takeover.start_leading()
+
+    def deleted(self, obj: Job) -> None:
+        """Drop the state of a job, so that a new one of its name starts afresh."""
+        self._memory.forget(key_of(obj))
+        self._stored.forget(obj)
+
+    def forget(self, key: str) -> None:
+        """Drop all state of a key whose job is gone."""
+        self._memory.forget(key)
+
+    def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
+        """Expect one creation less."""
+        self._memory.expectations.creations_settled(key)
+
+    def dependent_gone(self, key: str, obj: Pod) -> None:
+        """Stop to expect the deletion of this pod."""
+        self._memory.expectations.deletion_settled(key, obj.metadata.uid)
+
+    def is_known_gone(self, obj: Job) -> bool:
+        """Tell whether the API server has said that this cached job is gone."""
+        return self._stored.is_known_gone(obj)
+
+    def stale(self, resource: AnyResource) -> None:
+        """Count a sync that waits for a cache, if upstream's gate is enabled."""
+        if self.reads_own_writes:
+            self._metrics.skipped(resource.group, resource.plural)
+
+    # The decision.
+
+    async def reconcile(self, job: Job) -> Outcome:
+        """Create, delete and count the pods of a job that has not finished."""
+        if external_manager(job) is not None:
+            return DONE
+        if is_finished(job):
+            self._memory.forget(key_of(job))
+            return DONE
+        if completion_mode(job) not in (INDEXED, NON_INDEXED):
+            message = "Skipped Job sync because completion mode is unknown"
+            self.recorder.event(JOBS, job, WARNING, "UnknownCompletionMode", message)
+            return DONE
+        begun = self.clock.monotonic()
+        action, failed = RECONCILING, True
+        try:
+            decision = await self._look(job)
+            if isinstance(decision, Requeue):
+                failed = False
+                return decision
+            if decision.is_decided:
+                action = action_of(decision.plan)
+            outcome = await self._act(decision)
+            failed = False
+        except (Conflict, NotFound) as error:
+            if is_about(error, job.metadata.name):
+                await self._stored.wait_for_cache(job)
+            raise
+        finally:
+            seconds = self.clock.monotonic() - begun
+            self._metrics.synced(job, action, seconds, failed=failed)
+        return outcome
+
+    async def _look(self, job: Job) -> JobDecision | Requeue:
+        """Claim the pods of a job, and decide what it needs."""
+        key, selector = key_of(job), _selector_of(job)
+        expected = self._memory.expected(key)
+        if expected is State.UNKNOWN:
+            return await self._read_api_server(job, selector)
+        pods = await self._claim(job, selector)
+        decision = decide(
+            job,
+            pods,
+            self.clock.now(),
+            released=self._memory.still_shown(key, pods),
+            back_off=self._memory.back_off(key),
+            may_change=expected is State.FULFILLED,
+        )
+        if decision.writes and self._memory.takeover.must_recheck(job):
+            return await self._read_api_server(job, selector)
+        return decision
+
+    async def _act(self, decision: JobDecision) -> Outcome:
+        """Change the number of pods, then count those that have ended."""
+        assessment, target = decision.assessment, decision.target
+        job, key = assessment.job, key_of(assessment.job)
+        if target is not None:
+            activity = await self._applier.delete_active(assessment)
+            if active_after(assessment, activity) or not self._memory.is_settled(key):
+                target = None  # some pods may still run; they are not counted yet
+        else:
+            activity = Activity()
+            if decision.is_decided:
+                activity = await self._applier.carry_out(assessment, decision.plan)
+            target = completed(assessment, active_after(assessment, activity))
+        await self._track(assessment, activity, target)
+        if activity.failure is not None:
+            raise activity.failure
+        return Done(self._next_look(job, decision))
+
+    async def _track(
+        self, assessment: Assessment, activity: Activity, target: Target | None
+    ) -> None:
+        """Write the first status, remove finalizers, and write the second status."""
+        key, now = key_of(assessment.job), self.clock.now()
+        count = tally(assessment, activity, target, now)
+        job = await self._applier.write_status(assessment.job, count.status)
+        self._memory.set_back_off(key, assessment.back_off)
+        self._metrics.failures_handled(count.actions)
+        released, failure = await self._applier.release(count.released)
+        self._memory.add_released(key, released)
+        tracked = {pod.metadata.uid for pod in assessment.tracked} - released
+        status = settle(job.status, tracked)
+        if failure is None and count.is_whole:
+            status = finish(job, status, target, self.clock.now())
+        await self._applier.write_status(job, status)
+        if failure is not None:
+            raise failure
+
+    def _next_look(self, job: Job, decision: JobDecision) -> float | None:
+        """Return the seconds until the next sync, `None` for no such sync.
+
+        The watch may never show a write of this sync, so a sync must come without an
+        event.
+        """
+        waits = []
+        if not self._memory.is_settled(key_of(job)):
+            waits.append(_UNSEEN_RECHECK)
+        if isinstance(decision.plan, Wait):
+            waits.append(max(decision.plan.seconds, BATCH_PERIOD))
+        deadline = seconds_to_deadline(job, self.clock.now())
+        if deadline is not None and decision.target is None:
+            waits.append(max(deadline, 0.0))
+        return min(waits, default=None)
+
+    async def _claim(self, job: Job, selector: Selector) -> list[Pod]:
+        orphans = self._pods.orphans(job.metadata.namespace, selector)
+        owned = self._pods.controlled_by(job)
+        return await self._claimer.claim(job, selector, (*owned, *orphans))
+
+    async def _read_api_server(self, job: Job, selector: Selector) -> Requeue:
+        """Have the key wait until the caches show what is stored now."""
+        key, present = (
+            key_of(job),
+            await self._stored.wait_for_all_caches(job, selector),
+        )
+        cached = {pod.metadata.uid for pod in self._pods.controlled_by(job)}
+        # A pod that is gone had lost its finalizer, so it was mentioned or counted.
+        self._memory.add_released(key, frozenset(cached - present))
+        self._memory.expectations.forget(key)
+        self._memory.takeover.rechecked(key)
+        self.logger.v(2).info("The cache may be stale, read from the API server")
+        return Requeue(0.0, "the cache may be stale")
+
+
+def _selector_of(job: Job) -> Selector:
+    """Return the selector; raises SyncError for one that cannot be evaluated."""
+    try:
+        return compile_selector(job.spec.selector)
+    except SelectorError as error:
+        msg = f"the selector of the job cannot be used: {error}"
+        raise SyncError(msg) from error

@@ -1,0 +1,297 @@
+"""Follows jobs and their pods from write to write, and reports what cannot be right.
+
+It knows nothing of the controller: it compares what is stored with what was stored
+before. A pod of a job is counted once, before it loses its finalizer; what has been
+counted stays counted; what has ended stays as it is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.simulation.objects import controller_of, lives
+
+JSON = dict[str, Any]
+
+FINALIZER: Final = "batch.kubernetes.io/job-tracking"
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+
+_ENDS: Final = ("Complete", "Failed")
+_ENDINGS: Final = (*_ENDS, "FailureTarget", "SuccessCriteriaMet")
+_RESULTS: Final = ("succeeded", "failed")
+
+
+def has(job: JSON, *types: str) -> bool:
+    """Tell whether a condition of one of these types is true."""
+    return any(
+        each["type"] in types and each["status"] == "True"
+        for each in job.get("status", {}).get("conditions") or ()
+    )
+
+
+def is_tracked(pod: JSON | None) -> bool:
+    """Tell whether a pod exists and has the finalizer."""
+    return pod is not None and FINALIZER in pod["metadata"].get("finalizers", [])
+
+
+def index_of(pod: JSON) -> str:
+    """Return the completion index of a pod, empty for none."""
+    return str(pod["metadata"].get("annotations", {}).get(INDEX, ""))
+
+
+def indexes_in(text: str | None) -> set[str]:
+    """Return the indexes of a text like ``1,3-5``."""
+    found: set[str] = set()
+    for part in (text or "").split(","):
+        first, _, last = part.partition("-")
+        if first:
+            found |= {str(each) for each in range(int(first), int(last or first) + 1)}
+    return found
+
+
+def _phase(pod: JSON) -> str:
+    return str(pod.get("status", {}).get("phase", ""))
+
+
+def _has_ended(pod: JSON) -> bool:
+    return _phase(pod) in ("Succeeded", "Failed")
+
+
+def _is_deleting(obj: JSON) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
+@dataclass
+class _Page:
+    """What has been seen of one job."""
+
+    job: JSON
+    pods: Mapping[str, JSON] = field(default_factory=dict)
+    """The pods that it controlled at the last look, by uid."""
+
+    listed: dict[str, set[str]] = field(
+        default_factory=lambda: {each: set() for each in _RESULTS}
+    )
+    """The uids that uncountedTerminatedPods has ever had."""
+
+    @property
+    def status(self) -> JSON:
+        status: JSON = self.job.get("status", {})
+        return status
+
+    def uncounted(self, result: str) -> set[str]:
+        return set((self.status.get("uncountedTerminatedPods") or {}).get(result) or ())
+
+
+class Ledger:
+    """Follows all jobs of a cluster."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, _Page] = {}
+        self._known: set[str] = set()
+        """The uids of all pods that were there at the last look."""
+
+    def look(self, jobs: Iterable[JSON], pods: Iterable[JSON]) -> Iterator[str]:
+        """Compare with the last look; yield what is wrong."""
+        owned: dict[str, dict[str, JSON]] = {}
+        everywhere: dict[str, JSON] = {}
+        for pod in pods:
+            everywhere[pod["metadata"]["uid"]] = pod
+            owned.setdefault(controller_of(pod), {})[pod["metadata"]["uid"]] = pod
+        pages: dict[str, _Page] = {}
+        for job in jobs:
+            uid = job["metadata"]["uid"]
+            before = self._pages.get(uid, _Page({"metadata": job["metadata"]}))
+            page = _Page(job, owned.get(uid, {}), before.listed)
+            pages[uid] = page
+            for problem in (
+                *_miscounted(before, page),
+                *_uncounted(before, page, everywhere),
+                *_changed_after_the_end(before, page),
+                *_surplus(before, page, self._known),
+            ):
+                yield f"{job['metadata']['name']}: {problem}"
+        self._pages, self._known = pages, set(everywhere)
+
+
+def _miscounted(before: _Page, page: _Page) -> Iterator[str]:
+    """Yield pods that are counted twice, or too early, and counts that are wrong."""
+    if page.status == before.status:
+        return
+    for result in _RESULTS:
+        now = page.uncounted(result)
+        new = now - before.uncounted(result)
+        again = new & (page.listed["succeeded"] | page.listed["failed"])
+        for uid in sorted(again):
+            yield f"pod {uid} is listed again, as {result}"
+        page.listed[result] |= new
+        for uid in sorted(new):
+            yield from _wrong_result(page, uid, result)
+        for uid in sorted(before.uncounted(result) - now):
+            if is_tracked(page.pods.get(uid)):
+                yield f"pod {uid} is counted while it has its finalizer"
+        total, listed = page.status.get(result, 0) + len(now), len(page.listed[result])
+        by_index = result == "succeeded" and _is_indexed(page.job)
+        if total != listed and not again and not by_index:
+            yield f"{total} pods are counted as {result}, {listed} were listed"
+    if _is_indexed(page.job):
+        yield from _miscounted_indexes(before, page)
+
+
+def _wrong_result(page: _Page, uid: str, result: str) -> Iterator[str]:
+    pod = page.pods.get(uid)
+    if pod is None:
+        return  # it was released meanwhile
+    phase = _phase(pod)
+    if result == "succeeded" and phase != "Succeeded":
+        yield f"pod {uid} is listed as succeeded, it is {phase}"
+    goes = _is_deleting(pod) or has(page.job, "FailureTarget", "Failed")
+    if result == "failed" and phase != "Failed" and not goes:
+        yield f"pod {uid} is listed as failed, it is {phase}"
+
+
+def _miscounted_indexes(before: _Page, page: _Page) -> Iterator[str]:
+    completed = indexes_in(page.status.get("completedIndexes"))
+    earlier = indexes_in(before.status.get("completedIndexes"))
+    if page.status.get("succeeded", 0) != len(completed):
+        yield f"{page.status.get('succeeded', 0)} succeeded, of indexes {completed}"
+    for index in sorted(completed - earlier):
+        pods = (*before.pods.values(), *page.pods.values())
+        if not any(_is_success_of(index, pod) for pod in pods):
+            yield f"index {index} is completed, and none of its pods succeeded"
+    kept = {each for each in earlier if int(each) < page.job["spec"]["completions"]}
+    if lost := kept - completed:
+        yield f"indexes {sorted(lost)} are no longer completed"
+    failed = indexes_in(page.status.get("failedIndexes"))
+    if lost := indexes_in(before.status.get("failedIndexes")) - failed:
+        yield f"indexes {sorted(lost)} have no longer failed"
+    if both := failed & completed:
+        yield f"indexes {sorted(both)} are completed and have failed"
+
+
+def _is_success_of(index: str, pod: JSON) -> bool:
+    return index_of(pod) == index and _phase(pod) == "Succeeded"
+
+
+def _uncounted(
+    before: _Page, page: _Page, everywhere: Mapping[str, JSON]
+) -> Iterator[str]:
+    """Yield pods that ended, or were deleted, and lost the finalizer uncounted."""
+    if has(page.job, *_ENDS, "SuccessCriteriaMet") or _is_deleting(page.job):
+        return
+    for uid, pod in before.pods.items():
+        now = everywhere.get(uid)
+        if not is_tracked(pod) or is_tracked(now):
+            continue
+        last = now if now is not None else pod
+        if controller_of(last) != page.job["metadata"]["uid"] or not _matches(
+            page.job, last
+        ):
+            continue  # released
+        # A surplus pod loses its finalizer before it is deleted, so `pod`.
+        if (_has_ended(last) or _is_deleting(pod)) and not _is_counted(page, uid, last):
+            yield f"pod {uid}, {_phase(last)}, lost its finalizer and is not counted"
+
+
+def _matches(job: JSON, pod: JSON) -> bool:
+    wanted = job["spec"].get("selector", {}).get("matchLabels", {})
+    return wanted.items() <= pod["metadata"].get("labels", {}).items()
+
+
+def _is_counted(page: _Page, uid: str, pod: JSON) -> bool:
+    if uid in page.listed["succeeded"] | page.listed["failed"]:
+        return True
+    if _is_indexed(page.job):
+        index = index_of(pod)
+        if not index or int(index) >= page.job["spec"]["completions"]:
+            return True  # it never counts
+        if _phase(pod) == "Succeeded":
+            return index in indexes_in(page.status.get("completedIndexes"))
+    return _is_ignored(page.job, pod)
+
+
+def _is_ignored(job: JSON, pod: JSON) -> bool:
+    """Tell whether a rule of the failure policy ignores a condition of the pod."""
+    rules = job["spec"].get("podFailurePolicy", {}).get("rules", [])
+    ignored = {
+        pattern["type"]
+        for rule in rules
+        if rule["action"] == "Ignore"
+        for pattern in rule.get("onPodConditions", [])
+    }
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(
+        each["type"] in ignored and each["status"] == "True" for each in conditions
+    )
+
+
+def _changed_after_the_end(before: _Page, page: _Page) -> Iterator[str]:
+    """Yield changes of an ended job, and what is left to do when one ends."""
+    if has(before.job, *_ENDS):
+        if page.status != before.status:
+            yield f"its status changed after its end, from {before.status}"
+        return
+    if not has(page.job, *_ENDS):
+        return
+    if all(has(page.job, each) for each in _ENDS):
+        yield "it is complete and has failed"
+    for uid, pod in page.pods.items():
+        if is_tracked(pod):
+            yield f"it ended while pod {uid} has its finalizer"
+    if page.uncounted("succeeded") or page.uncounted("failed"):
+        yield "it ended with uncounted pods"
+
+
+def _surplus(before: _Page, page: _Page, known: set[str]) -> Iterator[str]:
+    """Yield new pods that a controller made and that the job did not need."""
+    for uid, pod in page.pods.items():
+        if uid in known or "generateName" not in pod["metadata"]:
+            continue
+        if has(before.job, *_ENDINGS):
+            yield f"pod {uid} was made although the job ends"
+        if page.job["spec"].get("managedBy", _US) != _US:
+            yield f"pod {uid} was made for a job that another controller manages"
+        others = [each for key, each in page.pods.items() if key != uid]
+        if _is_indexed(page.job):
+            yield from _surplus_of_index(page, pod, others)
+
+
+_US: Final = "kubernetes.io/job-controller"
+
+
+def _surplus_of_index(page: _Page, pod: JSON, others: list[JSON]) -> Iterator[str]:
+    index, owner = index_of(pod), page.job["metadata"]["uid"]
+    done = indexes_in(page.status.get("completedIndexes"))
+    done |= indexes_in(page.status.get("failedIndexes"))
+    if index in done:
+        yield f"another pod of index {index}, which is done"
+    for other in others:
+        if index_of(other) != index:
+            continue
+        if lives(other, owner):
+            yield f"a second pod of index {index}"
+        elif _phase(other) == "Succeeded" and is_tracked(other):
+            yield f"another pod of index {index}, which has succeeded"
+
+
+def _is_indexed(job: JSON) -> bool:
+    return bool(job["spec"].get("completionMode") == "Indexed")
+
+
+def asked_for(job: JSON, pods: Iterable[JSON]) -> tuple[int, int]:
+    """Return the live pods of a job, and these plus all successes so far."""
+    status = job.get("status", {})
+    uid = job["metadata"]["uid"]
+    owned = [pod for pod in pods if controller_of(pod) == uid]
+    live = sum(lives(pod, uid) for pod in owned)
+    listed = (status.get("uncountedTerminatedPods") or {}).get("succeeded") or ()
+    waiting = {
+        pod["metadata"]["uid"]
+        for pod in owned
+        if _phase(pod) == "Succeeded" and is_tracked(pod)
+    }
+    if _is_indexed(job):
+        completed = indexes_in(status.get("completedIndexes"))
+        ended = {index_of(pod) for pod in owned if pod["metadata"]["uid"] in waiting}
+        return live, live + len(completed | ended)
+    return live, live + status.get("succeeded", 0) + len(waiting.union(listed))

@@ -1,0 +1,57 @@
+"""Objects of a cluster with nodes, read and written as a user does."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from tests.clusters import Cluster
+from tests.devcluster.requests import call
+
+JSON = dict[str, Any]
+
+CORE = "/api/v1"
+DEFAULT = f"{CORE}/namespaces/default"
+PODS = f"{DEFAULT}/pods"
+CLAIMS = f"{DEFAULT}/persistentvolumeclaims"
+VOLUMES = f"{CORE}/persistentvolumes"
+
+
+async def send(cluster: Cluster, method: str, path: str, body: Any = None) -> JSON:
+    """Send a request that must succeed; return the object."""
+    encoded = b"" if body is None else msgspec.json.encode(body)
+    types = {"PATCH": {"content_type": "application/merge-patch+json"}}
+    answer = await call(cluster, method, path, encoded, **types.get(method, {}))
+    assert answer.status < 300, answer.body
+    decoded: JSON = json.loads(answer.body)
+    return decoded
+
+
+async def create_pod(cluster: Cluster, name: str, **spec: Any) -> None:
+    """Create a pod; `annotations` belong to its metadata, all else to its spec."""
+    annotations = spec.pop("annotations", {})
+    spec.setdefault("containers", [{"name": "c", "image": "i"}])
+    metadata = {"name": name, "annotations": annotations}
+    await send(cluster, "POST", PODS, {"metadata": metadata, "spec": spec})
+
+
+async def status_of(cluster: Cluster, name: str) -> JSON:
+    """Return the status of a pod."""
+    status: JSON = (await send(cluster, "GET", f"{PODS}/{name}"))["status"]
+    return status
+
+
+def condition(status: JSON, type_: str) -> tuple[str, str, str]:
+    """Return status, reason and message of a pod's condition."""
+    found = next(each for each in status["conditions"] if each["type"] == type_)
+    return found["status"], found.get("reason", ""), found.get("message", "")
+
+
+async def events(cluster: Cluster) -> list[str]:
+    """Return all events, as ``OBJECT TYPE REASON: MESSAGE``."""
+    items = (await send(cluster, "GET", f"{DEFAULT}/events"))["items"]
+    return [
+        f"{each['involvedObject']['name']} {each['type']} {each['reason']}: "
+        f"{each['message']}"
+        for each in items
+    ]
