@@ -230,7 +230,7 @@ def _logger(verbosity: int) -> Logger:
 def _run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
-    from controller_manager.devcluster.demo import DemoError  # noqa: PLC0415
+    from controller_manager.devcluster.demo.demo import DemoError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 
     try:

@@ -21,7 +21,7 @@ from controller_manager.devcluster.cluster import (
     check_kubeconfig,
     remove_kubeconfig,
 )
-from controller_manager.devcluster.demo import Demo
+from controller_manager.devcluster.demo.demo import Demo
 from controller_manager.devcluster.manifests import (
     Manifest,
     apply_manifests,
