@@ -103,9 +103,14 @@ class Cluster:
     """An API server in memory, with a namespace to work in."""
 
     def __init__(
-        self, seed: int = 1, history: int | None = None, *, rbac: bool = False
+        self,
+        seed: int = 1,
+        history: int | None = None,
+        *,
+        rbac: bool = False,
+        epoch: datetime = EPOCH,
     ) -> None:
-        self.clock: Clock = LoopClock(EPOCH)
+        self.clock: Clock = LoopClock(epoch)
         self.rng = random.Random(seed)
         self.server = APIServer(
             clock=self.clock,
