@@ -183,12 +183,19 @@ def _uncounted(
         now = everywhere.get(uid)
         if not is_tracked(pod) or is_tracked(now):
             continue
-        if now is not None and uid not in page.pods:
-            continue  # released
         last = now if now is not None else pod
+        if controller_of(last) != page.job["metadata"]["uid"] or not _matches(
+            page.job, last
+        ):
+            continue  # released
         # A surplus pod loses its finalizer before it is deleted, so `pod`.
         if (_has_ended(last) or _is_deleting(pod)) and not _is_counted(page, uid, last):
             yield f"pod {uid}, {_phase(last)}, lost its finalizer and is not counted"
+
+
+def _matches(job: JSON, pod: JSON) -> bool:
+    wanted = job["spec"].get("selector", {}).get("matchLabels", {})
+    return wanted.items() <= pod["metadata"].get("labels", {}).items()
 
 
 def _is_counted(page: _Page, uid: str, pod: JSON) -> bool:
