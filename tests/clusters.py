@@ -110,8 +110,9 @@ class Cluster:
         *,
         rbac: bool = False,
         features: FeatureGates | None = None,
+        epoch: datetime = EPOCH,
     ) -> None:
-        self.clock: Clock = LoopClock(EPOCH)
+        self.clock: Clock = LoopClock(epoch)
         self.rng = random.Random(seed)
         self.server = APIServer(
             clock=self.clock,
