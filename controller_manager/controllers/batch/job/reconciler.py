@@ -325,10 +325,15 @@ class JobReconciler(Reconciler[Job]):
         stored = await self.client.get(JOBS, metadata.namespace, metadata.name)
         consistency.record(key, JOBS, stored)
         options = ListOptions(label_selector=format_selector(job.spec.selector))
+        there: set[str] = set()
         async for page in self.client.list_all(PODS, metadata.namespace, options):
             for pod in page.items:
                 if selector.matches(labels_of(pod)):
                     consistency.record(key, PODS, pod)
+                    there.add(pod.metadata.uid)
+        # A pod that is gone had lost its finalizer, so it was mentioned or counted.
+        cached = {pod.metadata.uid for pod in self._pods.controlled_by(job)}
+        self._released[key] = self._released.get(key, frozenset()) | (cached - there)
         self._expectations.forget(key)
         self._takeover.rechecked(key)
         self.logger.v(2).info("The cache may be stale, read from the API server")
