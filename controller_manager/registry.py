@@ -110,7 +110,7 @@ class Registry:
         # build lacks is suggested only if it is very similar.
         meant = [
             self._by_name[each].name
-            for each in difflib.get_close_matches(name, sorted(self._by_name), 3, 0.5)
+            for each in difflib.get_close_matches(name, sorted(self._by_name), 3, 0.6)
         ]
         meant += [
             absent[each]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.v1 import Pod, PodSpec, PodStatus
+from controller_manager.api.core.v1 import Pod, PodSpec, PodStatus, PodVolume
 from controller_manager.api.meta import (
     OwnerReference,
     PartialMetadata,
@@ -101,6 +101,18 @@ def _share_spec(spec: PodSpec) -> None:
         # Nobody reads where a pod may run once it has a node. 100,000 daemon pods,
         # each with an affinity to the name of its node, would need 50 MB more.
         force_setattr(spec, "affinity", None)
+    if spec.volumes:
+        force_setattr(spec, "volumes", _claims(spec.volumes))
+
+
+def _claims(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
+    """Return the volumes that are claims: most pods have others only."""
+    claims = [
+        each
+        for each in volumes
+        if each.persistent_volume_claim is not None or each.ephemeral is not None
+    ]
+    return tuple(claims) or None
 
 
 def _share_status(status: PodStatus) -> None:

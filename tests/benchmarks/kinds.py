@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controller_manager.devcluster.nodes.programs import RUN_SECONDS
 from tests.benchmarks.server import NAMESPACE
 
 JSON = dict[str, Any]
@@ -28,7 +29,8 @@ class Work:
 
 def _template(name: str, **spec: Any) -> JSON:
     return {
-        "metadata": {"labels": {"app": name}},
+        # A pod of a job succeeds at once.
+        "metadata": {"labels": {"app": name}, "annotations": {RUN_SECONDS: "0"}},
         "spec": {
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "app", "image": "app:v1"}],

@@ -90,7 +90,7 @@ def test_flags_become_one_frozen_config() -> None:
             "kube-api-write-timeout": ["5m"],
             "wait-for-apiserver-timeout": ["3s"],
             "min-resync-period": ["1h"],
-            "feature-gates": ["WatchListClient=false,kube:AllAlpha=true"],
+            "feature-gates": ["WatchListClient=false,kube:AllAlpha=false"],
             "v": ["4"],
             "vmodule": ["queue=6,informers/*=5"],
             "leader-elect-lease-duration": ["30s"],
@@ -138,7 +138,6 @@ def test_flags_become_one_frozen_config() -> None:
             ReplicaSetOptions: ReplicaSetOptions(8),
         },
         features=FeatureGates({"WatchListClient": False}),
-        warnings=("--feature-gates: AllAlpha has no effect in this build",),
     )
     assert config.client.limit_of("deployment-controller") == RateLimit(7.0, 9)
     assert config.client.limit_of("other") == RateLimit(99.5, 200)

@@ -50,6 +50,12 @@ more fields in which pods are shown. Everything that matches a pattern of `mask`
 same; events that match a pattern of `ignore` differ from run to run.
 """
 
+AS_UPSTREAM: Final[Mapping[str, str]] = {
+    "sts-stuck-rollback": "--statefulset-replace-stuck-pods=false"
+}
+"""Flags of ours that switch off a deliberate difference, by the recording that shows
+what upstream does."""
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -91,13 +97,15 @@ class Recording:
         return 30.0 if self.family in _GROUPED else 90.0
 
     def config(self, **generic: Any) -> Config:
-        """Return a config with the flags of its family; `generic` changes it.
+        """Return a config with the flags of its family, and those of `AS_UPSTREAM`.
 
-        The config is for one manager, without rate limits, that serves nothing. Raises
+        `generic` changes the config. It is for one manager, without rate limits, that
+        serves nothing. Raises
         ValueError for an unknown flag, Failure for an invalid value.
         """
         given: dict[str, list[str]] = {}
-        for flag in shlex.split((self.path.parent / "ARGS").read_text()):
+        text = (self.path.parent / "ARGS").read_text()
+        for flag in shlex.split(f"{text} {AS_UPSTREAM.get(self.name, '')}"):
             name, _, value = flag.removeprefix("--").partition("=")
             given.setdefault(name, []).append(value)
         flags = config_from_flags(given, [])

@@ -3,96 +3,23 @@
 import json
 import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.controllers.builders import completed_job_status, deployment_json
+from tests.controllers.builders import deployment_json
 from tests.controllers.custom_resources import definition
-
-KUBECTL = shutil.which("kubectl")
+from tests.e2e.clusters import KUBECTL, Kubectl, gone, names, validation, version
 
 pytestmark = [
     pytest.mark.kubectl,
     pytest.mark.slow,
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
-
-Kubectl = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run a development cluster with the controllers, for all tests of this module."""
-    path = tmp_path_factory.mktemp("e2e") / "kubeconfig"
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "controller_manager", "devcluster", "--port=0"),
-            *("--pod-start-delay=100ms", "--grace-scale=0"),
-            f"--write-kubeconfig={path}",
-        ],
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 30
-    while not path.exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    yield path
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
-
-
-@pytest.fixture
-def kubectl(kubeconfig: Path, request: pytest.FixtureRequest) -> Kubectl:
-    """Return a function that runs kubectl in a namespace of its own."""
-    name = re.sub(r"[^a-z]+", "-", request.node.name)[:50].strip("-")
-
-    def run(*arguments: str, stdin: str = "", ok: bool = True, **env: str) -> str:
-        result = subprocess.run(
-            [
-                "kubectl",
-                f"--kubeconfig={kubeconfig}",
-                f"--namespace={name}",
-                *arguments,
-            ],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env={**os.environ, "HOME": str(kubeconfig.parent), **env},
-        )
-        assert (result.returncode == 0) is ok, result.stdout + result.stderr
-        return result.stdout + result.stderr
-
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    run("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(namespace))
-    return run
-
-
-def _version() -> tuple[int, int]:
-    output = subprocess.run(
-        ["kubectl", "version", "--client", "-o", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    version = json.loads(output)["clientVersion"]
-    return int(version["major"]), int(re.sub(r"\D", "", version["minor"]))
-
-
-def _validation() -> list[str]:
-    """Return the flags of a kubectl that relies on validation by the client."""
-    return [] if _version() >= (1, 27) else ["--validate=false"]
 
 
 def manifest(**spec: Any) -> str:
@@ -112,7 +39,7 @@ def field(kubectl: Kubectl, path: str, name: str = "web") -> str:
 
 def test_a_deployment_is_applied_and_shown(kubectl: Kubectl) -> None:
     """With the columns that kubectl prints."""
-    output = kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    output = kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     assert output == "deployment.apps/web created\n"
     rolled_out(kubectl)
     header, row = kubectl("get", "deployments").splitlines()
@@ -121,13 +48,13 @@ def test_a_deployment_is_applied_and_shown(kubectl: Kubectl) -> None:
     pods = kubectl("get", "pods").splitlines()
     assert len(pods) == 4
     assert all(line.split()[1:4] == ["1/1", "Running", "0"] for line in pods[1:])
-    again = kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    again = kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     assert again == "deployment.apps/web unchanged\n"
 
 
 def test_describe_shows_conditions_and_events(kubectl: Kubectl) -> None:
     """As upstream shows them."""
-    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     output = kubectl("describe", "deployment", "web")
     assert re.search(r"Progressing +True +NewReplicaSetAvailable", output)
@@ -141,7 +68,7 @@ def test_describe_shows_conditions_and_events(kubectl: Kubectl) -> None:
 
 def test_an_image_is_set_and_undone(kubectl: Kubectl) -> None:
     """The history is shown; undo goes to the last and to a given revision."""
-    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     for image in ("app:v2", "app:v3"):
         kubectl("set", "image", "deployment/web", f"c={image}")
@@ -159,7 +86,7 @@ def test_an_image_is_set_and_undone(kubectl: Kubectl) -> None:
 
 def test_a_rollout_is_paused_resumed_and_restarted(kubectl: Kubectl) -> None:
     """A change waits while the deployment is paused."""
-    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     kubectl("rollout", "pause", "deployment/web")
     kubectl("set", "image", "deployment/web", "c=app:v2")
@@ -174,7 +101,7 @@ def test_a_rollout_is_paused_resumed_and_restarted(kubectl: Kubectl) -> None:
 
 def test_a_deployment_is_scaled_and_waited_for(kubectl: Kubectl) -> None:
     """Up and down."""
-    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
     for size in ("5", "1"):
         kubectl("scale", "deployment/web", f"--replicas={size}")
@@ -185,7 +112,7 @@ def test_a_deployment_is_scaled_and_waited_for(kubectl: Kubectl) -> None:
 
 def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
     """Without extra flags, by a present kubectl."""
-    if _version() < (1, 27):
+    if version() < (1, 27):
         pytest.skip("an older kubectl needs --validate=false")
     kubectl("create", "deployment", "api", "--image=api:v1", "--replicas=2")
     rolled_out(kubectl, "api")
@@ -204,7 +131,7 @@ def test_objects_are_created_edited_and_explained(kubectl: Kubectl) -> None:
 
 def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
     """Nothing is stored."""
-    if _version() < (1, 27):
+    if version() < (1, 27):
         pytest.skip("an older kubectl validates by itself")
     wrong = manifest().replace("replicas:", "replicaz:")
     output = kubectl("apply", "-f", "-", stdin=wrong, ok=False)
@@ -215,28 +142,16 @@ def test_a_typing_error_is_refused_by_name(kubectl: Kubectl) -> None:
 def test_an_invalid_object_is_refused_with_its_causes(kubectl: Kubectl) -> None:
     """With upstream's messages."""
     wrong = manifest(replicas=-1)
-    output = kubectl("apply", *_validation(), "-f", "-", stdin=wrong, ok=False)
+    output = kubectl("apply", *validation(), "-f", "-", stdin=wrong, ok=False)
     assert "spec.replicas: Invalid value: -1: must be greater than or equal to 0" in (
         output
     )
 
 
-def names(kubectl: Kubectl, kinds: str) -> list[str]:
-    return kubectl("get", kinds, "-o", "name").split()
-
-
-def gone(kubectl: Kubectl, kinds: str) -> None:
-    """Wait until there are no objects of these kinds."""
-    deadline = time.monotonic() + 20
-    while found := names(kubectl, kinds):
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
-
-
 def test_a_deleted_deployment_takes_all_it_owns_along(kubectl: Kubectl) -> None:
     """Before the deployment with --cascade=foreground, else soon after it."""
     for policy in ("background", "foreground"):
-        kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+        kubectl("apply", *validation(), "-f", "-", stdin=manifest())
         rolled_out(kubectl)
         output = kubectl("delete", "deployment", "web", f"--cascade={policy}")
         assert 'deployment.apps "web" deleted' in output
@@ -247,7 +162,7 @@ def test_a_deleted_deployment_takes_all_it_owns_along(kubectl: Kubectl) -> None:
 
 def test_what_is_orphaned_stays_until_somebody_deletes_it(kubectl: Kubectl) -> None:
     """The replica set loses its owner, and keeps its pods."""
-    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)
     kubectl("delete", "deployment", "web", "--cascade=orphan")
     path = "jsonpath={.items[*].metadata.ownerReferences}"
@@ -259,13 +174,13 @@ def test_what_is_orphaned_stays_until_somebody_deletes_it(kubectl: Kubectl) -> N
 
 def test_a_deleted_namespace_is_emptied(kubectl: Kubectl) -> None:
     """While a finalizer holds an object in it, a condition says so."""
-    kubectl("apply", *_validation(), "-f", "-", stdin=manifest())
+    kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     held = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "held", "finalizers": ["example.com/hold"]},
     }
-    kubectl("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(held))
+    kubectl("create", *validation(), "-f", "-", stdin=yaml.safe_dump(held))
     path = "jsonpath={.metadata.namespace}"
     namespace = kubectl("get", "configmap", "held", "-o", path)
     kubectl("delete", "namespace", namespace, "--wait=false")
@@ -279,14 +194,14 @@ def test_a_deleted_namespace_is_emptied(kubectl: Kubectl) -> None:
 def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> None:
     """With a table of their own; they are garbage-collected like all others."""
     crd = definition()
-    kubectl("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(crd))
+    kubectl("create", *validation(), "-f", "-", stdin=yaml.safe_dump(crd))
     kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
     widget = {
         "apiVersion": "example.com/v1",
         "kind": "Widget",
         "metadata": {"name": "w"},
     }
-    kubectl("apply", *_validation(), "-f", "-", stdin=yaml.safe_dump(widget))
+    kubectl("apply", *validation(), "-f", "-", stdin=yaml.safe_dump(widget))
     header, row = kubectl("get", "widgets").splitlines()
     assert (header.split(), row.split()[0]) == (["NAME", "AGE"], "w")
     uid = kubectl("get", "widget", "w", "-o", "jsonpath={.metadata.uid}")
@@ -296,7 +211,7 @@ def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> Non
         "kind": "Secret",
         "metadata": {"name": "s", "ownerReferences": [owner]},
     }
-    kubectl("create", *_validation(), "-f", "-", stdin=yaml.safe_dump(dependent))
+    kubectl("create", *validation(), "-f", "-", stdin=yaml.safe_dump(dependent))
     kubectl("delete", "widget", "w")
     gone(kubectl, "secrets")
     kubectl("delete", "crd", "widgets.example.com")
@@ -306,25 +221,17 @@ def test_custom_resources_are_defined_owned_and_dropped(kubectl: Kubectl) -> Non
 def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> None:
     """Until then it is shown as complete."""
     kubectl("create", "job", "j", "--image=app:v1")
-    header, row = kubectl("get", "jobs").splitlines()
-    assert header.split() == ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]
-    assert row.split()[:3] == ["j", "Running", "0/1"]
-    job = json.loads(kubectl("get", "job", "j", "-o", "json"))
-    job["status"] = completed_job_status()
-    namespace = job["metadata"]["namespace"]
-    # Do not rely on flags that are newer than kubectl 1.20.
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/j/status"
-    kubectl("replace", f"--raw={path}", "-f", "-", stdin=json.dumps(job))
+    kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=30s")
     row = kubectl("get", "jobs").splitlines()[1]
     assert row.split()[:3] == ["j", "Complete", "1/1"]
     ttl = json.dumps({"spec": {"ttlSecondsAfterFinished": 0}})
     kubectl("patch", "job", "j", "--type=merge", f"--patch={ttl}")
-    gone(kubectl, "jobs")
+    gone(kubectl, "jobs,pods")
 
 
 def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
     """While it happens, in rows of the table."""
-    kubectl("apply", *_validation(), "-f", "-", stdin=manifest(replicas=1))
+    kubectl("apply", *validation(), "-f", "-", stdin=manifest(replicas=1))
     rolled_out(kubectl)
     namespace = kubectl(
         "get", "deployment", "web", "-o", "jsonpath={.metadata.namespace}"
@@ -348,7 +255,7 @@ def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
 
 def test_what_the_readme_says_to_try_works_as_written(tmp_path: Path) -> None:
     """Line by line, on a cluster that ends with the script."""
-    if _version() < (1, 27):
+    if version() < (1, 27):
         pytest.skip("an older kubectl needs --validate=false")
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     section = readme.partition("Save these lines as `play.sh`:")[2]

@@ -9,9 +9,16 @@ from tests.cli.test_cli import config_of, problems, run
 BETA = {
     gate.name: False
     for gate in registry().gates
-    if gate.stage == "BETA" and not gate.locked
+    if gate.stage == "BETA" and not gate.locked and gate.default
 }
-"""Every beta gate that can be set, disabled."""
+"""Every beta gate that is on by default, disabled."""
+
+RISING = {
+    gate.name: True
+    for gate in registry().gates
+    if gate.stage == "BETA" and not gate.locked and not gate.default
+}
+"""Every beta gate that is off by default, enabled."""
 
 OF_FIFO = [gate.name for gate in registry().gates if "AtomicFIFO" in gate.depends_on]
 
@@ -52,7 +59,7 @@ def features(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
                 }
             ),
         ),
-        ("AllBeta=true", FeatureGates()),
+        ("AllBeta=true", FeatureGates(RISING)),
         (
             "AllAlpha=true",
             FeatureGates(

@@ -20,6 +20,8 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 
 WATCHED: Final = (
+    "controllerrevisions",
+    "daemonsets",
     "deployments",
     "replicasets",
     "pods",

@@ -68,9 +68,18 @@ class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
     claim_name: str = ""
 
 
-class PodVolume(APIStruct, frozen=True):
-    """The fields of a pod's volume that controllers read."""
+class EphemeralVolumeSource(APIStruct, frozen=True):
+    """A claim that is made for a pod; controllers read only that there is one."""
 
+
+class PodVolume(APIStruct, frozen=True):
+    """The fields of a pod's volume that controllers read.
+
+    A cache keeps only the volumes that are claims.
+    """
+
+    name: str = ""
+    ephemeral: EphemeralVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
 
 

@@ -27,11 +27,14 @@ class _FieldTerm:
     path: tuple[str, ...]
     value: str
     equal: bool
+    absent: str = ""
 
     def matches(self, obj: JSON) -> bool:
         found: Any = obj
         for part in self.path:
-            found = found.get(part, "") if isinstance(found, dict) else ""
+            found = found.get(part) if isinstance(found, dict) else None
+        if found is None:
+            found = self.absent
         text = str(found).lower() if isinstance(found, bool) else str(found)
         return (text == self.value) is self.equal
 
@@ -78,5 +81,6 @@ def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
         if path is None:
             message = f"field label not supported: {name}"
             raise bad_request(message)
-        terms.append(_FieldTerm(path, value, operator != "!="))
+        absent = kind.strategy.absent_fields.get(name, "")
+        terms.append(_FieldTerm(path, value, operator != "!=", absent))
     return tuple(terms)

@@ -36,8 +36,9 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            body["reason"] = self.reason
         if self.details is not None:
             body["details"] = dict(self.details)
         body["code"] = self.code

@@ -70,6 +70,9 @@ class Strategy:
     `fields_by_path` makes the mapping from dotted paths.
     """
 
+    absent_fields: ClassVar[Mapping[str, str]] = _NONE
+    """The text of a selectable field that an object lacks, where it is not empty."""
+
     columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
     """The columns of the table that kubectl prints."""
 

@@ -51,8 +51,8 @@ class Subject:
                 after = self._after_step(obj, steps[step])
                 waiting += [(step + 1, write, each) for each in after]
             if obj is not None and write < len(writes):
-                after = self._after_write(obj, writes[write])
-                waiting += [(step, write + 1, each) for each in after]
+                written = self._after_write(obj, writes[write])
+                waiting += [(step, write + 1, each) for each in written]
         return best
 
     def _after_step(self, obj: JSON | None, step: JSON) -> list[JSON | None]:

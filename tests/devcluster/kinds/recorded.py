@@ -60,9 +60,9 @@ class Recorded:
                     waiting.pop((value["kind"], value.get("name", "")), None)
                 case "check":
                     for shown in _entries(next(checkpoints)["state"]):
-                        obj = waiting.pop((shown.kind, shown.name), None)
-                        if obj is not None:
-                            yield obj, shown.entry
+                        key = (shown.kind, shown.name)
+                        if key in waiting:
+                            yield waiting.pop(key), shown.entry
 
 
 class Entry(NamedTuple):

@@ -47,5 +47,9 @@ CONTROLLER = Descriptor(
         allow(CLAIM_METADATA, "create", "delete", "get", "update"),
         *RECORD_EVENTS,
     ),
-    metrics=("statefulset_controller_stale_sync_skips_total",),
+    metrics=(
+        "statefulset_controller_stale_sync_skips_total",
+        "statefulset_controller_statefulset_max_unavailable",
+        "statefulset_controller_statefulset_unavailable_replicas",
+    ),
 )

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import StatefulSet
+from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
 from controller_manager.api.core.v1 import (
     PERSISTENT_VOLUME_CLAIMS,
+    PODS,
     PersistentVolumeClaim,
     Pod,
 )
@@ -24,7 +25,10 @@ from controller_manager.client.errors import (
 )
 from controller_manager.controllers.apps.statefulset.actions import ClaimWork
 from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
-from controller_manager.controllers.apps.statefulset.retention import corrected_owners
+from controller_manager.controllers.apps.statefulset.retention import (
+    References,
+    corrected_owners,
+)
 from controller_manager.runtime.outcome import SyncError
 
 
@@ -32,8 +36,17 @@ class ClaimProblem(SyncError):  # noqa: N818 - named after what a user sees
     """A claim cannot be created or corrected; its pod has to wait."""
 
 
+class Outdated(SyncError):  # noqa: N818 - a decision, not a malfunction
+    """The set has changed since it was cached; its claims keep their owners."""
+
+
 class ClaimControl:
-    """Creates the claims of one set's pods and corrects their owners."""
+    """Creates the claims of one set's pods and corrects their owners.
+
+    A claim is deleted with its owner, so a wrong owner may cost data. Before the first
+    change of an owner the set is read again from the API server: it must be the same
+    set with the same spec, and not be deleted. A pod must exist to become an owner.
+    """
 
     def __init__(
         self, client: Client, stateful_set: StatefulSet, events: StatefulSetEvents
@@ -42,6 +55,7 @@ class ClaimControl:
         self._client = client
         self._stateful_set = stateful_set
         self._events = events
+        self._is_checked = False
 
     async def create(self, pod: str, work: ClaimWork) -> None:
         """Create the missing claims of the pod of that name.
@@ -82,7 +96,8 @@ class ClaimControl:
     async def correct_owners(self, pod: Pod, work: ClaimWork) -> None:
         """Give claims the owners that the retention policy asks for.
 
-        Raises ClaimProblem for the first one that cannot be changed.
+        Raises ClaimProblem for the first one that cannot be changed, and Outdated if
+        the set is not the one that the API server has.
         """
         self._report_conflicts(work.conflicts)
         for name in work.owners:
@@ -103,12 +118,37 @@ class ClaimControl:
         except NotFound:
             return
         owners = corrected_owners(claim, self._stateful_set, pod)
-        if owners is None:
+        if owners is None or not await self._may_own(pod, owners):
             return
         metadata = replace(claim.metadata, owner_references=owners or None)
         await self._client.update(
             PERSISTENT_VOLUME_CLAIMS, replace(claim, metadata=metadata)
         )
+
+    async def _may_own(self, pod: Pod, owners: References) -> bool:
+        """Tell whether the pod exists, if it is among the owners."""
+        await self._check_set()
+        metadata = pod.metadata
+        if all(each.uid != metadata.uid for each in owners):
+            return True
+        try:
+            fresh = await self._client.get(PODS, metadata.namespace, metadata.name)
+        except NotFound:
+            return False
+        return fresh.metadata.uid == metadata.uid
+
+    async def _check_set(self) -> None:
+        """Read the set again, once in a sync."""
+        if self._is_checked:
+            return
+        cached = self._stateful_set.metadata
+        fresh = await self._client.get(STATEFUL_SETS, cached.namespace, cached.name)
+        seen = (cached.uid, cached.generation)
+        stored = (fresh.metadata.uid, fresh.metadata.generation)
+        if stored != seen or is_deleting(fresh):
+            msg = f"StatefulSet {cached.namespace}/{cached.name} has just changed"
+            raise Outdated(msg)
+        self._is_checked = True
 
 
 def _is_being_deleted(name: str) -> str:

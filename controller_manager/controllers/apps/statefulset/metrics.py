@@ -1,6 +1,10 @@
 """Metrics of stateful sets, with upstream's names."""
 
-from prometheus_client import CollectorRegistry, Counter
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+_LABELS: Final = ("statefulset_namespace", "statefulset_name", "pod_management_policy")
 
 
 class StatefulSetMetrics:
@@ -21,7 +25,38 @@ class StatefulSetMetrics:
             ("", "persistentvolumeclaims"),
         ):
             self._skips.labels(group, resource)
+        self._max_unavailable = Gauge(
+            "statefulset_controller_statefulset_max_unavailable",
+            "Maximum number of unavailable pods during a rolling update",
+            _LABELS,
+            registry=registry,
+        )
+        self._unavailable = Gauge(
+            "statefulset_controller_statefulset_unavailable_replicas",
+            "Number of wanted pods that are missing or unavailable",
+            _LABELS,
+            registry=registry,
+        )
+        self._policies: dict[tuple[str, str], str] = {}
+        """The pod management policies of the sets that the gauges show."""
 
     def skipped(self, group: str, resource: str) -> None:
         """Count a sync that was requeued because the cache of `resource` is stale."""
         self._skips.labels(group, resource).inc()
+
+    def availability(
+        self, namespace: str, name: str, policy: str, allowed: int, unavailable: int
+    ) -> None:
+        """Show how many pods of a set may be unavailable, and how many are."""
+        if self._policies.get((namespace, name), policy) != policy:
+            self.forget(namespace, name)
+        self._policies[namespace, name] = policy
+        self._max_unavailable.labels(namespace, name, policy).set(allowed)
+        self._unavailable.labels(namespace, name, policy).set(unavailable)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Show nothing any more about a set that is gone."""
+        policy = self._policies.pop((namespace, name), None)
+        if policy is not None:
+            self._max_unavailable.remove(namespace, name, policy)
+            self._unavailable.remove(namespace, name, policy)

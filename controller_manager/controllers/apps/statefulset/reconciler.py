@@ -13,7 +13,7 @@ from controller_manager.api.apps.v1 import (
     StatefulSet,
 )
 from controller_manager.api.core.v1 import CLAIM_METADATA, PODS, Pod
-from controller_manager.api.meta import PartialObject, is_deleting, key_of
+from controller_manager.api.meta import PartialObject, is_deleting, key_of, split_key
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
@@ -45,6 +45,10 @@ from controller_manager.controllers.apps.statefulset.revisions import (
     Revisions,
     recorded,
     sync_revisions,
+)
+from controller_manager.controllers.apps.statefulset.updating import (
+    allowed_unavailable,
+    unavailable,
 )
 from controller_manager.controllers.apps.statefulset.view import Settings, View
 from controller_manager.informers.indexes import Index
@@ -145,6 +149,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     def forget(self, key: str) -> None:
         """Drop the state of a key whose set is gone."""
         self._deletions.pop(key, None)
+        self._metrics.forget(*split_key(key))
 
     def is_known_gone(self, obj: StatefulSet) -> bool:
         """Tell whether the API server has said that this set is gone."""
@@ -174,8 +179,23 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             pods = await self._claim_pods(stateful_set, selector)
             revisions = await sync_revisions(self._history, stateful_set, stored)
             view = self._view(stateful_set, pods, revisions)
+            self._show_availability(view)
         return await decide_and_apply(
             view, decide, self._applier, self.clock, self.logger
+        )
+
+    def _show_availability(self, view: View) -> None:
+        """Update the metrics of rolling updates that replace several pods."""
+        rolling = view.stateful_set.spec.update_strategy.rolling_update
+        if not self._settings.max_unavailable or rolling is None:
+            return
+        metadata = view.stateful_set.metadata
+        self._metrics.availability(
+            metadata.namespace,
+            metadata.name,
+            view.stateful_set.spec.pod_management_policy,
+            allowed_unavailable(view),
+            unavailable(view, view.slots(), self.clock.now()),
         )
 
     def _has_unseen_deletions(self, stateful_set: StatefulSet) -> bool:

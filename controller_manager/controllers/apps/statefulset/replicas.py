@@ -8,8 +8,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting
+from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.api.pods import is_available, is_terminal
 from controller_manager.control.decision import Reason, reference_to
 from controller_manager.controllers.apps.statefulset.actions import (
@@ -37,6 +38,7 @@ from controller_manager.controllers.apps.statefulset.retention import (
     deletes_scaled,
     has_conflict,
     is_owned_by_former_pod,
+    is_stale,
 )
 from controller_manager.controllers.apps.statefulset.stuck import is_stuck
 from controller_manager.controllers.apps.statefulset.updating import revision_for
@@ -79,10 +81,7 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
         return _plan_foreign(foreign)
     names = claim_names(view.stateful_set, slot.ordinal)
     present = [view.claims[name] for name in names if name in view.claims]
-    if deletes_scaled(view.stateful_set) and any(
-        is_owned_by_former_pod(claim, slot.name) for claim in present
-    ):
-        # The garbage collector deletes the claim; a new pod must not start with it.
+    if any(_is_doomed(view, slot, claim) for claim in present):
         return PodPlan(ends=True)
     claims = ClaimWork(
         missing=missing_claims(view.stateful_set, slot.ordinal, view.claims),
@@ -91,6 +90,18 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
     revision = revision_for(view, slot.ordinal)
     create = CreatePod(slot.name, slot.ordinal, revision, claims)
     return PodPlan((create,), ends=True)
+
+
+def _is_doomed(view: View, slot: Slot, claim: KubeObject) -> bool:
+    """Tell whether the garbage collector is about to delete a claim.
+
+    It belongs to a pod that was scaled away, or to an earlier set of the same name.
+    A new pod must not start with it: the claim would go with that pod. (Upstream
+    waits for claims of pods only.)
+    """
+    return is_stale(claim, view.stateful_set, STATEFUL_SETS) or (
+        deletes_scaled(view.stateful_set) and is_owned_by_former_pod(claim, slot.name)
+    )
 
 
 def _plan_foreign(pod: Pod) -> PodPlan:

@@ -12,6 +12,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import scaled_value
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_terminal
+from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.statefulset.identity import (
     ordinals,
     revision_of,
@@ -82,9 +83,7 @@ def _within_budget(view: View, slots: Sequence[Slot], now: datetime) -> Iterable
     needs no budget. Upstream 1.36 counts it, and stops when as many pods of a broken
     template are not ready; later versions do as here.
     """
-    budget = _budget(view, len(slots)) - sum(
-        view.is_unavailable(slot.pod, now) for slot in slots
-    )
+    budget = allowed_unavailable(view) - unavailable(view, slots, now)
     outdated = [
         slot.pod
         for slot in reversed(slots[partition(view) :])
@@ -99,7 +98,7 @@ def _within_budget(view: View, slots: Sequence[Slot], now: datetime) -> Iterable
     yield from islice(sound, max(budget, 0))
 
 
-def _budget(view: View, replicas: int) -> int:
+def allowed_unavailable(view: View) -> int:
     """Return how many pods may be unavailable during the update, at least one.
 
     Raises IntOrStringError for a value that the API server does not allow.
@@ -107,7 +106,13 @@ def _budget(view: View, replicas: int) -> int:
     rolling = view.stateful_set.spec.update_strategy.rolling_update
     if rolling is None or rolling.max_unavailable is None:
         return 1
+    replicas = desired_replicas(view.stateful_set)
     return max(1, scaled_value(rolling.max_unavailable, replicas, round_up=False))
+
+
+def unavailable(view: View, slots: Iterable[Slot], now: datetime) -> int:
+    """Return how many wanted pods are missing, terminating or not yet available."""
+    return sum(view.is_unavailable(slot.pod, now) for slot in slots)
 
 
 def _is_outdated(view: View, pod: Pod) -> bool:

@@ -2,7 +2,6 @@
 
 import re
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from controller_manager.devcluster.kinds.batch.job_spec_validation import (
     validate_job_spec,
@@ -15,6 +14,9 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
+from controller_manager.schedules.errors import ScheduleError, ZoneError
+from controller_manager.schedules.parsing import names_a_zone, parse_schedule
+from controller_manager.schedules.zones import load_zone
 
 JSON = dict[str, Any]
 
@@ -39,15 +41,20 @@ def _schedule(spec: JSON, old: JSON | None) -> list[Cause]:
     field, text = "spec.schedule", spec.get("schedule", "")
     if not text:
         return [required(field)]
-    if "TZ" not in text:
-        return []
-    if old is None or "TZ" not in old.get("schedule", ""):
+    causes = []
+    try:
+        parse_schedule(text)
+    except ScheduleError as error:
+        causes.append(invalid(field, shown(text), str(error)))
+    if not names_a_zone(text):
+        return causes
+    if old is None or not names_a_zone(old.get("schedule", "")):
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        return [invalid(field, shown(text), detail)]
-    if "timeZone" in spec:
+        causes.append(invalid(field, shown(text), detail))
+    elif "timeZone" in spec:
         detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        return [invalid(field, shown(text), detail)]
-    return []
+        causes.append(invalid(field, shown(text), detail))
+    return causes
 
 
 def _time_zone(zone: str) -> list[Cause]:
@@ -57,17 +64,18 @@ def _time_zone(zone: str) -> list[Cause]:
         return [invalid(field, shown(zone), detail)]
     if not all(_is_zone_part(part) for part in zone.split("/")):
         return [invalid(field, shown(zone), f"unknown time zone {zone}")]
+    causes = []
     if zone.lower() == "local":
         detail = (
             "timeZone must be an explicit time zone as defined in "
             "https://www.iana.org/time-zones"
         )
-        return [invalid(field, shown(zone), detail)]
+        causes.append(invalid(field, shown(zone), detail))
     try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return [invalid(field, shown(zone), f"unknown time zone {zone}")]
-    return []
+        load_zone(zone)
+    except ZoneError as error:
+        causes.append(invalid(field, shown(zone), str(error)))
+    return causes
 
 
 def _is_zone_part(part: str) -> bool:

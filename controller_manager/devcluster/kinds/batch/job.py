@@ -63,6 +63,7 @@ class JobStrategy(Strategy):
     orphans_dependents: ClassVar = True
     null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     selectable_fields: ClassVar = {"status.successful": ("status", "succeeded")}
+    absent_fields: ClassVar = {"status.successful": "0"}
     columns: ClassVar = (
         NAME,
         Column("Status"),

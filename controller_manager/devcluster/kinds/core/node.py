@@ -36,6 +36,7 @@ class NodeStrategy(Strategy):
     """Fills in fields that every node has; generated clients require them."""
 
     selectable_fields: ClassVar = fields_by_path("spec.unschedulable")
+    absent_fields: ClassVar = {"spec.unschedulable": "false"}
     columns: ClassVar = (
         NAME,
         Column("Status"),

@@ -17,10 +17,13 @@ from controller_manager.devcluster.kinds.core.volume_columns import (
 )
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
+
+PROTECTION: Final = "kubernetes.io/pvc-protection"
 
 
 class PersistentVolumeClaimStrategy(Strategy):
@@ -43,6 +46,16 @@ class PersistentVolumeClaimStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the volume mode and the phase."""
         default_claim(obj)
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Add the finalizer that holds deletion while pods use the claim.
+
+        The API server's admission plugin StorageObjectInUseProtection does so.
+        """
+        del storage
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if PROTECTION not in finalizers:
+            finalizers.append(PROTECTION)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""

@@ -60,6 +60,7 @@ class PodStrategy(Strategy):
         "status.podIP",
         "status.nominatedNodeName",
     )
+    absent_fields: ClassVar = {"spec.hostNetwork": "false"}
     columns: ClassVar = POD_COLUMNS
     messages: ClassVar = {
         **POD_MESSAGES,

@@ -1,14 +1,37 @@
 """PodDisruptionBudget: how many pods may be unavailable at a time."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.field_values import (
+    percent,
+    validate_int_or_percent,
+    validate_not_negative,
+)
+from controller_manager.devcluster.kinds.workload_validation import validate_selector
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    not_supported,
+    shown,
+)
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
+
+
+_COUNTS: Final = (
+    "disruptionsAllowed",
+    "currentHealthy",
+    "desiredHealthy",
+    "expectedPods",
+)
+_LIMITS: Final = ("minAvailable", "maxUnavailable")
+_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 
 
 class PodDisruptionBudgetStrategy(Strategy):
@@ -43,6 +66,21 @@ class PodDisruptionBudgetStrategy(Strategy):
         },
     }
 
+    def apply_defaults(self, obj: JSON) -> None:
+        """Write the counts also when they are 0."""
+        obj.setdefault("spec", {})
+        status = obj.setdefault("status", {})
+        for name in _COUNTS:
+            status.setdefault(name, 0)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the selector, and the one number that limits disruptions."""
+        return _validate_spec(obj["spec"])
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check that no count is negative."""
+        return validate_not_negative(obj.get("status", {}), *_COUNTS, field="status")
+
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj.get("spec", {})
@@ -53,6 +91,27 @@ class PodDisruptionBudgetStrategy(Strategy):
             obj.get("status", {}).get("disruptionsAllowed", 0),
             age(obj, now),
         ]
+
+
+def _validate_spec(spec: JSON) -> list[Cause]:
+    causes = []
+    if all(name in spec for name in _LIMITS):
+        value = shown({name: spec[name] for name in _LIMITS})
+        detail = "minAvailable and maxUnavailable cannot be both set"
+        causes.append(invalid("spec", value, detail))
+    for name in _LIMITS:
+        if name in spec:
+            causes += validate_int_or_percent(spec[name], f"spec.{name}")
+        if percent(spec.get(name, 0)) > 100:
+            detail = "must not be greater than 100%"
+            causes.append(invalid(f"spec.{name}", shown(spec[name]), detail))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _POLICIES:
+        where = "spec.unhealthyPodEvictionPolicy"
+        causes.append(not_supported(where, shown(policy), _POLICIES))
+    if "selector" in spec:
+        causes += validate_selector(spec["selector"], "spec.selector")
+    return causes
 
 
 KIND: Final = Kind(

@@ -54,7 +54,7 @@ def _on_exit_code(action: str, code: int) -> JSON:
     return {"rules": [{"action": action, "onExitCodes": requirement}]}
 
 
-_INDEXED: Final = {"completionMode": "Indexed"}
+_INDEXED: Final[JSON] = {"completionMode": "Indexed"}
 
 JOBS: Final[Mapping[str, JSON]] = {
     each["metadata"]["name"]: each

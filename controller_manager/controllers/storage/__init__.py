@@ -1,0 +1,1 @@
+"""Volumes, and the claims to them (SIG Storage)."""

@@ -1,0 +1,30 @@
+"""persistentvolumeclaim-protection-controller: keeps claims that pods use.
+
+``use`` decides which claims a pod uses (pure functions); ``live_pods`` lists the pods
+of a namespace from the API server; ``reconciler`` adds and removes the finalizer.
+"""
+
+from controller_manager.api.core.v1 import CLAIM_METADATA, PODS
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="persistentvolumeclaim-protection-controller",
+    aliases=("pvc-protection",),
+    load=".reconciler:ClaimProtectionReconciler",
+    requires=(CLAIM_METADATA, PODS),
+    reads=(
+        Reads(
+            PODS,
+            "metadata.deletionGracePeriodSeconds",
+            *("spec.nodeName", "spec.volumes"),
+        ),
+    ),
+    permissions=(
+        allow(CLAIM_METADATA, "get", "list", "update", "watch"),
+        allow(PODS, "get", "list", "watch"),
+        *RECORD_EVENTS,
+    ),
+    service_account="pvc-protection-controller",
+)

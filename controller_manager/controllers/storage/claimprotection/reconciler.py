@@ -1,0 +1,131 @@
+"""Adds and removes the finalizer of claims (pvc_protection_controller.go)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.core.v1 import (
+    CLAIM_METADATA,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    PersistentVolumeClaim,
+    Pod,
+)
+from controller_manager.api.meta import KubeObject, PartialObject, is_deleting, key_of
+from controller_manager.client.errors import NotFound
+from controller_manager.controllers.storage.claimprotection.live_pods import (
+    LivePods,
+)
+from controller_manager.controllers.storage.claimprotection.use import (
+    BY_CLAIM,
+    claim_names,
+    user_among,
+    uses,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+FINALIZER: Final = "kubernetes.io/pvc-protection"
+
+
+def is_settled(claim: KubeObject) -> bool:
+    """Tell whether nothing is to be done for a claim, whether a pod uses it or not.
+
+    A claim is to have the finalizer, except while it is being deleted.
+    """
+    return is_deleting(claim) != (FINALIZER in (claim.metadata.finalizers or ()))
+
+
+def _needs_work(claim: PartialObject) -> bool:
+    return not is_settled(claim)
+
+
+def finalizers_of(claim: KubeObject) -> tuple[str, ...]:
+    """Return the finalizers that a claim is to have, apart from its use."""
+    others = claim.metadata.finalizers or ()
+    if not is_deleting(claim):
+        return (*others, FINALIZER)
+    return tuple(each for each in others if each != FINALIZER)
+
+
+class ClaimProtectionReconciler(Reconciler[PartialObject]):
+    """Keeps deleted claims until no pod uses them.
+
+    Claims are cached by their metadata only. Before the finalizer is removed, the pods
+    are listed from the API server: a cache may not show yet that a pod was bound.
+    """
+
+    queue_name = "pvcprotection"
+
+    def _released(self, pod: Pod) -> Iterable[str]:
+        """Return the deleted claims that a pod names and does not use."""
+        return (
+            key_of(claim) for claim in self._deleted_of(pod) if not uses(pod, claim)
+        )
+
+    def _named(self, pod: Pod) -> Iterable[str]:
+        """Return the deleted claims that a pod names."""
+        return map(key_of, self._deleted_of(pod))
+
+    watches = (
+        For(CLAIM_METADATA, when=_needs_work),
+        Maps(PODS, _released, on=("add", "update")),
+        Maps(PODS, _named, on=("delete",)),
+    )
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the pods by their claims."""
+        super().__init__(context)
+        self._pods = context.lister(PODS, BY_CLAIM)
+        self._live_pods = LivePods(context.client)
+
+    async def reconcile(self, claim: PartialObject) -> Outcome:
+        """Give the claim its finalizer, or take it if no pod uses the claim."""
+        if is_settled(claim):
+            return DONE
+        if is_deleting(claim) and (user := await self._user_of(claim)) is not None:
+            self.logger.v(2).info(
+                "Keeping PVC because it is being used",
+                PVC=key_of(claim),
+                pod=key_of(user),
+            )
+            return DONE
+        await self._set_finalizers(claim)
+        return DONE
+
+    async def _user_of(self, claim: PartialObject) -> Pod | None:
+        cached = self._pods.by_index(BY_CLAIM, key_of(claim))
+        if (found := user_among(cached, claim)) is not None:
+            return found
+        found = await self._live_pods.user_of(claim)
+        if not len(self.queue):
+            self._live_pods.forget()
+        return found
+
+    async def _set_finalizers(self, cached: PartialObject) -> None:
+        namespace, name = cached.metadata.namespace, cached.metadata.name
+        try:
+            claim = await self.client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+            if claim.metadata.uid == cached.metadata.uid and not is_settled(claim):
+                await self._update(claim)
+        except NotFound:
+            return
+
+    async def _update(self, claim: PersistentVolumeClaim) -> None:
+        finalizers = finalizers_of(claim) or None
+        metadata = replace(claim.metadata, finalizers=finalizers)
+        await self.client.update(
+            PERSISTENT_VOLUME_CLAIMS, replace(claim, metadata=metadata)
+        )
+        self.logger.v(3).info(
+            "Changed the finalizers of PVC", PVC=key_of(claim), finalizers=finalizers
+        )
+
+    def _deleted_of(self, pod: Pod) -> Iterator[PartialObject]:
+        for name in claim_names(pod):
+            claim = self.objects.get(pod.metadata.namespace, name)
+            if claim is not None and _needs_work(claim) and is_deleting(claim):
+                yield claim

@@ -1,0 +1,70 @@
+"""Which claims a pod uses (podUsesPVC of pvc_protection_controller.go)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from controller_manager.api.core.v1 import Pod, PodVolume
+from controller_manager.api.meta import KubeObject, is_deleting
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.informers.indexes import Index
+
+
+def claim_names(pod: Pod) -> Iterator[str]:
+    """Yield the names of the claims that a pod's volumes refer to."""
+    for volume in pod.spec.volumes or ():
+        if name := _claim_name(pod, volume):
+            yield name
+
+
+def _claim_name(pod: Pod, volume: PodVolume) -> str:
+    """Return the name of a volume's claim, "" if it has none.
+
+    The claim of an ephemeral volume is named after the pod and the volume.
+    """
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    if volume.ephemeral is not None:
+        return f"{pod.metadata.name}-{volume.name}"
+    return ""
+
+
+def user_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
+    """Return a pod that uses a claim, `None` if none of them does."""
+    return next((each for each in pods if uses(each, claim)), None)
+
+
+def uses(pod: Pod, claim: KubeObject) -> bool:
+    """Tell whether a pod of the claim's namespace uses the claim.
+
+    A pod without a node does not: no kubelet starts a pod whose claim is being deleted.
+    A pod that has ended does, until it is gone.
+    """
+    if not pod.spec.node_name:
+        return False
+    return any(
+        _claim_name(pod, volume) == claim.metadata.name
+        and (volume.persistent_volume_claim is not None or _has_made(pod, claim))
+        for volume in pod.spec.volumes or ()
+    )
+
+
+def _has_made(pod: Pod, claim: KubeObject) -> bool:
+    """Tell whether a claim was made for an ephemeral volume of a pod that needs it.
+
+    The kubelet is done with a pod that is being deleted without a grace period. It may
+    stand until its claim is gone.
+    """
+    is_done = is_deleting(pod) and pod.metadata.deletion_grace_period_seconds == 0
+    return not is_done and is_controlled_by(claim, pod)
+
+
+def _claim_keys(pod: Pod) -> Iterable[str]:
+    return [f"{pod.metadata.namespace}/{name}" for name in claim_names(pod)]
+
+
+def _is_same_pod(old: Pod, new: Pod) -> bool:
+    return old.metadata.uid == new.metadata.uid
+
+
+BY_CLAIM: Final = Index("claim", _claim_keys, _is_same_pod)
+"""Pods by the keys of their claims; the volumes of a pod never change."""

@@ -1,0 +1,154 @@
+"""Stateful sets, their pods and views, as tests need them."""
+
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.api.apps.v1 import ControllerRevision, StatefulSet
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import ObjectMeta, PartialObject
+from controller_manager.control.history.template import template_data
+from controller_manager.controllers.apps.statefulset.revisions import Revisions
+from controller_manager.controllers.apps.statefulset.view import Settings, View
+from tests.controllers.builders import template
+
+JSON = dict[str, Any]
+
+SINCE: Final = "2026-01-01T00:00:00Z"
+
+
+def stateful_set_json(name: str = "web", replicas: int = 3, **spec: Any) -> JSON:
+    """Return a stateful set as a user would write it."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": f"{name}-svc",
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(app=name),
+            **spec,
+        },
+    }
+
+
+def claim_template(name: str = "data", **metadata: Any) -> JSON:
+    """Return a template of claims."""
+    return {
+        "metadata": {"name": name, **metadata},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def rolling(partition: int = 0, **parameters: Any) -> JSON:
+    """Return the strategy of a rolling update."""
+    return {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"partition": partition, **parameters},
+    }
+
+
+def stateful_set(
+    replicas: int = 3, *, generation: int = 1, status: JSON | None = None, **spec: Any
+) -> StatefulSet:
+    """Return a stateful set as it is cached."""
+    obj = stateful_set_json(replicas=replicas, **{"updateStrategy": rolling(), **spec})
+    obj["metadata"] |= {"uid": "web", "generation": generation}
+    obj["status"] = status or {}
+    return msgspec.json.decode(msgspec.json.encode(obj), type=StatefulSet)
+
+
+def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
+    """Return a pod of the set that runs and is ready; `fields` change that."""
+    name = fields.pop("name", f"web-{ordinal}")
+    ready = fields.pop("ready", True)
+    metadata: JSON = {
+        "name": name,
+        "namespace": "default",
+        "uid": fields.pop("uid", name),
+        "labels": {
+            "app": "web",
+            "statefulset.kubernetes.io/pod-name": name,
+            "controller-revision-hash": revision,
+            **fields.pop("labels", {}),
+        },
+    }
+    if fields.pop("terminating", False):
+        metadata["deletionTimestamp"] = SINCE
+    condition = {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "lastTransitionTime": fields.pop("since", SINCE),
+    }
+    claims = [
+        {"persistentVolumeClaim": {"claimName": each}}
+        for each in fields.pop("claims", ())
+    ]
+    obj = {
+        "metadata": metadata,
+        "spec": {"volumes": claims},
+        "status": {"phase": fields.pop("phase", "Running"), "conditions": [condition]},
+    }
+    assert not fields, fields
+    return msgspec.convert(obj, Pod)
+
+
+def claim(name: str, *owners: JSON, **metadata: Any) -> PartialObject:
+    """Return a claim of which only the metadata is cached."""
+    content = {"name": name, "namespace": "default", "uid": name, **metadata}
+    if owners:
+        content["ownerReferences"] = list(owners)
+    return msgspec.convert({"metadata": content}, PartialObject)
+
+
+def owner(kind: str, name: str, uid: str = "", *, controller: bool = True) -> JSON:
+    """Return a reference to an owner."""
+    return {
+        "apiVersion": "v1" if kind == "Pod" else "apps/v1",
+        "kind": kind,
+        "name": name,
+        "uid": uid or name,
+        "controller": controller,
+        "blockOwnerDeletion": True,
+    }
+
+
+def revision(name: str, number: int, image: str = "app:v1") -> ControllerRevision:
+    """Return a stored revision with a template."""
+    obj = stateful_set_json(template=template(image))
+    subject = msgspec.json.decode(msgspec.json.encode(obj), type=StatefulSet)
+    return ControllerRevision(
+        metadata=ObjectMeta(name=name),
+        data=template_data(subject.spec.template),
+        revision=number,
+    )
+
+
+NEW: Final = Revisions("web-new", "web-new", 0)
+"""A set whose update is complete."""
+
+UPDATING: Final = Revisions("web-old", "web-new", 0)
+"""A set that is updated from web-old to web-new."""
+
+
+def view(
+    subject: StatefulSet,
+    *pods: Pod,
+    revisions: Revisions = NEW,
+    claims: tuple[PartialObject, ...] = (),
+    foreign: tuple[Pod, ...] = (),
+    settings: Settings | None = None,
+) -> View:
+    """Return the view at the beginning of a sync."""
+    return View(
+        stateful_set=subject,
+        pods=pods,
+        revisions=revisions,
+        claims={each.metadata.name: each for each in claims},
+        foreign={each.metadata.name: each for each in foreign},
+        settings=settings or Settings(),
+    )

@@ -1,0 +1,385 @@
+"""The decision of a sync, for views of every kind."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.control.decision import Decision, Step
+from controller_manager.controllers.apps.statefulset.actions import (
+    Change,
+    ClaimWork,
+    CompleteClaims,
+    CorrectOwners,
+    CreatePod,
+    DeletePod,
+    InTurn,
+    RefusePod,
+    Together,
+    UpdatePod,
+)
+from controller_manager.controllers.apps.statefulset.decide import decide
+from controller_manager.controllers.apps.statefulset.view import View
+from tests.controllers.apps.statefulset.builders import (
+    NEW,
+    UPDATING,
+    claim,
+    claim_template,
+    owner,
+    pod,
+    rolling,
+    stateful_set,
+    view,
+)
+
+NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+RECENT = "2026-01-01T00:00:58Z"
+PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
+CLAIMS: dict[str, Any] = {"volumeClaimTemplates": [claim_template()]}
+SCALED_DELETE: dict[str, Any] = {
+    "persistentVolumeClaimRetentionPolicy": {
+        "whenDeleted": "Retain",
+        "whenScaled": "Delete",
+    }
+}
+
+
+def steps(seen: View) -> list[str]:
+    """Return the changes of a sync in words; ``|`` is between those made together."""
+    decided = decide(seen, NOW)
+    if isinstance(decided, Decision):
+        return []
+    words = []
+    for action in decided.actions:
+        match action:
+            case InTurn(changes):
+                words += [_word(each) for each in changes]
+            case Together(groups):
+                words.append(" | ".join(" ".join(map(_word, each)) for each in groups))
+    return words
+
+
+def _word(change: Change) -> str:
+    match change:
+        case CreatePod(name, _, revision):
+            return f"create {name} {revision}"
+        case RefusePod(name):
+            return f"refuse {name}"
+        case DeletePod(each, for_update):
+            return f"{'replace' if for_update else 'delete'} {each.metadata.name}"
+        case UpdatePod(each):
+            return f"update {each.metadata.name}"
+        case CompleteClaims(each):
+            return f"claims of {each.metadata.name}"
+        case CorrectOwners(each):
+            return f"owners for {each.metadata.name}"
+
+
+def waits_for(seen: View) -> list[str]:
+    return [
+        f"{each.object.name}: {each.waiting_for}" for each in decide(seen, NOW).reasons
+    ]
+
+
+def old(ordinal: int, **fields: Any) -> Pod:
+    return pod(ordinal, "web-old", **fields)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (view(stateful_set()), ["create web-0 web-new"]),
+        (view(stateful_set(), pod(0)), ["create web-1 web-new"]),
+        (view(stateful_set(), pod(0), pod(1), pod(2)), []),
+        (view(stateful_set(), pod(0, ready=False)), []),
+        (view(stateful_set(), pod(0, terminating=True)), []),
+        (view(stateful_set(minReadySeconds=9), pod(0, since=RECENT)), []),
+        (
+            view(stateful_set(minReadySeconds=2), pod(0, since=RECENT)),
+            ["create web-1 web-new"],
+        ),
+        # A hole is filled before anything else.
+        (view(stateful_set(), pod(0), pod(2)), ["create web-1 web-new"]),
+        (view(stateful_set(), pod(1), pod(2)), ["create web-0 web-new"]),
+        # Ended pods go first, even if they are already terminating.
+        (view(stateful_set(), pod(0), pod(1, phase="Failed")), ["delete web-1"]),
+        (view(stateful_set(), pod(0, phase="Succeeded"), pod(1)), ["delete web-0"]),
+        (view(stateful_set(), pod(0, phase="Failed", terminating=True)), []),
+        # Ordinals may begin anywhere.
+        (view(stateful_set(2, ordinals={"start": 5})), ["create web-5 web-new"]),
+        (view(stateful_set(0)), []),
+    ],
+)
+def test_pods_are_created_in_order(seen: View, expected: list[str]) -> None:
+    """One at a time, each when all before it are available."""
+    assert steps(seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([pod(0), pod(1), pod(2)], ["delete web-2"]),
+        ([pod(0), pod(1), pod(2, terminating=True)], []),
+        ([pod(0, ready=False), pod(1), pod(2)], []),
+        # The first one that is not available may go, a lower one must not be hurried.
+        ([pod(0), pod(1), pod(2, ready=False)], ["delete web-2"]),
+        ([pod(0), pod(1, ready=False), pod(2, ready=False)], []),
+        ([pod(0), pod(1, ready=False), pod(2)], ["delete web-2"]),
+        ([pod(0), pod(1, ready=False)], ["delete web-1"]),
+    ],
+)
+def test_condemned_pods_go_from_the_highest_on(
+    pods: list[Pod], expected: list[str]
+) -> None:
+    """Each when the one before it has terminated, and only beside available ones."""
+    assert steps(view(stateful_set(1), *pods)) == expected
+
+
+def test_ordinals_below_the_start_are_condemned_too() -> None:
+    """After those above the end, and after the new range is complete."""
+    moved = stateful_set(2, ordinals={"start": 1})
+    assert steps(view(moved, pod(0), pod(1))) == ["create web-2 web-new"]
+    assert steps(view(moved, pod(0), pod(1), pod(2))) == ["delete web-0"]
+    assert steps(view(moved, pod(0), pod(1), pod(2), pod(7))) == ["delete web-7"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "pods", "expected"),
+    [
+        (rolling(), [old(0), old(1), old(2)], ["replace web-2"]),
+        (rolling(), [old(0), old(1), pod(2)], ["replace web-1"]),
+        (rolling(), [old(0), old(1), pod(2, ready=False)], []),
+        (rolling(), [old(0), old(1), old(2, terminating=True)], []),
+        (rolling(), [pod(0), pod(1), pod(2)], []),
+        (rolling(2), [old(0), old(1), old(2)], ["replace web-2"]),
+        (rolling(2), [old(0), old(1), pod(2)], []),
+        (rolling(9), [old(0), old(1), old(2)], []),
+        ({"type": "OnDelete"}, [old(0), old(1), old(2)], []),
+        # A lost pod comes back on its side of the partition.
+        (rolling(2), [pod(1), pod(2)], ["create web-0 web-old"]),
+        (rolling(2), [old(0), old(1)], ["create web-2 web-new"]),
+        (rolling(), [old(1), old(2)], ["create web-0 web-new"]),
+        ({"type": "OnDelete"}, [old(0), old(1)], ["create web-2 web-new"]),
+        # A pod without a revision is of no present revision.
+        (rolling(), [pod(0), pod(1), pod(2, revision="")], ["replace web-2"]),
+    ],
+)
+def test_an_update_goes_from_the_highest_pod_to_the_partition(
+    strategy: dict[str, Any], pods: list[Pod], expected: list[str]
+) -> None:
+    """One pod at a time, each when those above it are available again."""
+    subject = stateful_set(updateStrategy=strategy)
+    assert steps(view(subject, *pods, revisions=UPDATING)) == expected
+
+
+def test_without_parameters_of_the_update_the_current_pods_keep_their_revision() -> (
+    None
+):
+    """As many as the status counts; an old API server stores no partition."""
+    strategy = {"type": "RollingUpdate"}
+    status = {"currentReplicas": 1}
+    subject = stateful_set(2, updateStrategy=strategy, status=status)
+    assert steps(view(subject, revisions=UPDATING)) == ["create web-0 web-old"]
+    assert steps(view(subject, old(0), revisions=UPDATING)) == ["create web-1 web-new"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (
+            view(stateful_set(**PARALLEL)),
+            ["create web-0 web-new | create web-1 web-new | create web-2 web-new"],
+        ),
+        (
+            view(stateful_set(1, **PARALLEL), pod(1, ready=False), pod(3), pod(2)),
+            ["create web-0 web-new", "delete web-3 | delete web-2 | delete web-1"],
+        ),
+        (
+            view(
+                stateful_set(**PARALLEL),
+                pod(0, terminating=True),
+                pod(1, phase="Failed"),
+            ),
+            ["delete web-1 | create web-2 web-new"],
+        ),
+        (
+            view(stateful_set(**PARALLEL), old(0), old(1), old(2), revisions=UPDATING),
+            ["replace web-2"],
+        ),
+        # It does not wait for the broken one, but for the new one.
+        (
+            view(
+                stateful_set(**PARALLEL),
+                *(old(0), old(1), pod(2, "web-broken", ready=False)),
+                revisions=UPDATING,
+            ),
+            ["replace web-2"],
+        ),
+        (
+            view(
+                stateful_set(**PARALLEL),
+                *(old(0, ready=False), old(1), pod(2, ready=False)),
+                revisions=UPDATING,
+            ),
+            [],
+        ),
+    ],
+)
+def test_parallel_pods_do_not_wait_for_each_other(
+    seen: View, expected: list[str]
+) -> None:
+    """Except that an update replaces one pod at a time."""
+    assert steps(seen) == expected
+
+
+def test_a_set_that_is_being_deleted_only_reports() -> None:
+    """The garbage collector deletes its pods, if anybody wants that."""
+    subject = stateful_set()
+    obj = view(_deleted(subject), pod(0, phase="Failed"))
+    decided = decide(obj, NOW)
+    assert isinstance(decided, Decision)
+    assert decided.actions == ()
+    assert decided.status is not None
+    assert decided.status.replicas == 1
+
+
+def _deleted(subject: Any) -> Any:
+    metadata = replace(subject.metadata, deletion_timestamp=RECENT)
+    return replace(subject, metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (
+            view(stateful_set(), pod(0, terminating=True)),
+            ["web-0: this pod to terminate"],
+        ),
+        (
+            view(stateful_set(), pod(0, ready=False)),
+            ["web-0: this pod to become ready"],
+        ),
+        (
+            view(stateful_set(minReadySeconds=9), pod(0, since=RECENT)),
+            ["web-0: this pod to become available"],
+        ),
+        (
+            view(stateful_set(1), pod(0), pod(1, ready=False), pod(2, ready=False)),
+            ["web-1: this pod to become available"],
+        ),
+        (
+            view(stateful_set(1), foreign=(_foreign := pod(0, uid="other"),)),
+            ["web-0: this pod, which is not the set's, to be deleted"],
+        ),
+        (view(stateful_set(1), pod(0)), []),
+    ],
+)
+def test_the_reason_names_the_pod_that_the_set_waits_for(
+    seen: View, expected: list[str]
+) -> None:
+    """So that a log says why a rollout does not go on."""
+    assert waits_for(seen) == expected
+
+
+def test_the_next_look_is_when_the_next_pod_becomes_available() -> None:
+    """No event tells that the seconds are over."""
+    seen = view(stateful_set(2, minReadySeconds=9), pod(0, since=RECENT))
+    decided = decide(seen, NOW)
+    assert isinstance(decided, Decision)
+    assert decided.next_look == 7
+
+
+def test_a_name_of_somebody_else_is_refused() -> None:
+    """Unless that pod is leaving, or was released by the set itself."""
+    labels = {"statefulset.kubernetes.io/pod-name": ""}
+    stranger = pod(0, uid="other", labels=labels)
+    assert steps(view(stateful_set(), foreign=(stranger,))) == ["refuse web-0"]
+    leaving = pod(0, uid="other", labels=labels, terminating=True)
+    assert steps(view(stateful_set(), foreign=(leaving,))) == []
+    released = pod(0, uid="other")
+    assert steps(view(stateful_set(), foreign=(released,))) == []
+
+
+def test_a_lost_name_label_is_restored_on_the_way() -> None:
+    """And the sync goes on; a missing index alone is left as it is."""
+    bare = pod(0, labels={"statefulset.kubernetes.io/pod-name": "other"})
+    assert steps(view(stateful_set(2), bare)) == [
+        "update web-0",
+        "create web-1 web-new",
+    ]
+    assert steps(view(stateful_set(1), pod(0))) == []
+
+
+def test_missing_claims_are_created_with_their_pod() -> None:
+    """Also those of a pod that is still pending."""
+    subject = stateful_set(1, **CLAIMS)
+    (step,) = _changes(view(subject))
+    assert isinstance(step, CreatePod)
+    assert [each.metadata.name for each in step.claims.missing] == ["data-web-0"]
+    (step,) = _changes(view(subject, claims=(claim("data-web-0"),)))
+    assert isinstance(step, CreatePod)
+    assert step.claims == ClaimWork()
+    pending = pod(0, phase="Pending", ready=False, claims=("data-web-0",))
+    assert steps(view(subject, pending)) == ["claims of web-0"]
+    assert steps(view(subject, pending, claims=(claim("data-web-0"),))) == []
+    running = pod(0, claims=("data-web-0",))
+    assert steps(view(subject, running)) == []
+
+
+def _changes(seen: View) -> list[Change]:
+    decided = decide(seen, NOW)
+    assert isinstance(decided, Step)
+    return [
+        change
+        for action in decided.actions
+        if isinstance(action, InTurn)
+        for change in action.changes
+    ]
+
+
+def test_a_pod_does_not_start_with_a_claim_that_is_about_to_go() -> None:
+    """It belongs to a pod that was scaled away, or to a deleted set."""
+    doomed = claim("data-web-0", owner("Pod", "web-0", "earlier"))
+    subject = stateful_set(1, **CLAIMS, **SCALED_DELETE)
+    assert steps(view(subject, claims=(doomed,))) == []
+    kept = stateful_set(1, **CLAIMS)
+    assert steps(view(kept, claims=(doomed,))) == ["create web-0 web-new"]
+    of_earlier_set = claim("data-web-0", owner("StatefulSet", "web", "earlier"))
+    assert steps(view(kept, claims=(of_earlier_set,))) == []
+
+
+def test_a_pod_that_lacks_a_claim_gets_its_volumes() -> None:
+    """The API server refuses that, as it refuses upstream's request."""
+    subject = stateful_set(1, **CLAIMS)
+    (step,) = _changes(view(subject, pod(0), claims=(claim("data-web-0"),)))
+    assert step == UpdatePod(pod(0), 0, restores_volumes=True)
+
+
+def test_owners_follow_a_changed_policy() -> None:
+    """For pods that run, and for condemned ones before they are deleted."""
+    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    subject = stateful_set(1, **CLAIMS, persistentVolumeClaimRetentionPolicy=policy)
+    claims = (claim("data-web-0"), claim("data-web-1"))
+    pods = [pod(each, claims=(f"data-web-{each}",)) for each in (0, 1)]
+    assert steps(view(subject, *pods, claims=claims)) == [
+        "update web-0",
+        "owners for web-1",
+        "delete web-1",
+    ]
+    owned = (
+        claim("data-web-0", owner("StatefulSet", "web")),
+        claim("data-web-1", owner("Pod", "web-1")),
+    )
+    assert steps(view(subject, *pods, claims=owned)) == ["delete web-1"]
+
+
+def test_a_failure_ends_the_sync_after_the_status() -> None:
+    """It is raised, so that the key is retried."""
+    error = OSError("away")
+    seen = view(stateful_set(1), pod(0), revisions=NEW)
+    decided = decide(replace(seen, acted=True, failure=error), NOW)
+    assert isinstance(decided, Decision)
+    assert (decided.retry, decided.actions) == (error, ())
+    assert decided.status is not None

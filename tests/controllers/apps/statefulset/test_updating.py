@@ -1,0 +1,88 @@
+"""Rolling updates that may make several pods unavailable."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.apps.statefulset.updating import (
+    allowed_unavailable,
+)
+from controller_manager.controllers.apps.statefulset.view import Settings
+from tests.controllers.apps.statefulset.builders import (
+    UPDATING,
+    pod,
+    rolling,
+    stateful_set,
+    view,
+)
+from tests.controllers.apps.statefulset.test_decide import steps
+
+GATE = Settings(max_unavailable=True)
+AS_UPSTREAM = Settings(replaces_stuck_pods=False, max_unavailable=True)
+PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
+
+
+def old(ordinal: int, **fields: Any) -> Pod:
+    return pod(ordinal, "web-old", **fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "replicas", "allowed"),
+    [(None, 4, 1), (2, 4, 2), ("50%", 5, 2), ("10%", 4, 1), ("100%", 4, 4)],
+)
+def test_a_percentage_is_rounded_down_to_one_at_least(
+    value: Any, replicas: int, allowed: int
+) -> None:
+    """As upstream's getStatefulSetMaxUnavailable."""
+    given = {} if value is None else {"maxUnavailable": value}
+    subject = stateful_set(replicas, updateStrategy=rolling(**given))
+    assert allowed_unavailable(view(subject)) == allowed
+
+
+@pytest.mark.parametrize(
+    ("pods", "settings", "expected"),
+    [
+        ([old(0), old(1), old(2), old(3)], GATE, ["replace web-3", "replace web-2"]),
+        ([old(0), old(1), old(2), pod(3, ready=False)], GATE, ["replace web-2"]),
+        ([old(0), old(1), pod(2, ready=False), pod(3, ready=False)], GATE, []),
+        (
+            [old(0, ready=False), old(1, ready=False), old(2), old(3)],
+            GATE,
+            ["replace web-1", "replace web-0"],
+        ),
+        (
+            [old(0, ready=False), old(1, ready=False), old(2), old(3)],
+            AS_UPSTREAM,
+            [],
+        ),
+        (
+            [old(0, ready=False), old(1), old(2), old(3)],
+            AS_UPSTREAM,
+            ["replace web-3"],
+        ),
+    ],
+)
+def test_the_gate_allows_several_pods_to_be_unavailable(
+    pods: list[Pod], settings: Settings, expected: list[str]
+) -> None:
+    """Old pods that are unavailable already need no budget here."""
+    strategy = rolling(maxUnavailable=2)
+    subject = stateful_set(4, updateStrategy=strategy, **PARALLEL)
+    seen = view(subject, *pods, revisions=UPDATING, settings=settings)
+    assert steps(seen) == expected
+
+
+def test_without_the_gate_it_is_one_at_a_time() -> None:
+    """Whatever the spec says."""
+    subject = stateful_set(3, updateStrategy=rolling(maxUnavailable=2), **PARALLEL)
+    pods = [old(0), old(1), old(2)]
+    assert steps(view(subject, *pods, revisions=UPDATING)) == ["replace web-2"]
+
+
+def test_the_partition_holds_for_several_pods_too() -> None:
+    """Nothing below it is replaced."""
+    subject = stateful_set(3, updateStrategy=rolling(2, maxUnavailable=3))
+    pods = [old(0), old(1), old(2)]
+    seen = view(subject, *pods, revisions=UPDATING, settings=GATE)
+    assert steps(seen) == ["replace web-2"]

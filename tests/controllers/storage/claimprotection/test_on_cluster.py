@@ -1,0 +1,256 @@
+"""Deleted claims stay while pods use them, in memory and on virtual time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.v1 import PERSISTENT_VOLUME_CLAIMS, PODS
+from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response
+from controller_manager.controllers.storage.claimprotection.reconciler import FINALIZER
+from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+CONFIG = make_config(controllers=("pvc-protection",))
+
+
+def add_pod(cluster: Cluster, name: str = "web", **spec: Any) -> None:
+    """Create a pod of the claim "data"."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    containers = [{"name": "c", "image": "app:v1"}]
+    cluster.add(
+        "Pod", name, spec={"containers": containers, "volumes": [volume], **spec}
+    )
+
+
+def add_claim(cluster: Cluster, name: str = "data", **metadata: Any) -> JSON:
+    """Create a claim."""
+    resources = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": resources}
+    kind = cluster.server.catalogue.of("v1", "PersistentVolumeClaim")
+    assert kind is not None
+    claim = {"metadata": {"name": name, **metadata}, "spec": spec}
+    return cluster.server.objects.create(kind, "default", claim).obj
+
+
+async def claims(cluster: Cluster) -> dict[str, tuple[str, ...] | None]:
+    """Return the finalizers of all claims."""
+    await asyncio.sleep(1)
+    page = await cluster.client.list_page(PERSISTENT_VOLUME_CLAIMS)
+    return {each.metadata.name: each.metadata.finalizers for each in page.items}
+
+
+async def delete_claim(cluster: Cluster, name: str = "data") -> None:
+    """Delete a claim."""
+    await cluster.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", name)
+
+
+async def delete_pod(cluster: Cluster, name: str = "web") -> None:
+    """Delete a pod at once."""
+    options = DeleteOptions(grace_period_seconds=0)
+    await cluster.client.delete(PODS, "default", name, options)
+
+
+async def strip(cluster: Cluster, name: str = "data") -> None:
+    """Take all finalizers from a claim."""
+    patch = {"metadata": {"finalizers": None}}
+    await cluster.client.patch(
+        PERSISTENT_VOLUME_CLAIMS, "default", name, patch, PatchType.MERGE
+    )
+
+
+async def test_a_deleted_claim_goes_with_its_last_pod() -> None:
+    """The role of upstream suffices; the rest of the claim stays as it is."""
+    cluster = Cluster(rbac=True)
+    add_claim(cluster, finalizers=["example.com/hold"], annotations={"a": "b"})
+    add_pod(cluster, "one", nodeName="n")
+    add_pod(cluster, "two", nodeName="n")
+    async with cluster.confined_manager(CONFIG) as recording:
+        await delete_claim(cluster)
+        await delete_pod(cluster, "one")
+        kept = await claims(cluster)
+        await delete_pod(cluster, "two")
+        released = await claims(cluster)
+    assert kept == {"data": ("example.com/hold", FINALIZER)}
+    assert released == {"data": ("example.com/hold",)}
+    (write,) = recording.writes
+    assert (write.method, write.status) == ("PUT", 200)
+    stored = await cluster.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data")
+    assert stored.metadata.annotations == {"a": "b"}
+
+
+async def test_a_claim_that_only_pods_without_a_node_name_goes_at_once(
+    cluster: Cluster,
+) -> None:
+    """No kubelet would start such a pod."""
+    add_claim(cluster)
+    add_pod(cluster)
+    async with cluster.manager(CONFIG):
+        await delete_claim(cluster)
+        assert await claims(cluster) == {}
+
+
+async def test_the_claim_of_an_ephemeral_volume_goes_when_its_pod_is_done(
+    cluster: Cluster,
+) -> None:
+    """Even if the pod waits for its claim with a finalizer of its own."""
+    volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    kind = cluster.server.catalogue.of("v1", "Pod")
+    assert kind is not None
+    pod = {
+        "metadata": {"name": "web", "finalizers": ["example.com/claim"]},
+        "spec": {
+            "containers": [{"name": "c", "image": "app:v1"}],
+            "nodeName": "n",
+            "terminationGracePeriodSeconds": 30,
+            "volumes": [volume],
+        },
+    }
+    created = cluster.server.objects.create(kind, "default", pod).obj
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "web",
+        "uid": created["metadata"]["uid"],
+        "controller": True,
+    }
+    add_claim(cluster, "web-data", ownerReferences=[owner])
+    async with cluster.manager(CONFIG):
+        await cluster.client.delete(PODS, "default", "web")
+        await delete_claim(cluster, "web-data")
+        kept = await claims(cluster)
+        await delete_pod(cluster)
+        released = await claims(cluster)
+    assert (kept, released) == ({"web-data": (FINALIZER,)}, {})
+
+
+async def test_a_claim_without_the_finalizer_gets_it(cluster: Cluster) -> None:
+    """One of before the start, and one from which a user took it."""
+    add_claim(cluster)
+    await strip(cluster)
+    add_claim(cluster, "other")
+    async with cluster.manager(CONFIG) as recording:
+        before = await claims(cluster)
+        await strip(cluster, "other")
+        after = await claims(cluster)
+    assert before == after == {"data": (FINALIZER,), "other": (FINALIZER,)}
+    assert [each.method for each in recording.writes] == ["PUT", "PUT"]
+
+
+async def test_a_claim_of_the_same_name_is_another_claim(cluster: Cluster) -> None:
+    """What is decided about the old one is not done to the new one."""
+    add_claim(cluster)
+    transport = Replacing(cluster)
+    async with cluster.manager(CONFIG, transport):
+        await delete_claim(cluster)
+        assert await claims(cluster) == {"data": (FINALIZER,)}
+    assert transport.has_replaced
+
+
+class Replacing(RecordingTransport):
+    """Replaces the claim "data" right before it is read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._cluster = cluster
+        self.has_replaced = False
+
+    async def request(self, request: Request) -> Response:
+        named = request.path.endswith("/persistentvolumeclaims/data")
+        if named and not self.has_replaced:
+            self.has_replaced = True
+            await strip(self._cluster)
+            add_claim(self._cluster)
+        return await super().request(request)
+
+
+class Lists(RecordingTransport):
+    """Counts the lists of the pods of a namespace."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self.count = 0
+
+    async def request(self, request: Request) -> Response:
+        self.count += request.path.endswith("/namespaces/default/pods")
+        return await super().request(request)
+
+
+async def test_claims_that_are_deleted_together_share_a_list(cluster: Cluster) -> None:
+    """The pods of a namespace may be many."""
+    names = [f"data-{number}" for number in range(50)]
+    for name in names:
+        add_claim(cluster, name)
+    add_pod(cluster, nodeName="n")
+    add_claim(cluster)
+    transport = Lists(cluster)
+    await asyncio.gather(*(delete_claim(cluster, each) for each in (*names, "data")))
+    async with cluster.manager(CONFIG, transport) as recording:
+        assert await claims(cluster) == {"data": (FINALIZER,)}
+        assert (transport.count, len(recording.writes)) == (1, 50)
+        add_claim(cluster, "later")
+        await delete_claim(cluster, "later")
+        assert await claims(cluster) == {"data": (FINALIZER,)}
+    assert transport.count == 2
+
+
+async def test_a_pod_that_the_cache_does_not_show_keeps_its_claim(
+    cluster: Cluster,
+) -> None:
+    """The pods are read from the API server before the finalizer is removed."""
+    add_claim(cluster)
+    transport = Unseen(cluster)
+    async with cluster.manager(CONFIG, transport):
+        await delete_claim(cluster)
+        kept = await claims(cluster)
+        await delete_pod(cluster)
+        released = await claims(cluster)
+    assert (kept, released) == ({"data": (FINALIZER,)}, {})
+
+
+class Unseen(RecordingTransport):
+    """Binds a pod of the claim "data" right before pods of a namespace are listed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._cluster = cluster
+        self._has_bound = False
+
+    async def request(self, request: Request) -> Response:
+        if request.path.endswith("/namespaces/default/pods") and not self._has_bound:
+            self._has_bound = True
+            add_pod(self._cluster, nodeName="n")
+        return await super().request(request)
+
+
+class Stale(RecordingTransport):
+    """Lists pods as they were before the claim was deleted, at first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self.stale_lists = 2
+
+    async def request(self, request: Request) -> Response:
+        answer = await super().request(request)
+        if request.path.endswith("/namespaces/default/pods") and self.stale_lists:
+            self.stale_lists -= 1
+            body = b'{"metadata": {"resourceVersion": "1"}, "items": []}'
+            return Response(answer.status, answer.headers, body)
+        return answer
+
+
+async def test_a_list_that_is_older_than_the_deletion_decides_nothing(
+    cluster: Cluster,
+) -> None:
+    """An API server behind a cache may answer so; the sync is tried again."""
+    add_claim(cluster)
+    transport = Stale(cluster)
+    await delete_claim(cluster)
+    async with cluster.manager(CONFIG, transport):
+        assert await claims(cluster) == {}
+    assert transport.stale_lists == 0

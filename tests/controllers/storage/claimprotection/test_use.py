@@ -1,0 +1,116 @@
+"""Which pods use a claim: pure functions."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.v1 import (
+    EphemeralVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+    Pod,
+    PodMeta,
+    PodSpec,
+    PodStatus,
+    PodVolume,
+)
+from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.controllers.storage.claimprotection.reconciler import (
+    FINALIZER,
+    finalizers_of,
+    is_settled,
+)
+from controller_manager.controllers.storage.claimprotection.use import (
+    BY_CLAIM,
+    claim_names,
+    uses,
+)
+
+DELETED = "2026-01-01T00:00:00Z"
+DATA = PodVolume(
+    name="data",
+    persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="claim"),
+)
+SCRATCH = PodVolume(name="scratch", ephemeral=EphemeralVolumeSource())
+OTHER = PodVolume(name="config")
+
+
+def pod(*volumes: PodVolume, node: str = "n", phase: str = "", **metadata: Any) -> Pod:
+    """Return a pod "web" with these volumes."""
+    return Pod(
+        metadata=PodMeta(name="web", namespace="ns", uid="pod", **metadata),
+        spec=PodSpec(node_name=node, volumes=volumes or None),
+        status=PodStatus(phase=phase),
+    )
+
+
+def claim(name: str = "claim", owner: str = "", **metadata: Any) -> PartialObject:
+    """Return a claim, controlled by the owner of that uid if there is one."""
+    owners = (OwnerReference(uid=owner, controller=True),) if owner else None
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name, namespace="ns", owner_references=owners, **metadata
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "used", "is_used"),
+    [
+        (pod(), claim(), False),
+        (pod(OTHER, DATA), claim(), True),
+        (pod(OTHER, DATA), claim("other"), False),
+        (pod(DATA, node=""), claim(), False),
+        (pod(DATA, phase="Succeeded"), claim(), True),
+        (pod(DATA, deletion_timestamp=DELETED), claim(), True),
+        (
+            pod(DATA, deletion_timestamp=DELETED, deletion_grace_period_seconds=0),
+            claim(),
+            True,
+        ),
+        (pod(SCRATCH), claim("web-scratch", "pod"), True),
+        (pod(SCRATCH), claim("web-scratch", "other"), False),
+        (pod(SCRATCH), claim("web-scratch"), False),
+        (pod(SCRATCH, node=""), claim("web-scratch", "pod"), False),
+        (
+            pod(SCRATCH, deletion_timestamp=DELETED, deletion_grace_period_seconds=30),
+            claim("web-scratch", "pod"),
+            True,
+        ),
+        (
+            pod(SCRATCH, deletion_timestamp=DELETED, deletion_grace_period_seconds=0),
+            claim("web-scratch", "pod"),
+            False,
+        ),
+    ],
+)
+def test_a_pod_uses_a_claim(user: Pod, used: PartialObject, *, is_used: bool) -> None:
+    """From its binding to its end; the claim of an ephemeral volume must be its own."""
+    assert uses(user, used) is is_used
+
+
+def test_a_pod_names_its_claims_whether_it_uses_them_or_not() -> None:
+    """The claim of an ephemeral volume is named after the pod and the volume."""
+    user = pod(DATA, OTHER, SCRATCH, node="")
+    assert list(claim_names(user)) == ["claim", "web-scratch"]
+    assert list(BY_CLAIM.function(user)) == ["ns/claim", "ns/web-scratch"]
+    assert BY_CLAIM.has_same_values(user, pod(DATA)) is True
+
+
+@pytest.mark.parametrize(
+    ("changed", "settled", "finalizers"),
+    [
+        (claim(), False, (FINALIZER,)),
+        (claim(finalizers=("a",)), False, ("a", FINALIZER)),
+        (claim(finalizers=(FINALIZER,)), True, None),
+        (claim(finalizers=("a", FINALIZER), deletion_timestamp=DELETED), False, ("a",)),
+        (claim(finalizers=(FINALIZER,), deletion_timestamp=DELETED), False, ()),
+        (claim(finalizers=("a",), deletion_timestamp=DELETED), True, None),
+    ],
+)
+def test_a_claim_has_the_finalizer_until_it_is_deleted(
+    changed: PartialObject, finalizers: tuple[str, ...] | None, *, settled: bool
+) -> None:
+    """Other finalizers stay, in their order."""
+    assert is_settled(changed) is settled
+    if not settled:
+        assert finalizers_of(changed) == finalizers

@@ -1,0 +1,60 @@
+"""Requests about objects of a kind, straight to a server in memory."""
+
+import re
+from typing import Any
+
+from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import check_object
+from controller_manager.devcluster.server.patch import patched
+from controller_manager.devcluster.server.statuses import Refusal
+from tests.clusters import Cluster
+from tests.devcluster.kinds.minimal import minimal
+
+JSON = dict[str, Any]
+
+_MERGE = "application/merge-patch+json"
+
+
+def kind_called(name: str) -> Kind:
+    """Return the kind with that name."""
+    return next(each for each in find_kinds() if each.kind == name)
+
+
+def merged(obj: JSON, change: JSON) -> JSON:
+    """Return an object with a merge patch; null removes a field."""
+    result: JSON = patched(obj, change, _MERGE, kind_called(obj["kind"]))
+    return result
+
+
+def create(cluster: Cluster, name: str, change: JSON | None = None) -> JSON:
+    """Create the minimal object of the kind `name`, changed by a merge patch."""
+    kind = kind_called(name)
+    body, unknown = check_object(
+        merged(minimal(kind), change or {}), kind, kind.version
+    )
+    assert unknown == []
+    namespace = "default" if kind.namespaced else ""
+    return cluster.server.objects.create(kind, namespace, body).obj
+
+
+def update(cluster: Cluster, obj: JSON, change: JSON, subresource: str = "") -> JSON:
+    """Change an object by a merge patch."""
+    kind = kind_called(obj["kind"])
+    body, unknown = check_object(merged(obj, change), kind, kind.version)
+    assert unknown == []
+    metadata = obj["metadata"]
+    body["metadata"].pop("resourceVersion")
+    stored = cluster.server.objects.update(
+        kind, metadata.get("namespace", ""), metadata["name"], body, subresource
+    )
+    return stored.obj
+
+
+def causes(refusal: Refusal) -> list[str]:
+    """Return what a server says is wrong with an object, each once."""
+    assert refusal.code == 422, refusal
+    listed = (refusal.details or {})["causes"]
+    texts = [f"{each['field']}: {each['message']}" for each in listed]
+    # The values of an object are in the test already, and may be long.
+    return [re.sub(r"Invalid value: \{.+\}: ", "", text) for text in texts]
