@@ -30,6 +30,7 @@ from controller_manager.options.config import (
     RateLimit,
     ServingConfig,
 )
+from controller_manager.options.gates import FeatureGates
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TOKEN = "test"
@@ -108,6 +109,7 @@ class Cluster:
         history: int | None = None,
         *,
         rbac: bool = False,
+        features: FeatureGates | None = None,
         epoch: datetime = EPOCH,
     ) -> None:
         self.clock: Clock = LoopClock(epoch)
@@ -118,6 +120,7 @@ class Cluster:
             users={TOKEN: User("admin", groups=("system:masters",))},
             history=history,
             rbac=rbac,
+            features=features,
         )
         self.transport = InMemoryTransport(self.server, TOKEN)
         self.client = Client(self.transport, self.clock)

@@ -16,10 +16,12 @@ from typing import Any, Final
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
+from controller_manager.devcluster.server.json_patch import json_patch
 from controller_manager.options.config import Config
 from controller_manager.registry import registry
 from tests.clusters import EPOCH, Cluster, Write, make_config
 from tests.conformance import normalise, whole
+from tests.conformance.deliberate import AMENDMENTS
 from tests.conformance.normalise import GroupedForm
 from tests.conformance.player import QUIET, Form, Manager, Player
 from tests.conformance.whole import WholeForm
@@ -80,6 +82,8 @@ class Recording:
         if unknown := sorted(content.keys() - _KNOWN_FIELDS):
             msg = f"recordings/{self.family}/{self.path.name}: what is {unknown[0]}?"
             raise ValueError(msg)
+        if self.name in AMENDMENTS:
+            content = json_patch(content, list(AMENDMENTS[self.name].patch))
         return content
 
     @property

@@ -6,6 +6,9 @@ import pytest
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.errors import Forbidden
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
+    KIND as CLAIM,
+)
 from controller_manager.devcluster.kinds.core.resourcequota import KIND as QUOTA
 from tests.clusters import Cluster
 from tests.controllers.builders import JSON, template
@@ -33,6 +36,24 @@ def test_a_node_that_somebody_creates_has_every_field() -> None:
             },
         },
     }
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["example.com/hold"], ["kubernetes.io/pvc-protection"]]
+)
+@pytest.mark.looptime
+async def test_a_new_claim_is_protected(cluster: Cluster, given: list[str]) -> None:
+    """Once, behind its other finalizers."""
+    resources = {"requests": {"storage": "1Gi"}}
+    claim = {
+        "metadata": {"name": "data", "finalizers": given},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources},
+    }
+    stored = cluster.server.objects.create(CLAIM, "default", claim).obj
+    assert stored["metadata"]["finalizers"] == [
+        *(each for each in given if each.startswith("example.com")),
+        "kubernetes.io/pvc-protection",
+    ]
 
 
 @pytest.mark.looptime

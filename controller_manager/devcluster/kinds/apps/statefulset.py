@@ -25,6 +25,7 @@ from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.options.gates import Gate
 
 JSON = dict[str, Any]
 
@@ -46,16 +47,16 @@ _BOUNDED: Final = (
 
 
 class StatefulSetStrategy(Strategy):
-    """Most of the spec is immutable.
-
-    The feature gate MaxUnavailableStatefulSet is off, as it is by default upstream:
-    ``maxUnavailable`` is dropped.
-    """
+    """Most of the spec is immutable."""
 
     counts_generations: ClassVar = True
     null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
     models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
+
+    def __init__(self, *, keeps_max_unavailable: bool = False) -> None:
+        """Take whether ``maxUnavailable`` is stored and not dropped."""
+        self._keeps_max_unavailable = keeps_max_unavailable
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in replicas, template, claims, policies and update strategy."""
@@ -64,7 +65,10 @@ class StatefulSetStrategy(Strategy):
         spec.setdefault("podManagementPolicy", "OrderedReady")
         strategy = spec.setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-            strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("partition", 0)
+            if self._keeps_max_unavailable:
+                rolling.setdefault("maxUnavailable", 1)
         spec.setdefault("revisionHistoryLimit", 10)
         retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         retention.setdefault("whenDeleted", "Retain")
@@ -82,12 +86,15 @@ class StatefulSetStrategy(Strategy):
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Drop the field of a feature that is off."""
         del storage
-        _drop_max_unavailable(obj)
+        if not self._keeps_max_unavailable:
+            _rolling_update(obj).pop("maxUnavailable", None)
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Drop the field of a feature that is off."""
-        del old
-        _drop_max_unavailable(new)
+        """Drop the field of a feature that is off, unless it was there before."""
+        if not self._keeps_max_unavailable and "maxUnavailable" not in (
+            _rolling_update(old)
+        ):
+            _rolling_update(new).pop("maxUnavailable", None)
 
     def validate_name(self, name: str) -> list[Cause]:
         """Check that the name can be part of the host name of a pod."""
@@ -121,9 +128,10 @@ class StatefulSetStrategy(Strategy):
         ]
 
 
-def _drop_max_unavailable(obj: JSON) -> None:
+def _rolling_update(obj: JSON) -> JSON:
     strategy = obj.get("spec", {}).get("updateStrategy", {})
-    strategy.get("rollingUpdate", {}).pop("maxUnavailable", None)
+    rolling: JSON = strategy.get("rollingUpdate", {})
+    return rolling
 
 
 KIND: Final = Kind(
@@ -136,4 +144,10 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(SCALE, status_of("StatefulSet")),
     strategy=StatefulSetStrategy(),
+    gated=(
+        (
+            Gate("MaxUnavailableStatefulSet", default=False),
+            StatefulSetStrategy(keeps_max_unavailable=True),
+        ),
+    ),
 )
