@@ -1,6 +1,6 @@
 """Adopts and releases the dependents of an owner (controller_ref_manager.go)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,6 +15,11 @@ from controller_manager.runtime.outcome import SyncError
 
 OwnerT = TypeVar("OwnerT", bound=KubeObject)
 DependentT = TypeVar("DependentT", bound=KubeObject)
+
+
+def _always(owner: object, obj: object) -> bool:
+    del owner, obj
+    return True
 
 
 class AdoptionRefused(SyncError):  # noqa: N818 - a decision, not a malfunction
@@ -38,15 +43,18 @@ class Claimer(Generic[OwnerT, DependentT]):
         owner_resource: Resource[OwnerT],
         dependents: Resource[DependentT],
         finalizer: str = "",
+        needs_finalizer: Callable[[OwnerT, DependentT], bool] = _always,
     ) -> None:
         """Take the client, and the resources of the owner and of its dependents.
 
-        An adopted object gets the `finalizer`, and a released one loses it.
+        An adopted object that `needs_finalizer` accepts gets the `finalizer`, and a
+        released object loses it.
         """
         self._client = client
         self._owner_resource = owner_resource
         self._dependents = dependents
         self._finalizer = finalizer
+        self._needs_finalizer = needs_finalizer
 
     async def claim(
         self, owner: OwnerT, selector: Selector, objects: Iterable[DependentT]
@@ -75,7 +83,7 @@ class Claimer(Generic[OwnerT, DependentT]):
         resource = self._owner_resource
         reference = controller_reference(owner, resource.api_version, resource.kind)
         changes: dict[str, Any] = {"ownerReferences": [msgspec.to_builtins(reference)]}
-        if self._finalizer:
+        if self._finalizer and self._needs_finalizer(owner, obj):
             changes["finalizers"] = [self._finalizer]
         try:
             return await self._patch(obj, changes)

@@ -70,18 +70,23 @@ class OwnerReads(Generic[OwnerT]):
             self.mark_gone(owner)
         self._consistency.record(key_of(owner), self._resource, stored)
 
-    async def wait_for_all_caches(self, owner: OwnerT, selector: Selector) -> None:
+    async def wait_for_all_caches(
+        self, owner: OwnerT, selector: Selector
+    ) -> frozenset[str]:
         """Let the key wait until the caches show the stored owner and its pods.
 
         The pods that exist show the result of every earlier write, also of one that
-        got no response or that a former leader sent. Raises NotFound if the owner is
-        gone, and what the client raises.
+        got no response or that a former leader sent. Returns the uids of these pods.
+        Raises NotFound if the owner is gone, and what the client raises.
         """
         key, namespace = key_of(owner), owner.metadata.namespace
         stored = await self._client.get(self._resource, namespace, owner.metadata.name)
         self._consistency.record(key, self._resource, stored)
         options = ListOptions(label_selector=format_selector(selector_of(owner)))
+        uids = set()
         async for page in self._client.list_all(PODS, namespace, options):
             for pod in page.items:
                 if selector.matches(labels_of(pod)):
                     self._consistency.record(key, PODS, pod)
+                    uids.add(pod.metadata.uid)
+        return frozenset(uids)

@@ -282,14 +282,6 @@ _CONTROLLERS: Final = (
             "HPAController.HorizontalPodAutoscalerTolerance",
         ),
     ),
-    _syncs(
-        "Cronjob-controller",
-        "concurrent-cron-job-syncs",
-        5,
-        "CronJobController.ConcurrentCronJobSyncs",
-        "cron jobs",
-        check=at_least(1),
-    ),
     *section(
         "Legacy-serviceaccount-token-cleaner-controller",
         Flag(

@@ -37,7 +37,10 @@ def _add(queue: WorkQueue, key: str, delay: float) -> None:
 
 
 def handler_for(
-    watch: For[ObjectT], queue: WorkQueue, deleted: Callable[[ObjectT], None]
+    watch: For[ObjectT],
+    queue: WorkQueue,
+    reconciler: object,
+    deleted: Callable[[ObjectT], None],
 ) -> Handler[ObjectT]:
     """Return the handler of the reconciled objects.
 
@@ -52,7 +55,7 @@ def handler_for(
         if watch.update_delay is None:
             enqueue(queue, watch, new)
         elif watch.when(new):
-            _add(queue, key_of(new), watch.update_delay(old, new))
+            _add(queue, key_of(new), watch.update_delay(reconciler, old, new))
 
     return Handler(
         on_add=lambda new: enqueue(queue, watch, new),

@@ -86,7 +86,8 @@ class Reconciler(ABC, Generic[ObjectT]):
         informer = self.context.informers.informer(watch.resource)
         match watch:
             case For():
-                informer.add_handler(handler_for(watch, self.queue, self._deleted))
+                changes = handler_for(watch, self.queue, self, self._deleted)
+                informer.add_handler(changes)
             case Owns(resource=resource, delay=delay):
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
                 self._listers[resource] = self.context.lister(resource, *owned)

@@ -32,13 +32,14 @@ class For(Struct, Generic[ObjectT], frozen=True):
     and once for each object when the controller starts. `when` is a predicate: an
     object that it rejects is left out, unless it was deleted. A key is added
     `delay` seconds later, except after a deletion. `update_delay` returns the seconds
-    for an update, from the old and the new object; it is `delay` by default.
+    for an update; it is called with the reconciler, the old and the new object. It is
+    `delay` by default.
     """
 
     resource: Resource[ObjectT]
     when: Callable[[ObjectT], bool] = _always
     delay: float = 0.0
-    update_delay: Callable[[ObjectT, ObjectT], float] | None = None
+    update_delay: Callable[[Any, ObjectT, ObjectT], float] | None = None
 
 
 class Owns(Struct, Generic[ObjectT], frozen=True):

@@ -39,7 +39,7 @@ class CronSchedule(Struct, frozen=True):
         twice, and a day without midnight has no run at midnight and, if the search
         has to step over its start, no run at all.
         """
-        if not self._can_match():
+        if not self._can_match() or moment.astimezone(UTC).year > _LAST_YEAR:
             return None
         search = _Search(self, moment)
         last_year = min(search.clock.wall.year + _YEARS, _LAST_YEAR)

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.schedules.errors import ScheduleError
+from controller_manager.schedules.quoting import quoted
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64_MAX: Final = 2**63 - 1
@@ -139,7 +140,7 @@ def _parse_number(text: str, names: Mapping[str, int] | None = None) -> int:
     if problem:
         msg = (
             f"failed to parse int from {text}: "
-            f"strconv.Atoi: parsing {_quoted(text)}: {problem}"
+            f"strconv.Atoi: parsing {quoted(text)}: {problem}"
         )
         raise ScheduleError(msg)
     number = int(text)
@@ -147,15 +148,3 @@ def _parse_number(text: str, names: Mapping[str, int] | None = None) -> int:
         msg = f"negative number ({number}) not allowed: {text}"
         raise ScheduleError(msg)
     return number
-
-
-def _quoted(text: str) -> str:
-    """Return the text in quotes, as Go's %q prints it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(map(_printable, escaped)) + '"'
-
-
-def _printable(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode("ascii")

@@ -37,3 +37,24 @@ def runs_between(schedule: Schedule, start: datetime, end: datetime) -> Runs:
         latest = following
     last = schedule.latest_between(latest or start, end)
     return Runs(last or latest, are_many=last is not None)
+
+
+def next_run(schedule: Schedule, start: datetime, now: datetime) -> datetime | None:
+    """Return the first run after `now`, of those that follow `start`; `None` for none.
+
+    ``@every`` counts from `start`, so that is no matter of `now` alone
+    (nextScheduleTimeDuration).
+    """
+    return schedule.next_after(schedule.latest_between(start, now) or start)
+
+
+def all_runs(
+    schedule: Schedule, start: datetime, end: datetime
+) -> tuple[datetime, ...]:
+    """Return all runs after `start` and not after `end`, the oldest first."""
+    runs: list[datetime] = []
+    following = schedule.next_after(start)
+    while following is not None and following <= end:
+        runs.append(following)
+        following = schedule.next_after(following)
+    return tuple(runs)

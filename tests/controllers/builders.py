@@ -66,6 +66,20 @@ def replica_set_json(name: str = "rs", replicas: int = 3, **spec: Any) -> JSON:
     }
 
 
+def daemon_set_json(name: str = "agent", **spec: Any) -> JSON:
+    """Return a daemon set as a user would write it."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(app=name),
+            **spec,
+        },
+    }
+
+
 def replication_controller_json(name: str = "rs", replicas: int = 3) -> JSON:
     """Return a replication controller as a user would write it."""
     return {

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ import yaml
 KUBECTL: Final = shutil.which("kubectl")
 
 Kubectl = Callable[..., str]
+"""Runs kubectl with arguments in a namespace of its own; returns what it prints."""
 
 
 @contextmanager
@@ -44,7 +46,8 @@ def running_cluster(directory: Path, *flags: str) -> Iterator[Path]:
 
 def kubectl_in(kubeconfig: Path, test: str) -> Kubectl:
     """Return a function that runs kubectl in a new namespace, named after `test`."""
-    name = re.sub(r"[^a-z]+", "-", test)[:50].strip("-")
+    words = re.sub(r"[^a-z]+", "-", test)[:40].strip("-")
+    name = f"{words}-{zlib.crc32(test.encode()):08x}"
 
     def run(*arguments: str, stdin: str = "", ok: bool = True, **env: str) -> str:
         result = subprocess.run(
@@ -84,3 +87,16 @@ def version() -> tuple[int, int]:
 def validation() -> list[str]:
     """Return the flags of a kubectl that relies on validation by the client."""
     return [] if version() >= (1, 27) else ["--validate=false"]
+
+
+def names(kubectl: Kubectl, kinds: str) -> list[str]:
+    """Return the objects of some kinds, as KIND/NAME."""
+    return kubectl("get", kinds, "-o", "name").split()
+
+
+def gone(kubectl: Kubectl, kinds: str) -> None:
+    """Wait until there are no objects of these kinds."""
+    deadline = time.monotonic() + 20
+    while found := names(kubectl, kinds):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)

@@ -52,6 +52,10 @@ class SilentWatches:
         """Hold back all events of a resource from now on."""
         self._of(plural).clear()
 
+    def speak(self, plural: str) -> None:
+        """Let the events of a resource through again, those of meanwhile first."""
+        self._of(plural).set()
+
     async def request(self, request: Request) -> Response:
         return await self.inner.request(request)
 

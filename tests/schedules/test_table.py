@@ -18,7 +18,7 @@ def name_of(row: dict[str, Any]) -> str:
 
 def computed(row: dict[str, Any]) -> dict[str, Any]:
     """Return the row as this project computes it."""
-    asked = {
+    asked: dict[str, Any] = {
         each: row[each] for each in ("schedule", "timeZone", "from") if each in row
     }
     try:

@@ -188,6 +188,9 @@ def _delete_pod_now(world: World, pod: JSON, _: Fault) -> None:
 
 
 def _fail(world: World, pod: JSON, _: Fault) -> None:
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return  # a pod ends once
+
     def edit(obj: JSON) -> None:
         obj["status"] = {**obj.get("status", {}), "phase": "Failed"}
 

@@ -20,7 +20,10 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 
 WATCHED: Final = (
+    "controllerrevisions",
+    "daemonsets",
     "deployments",
+    "jobs",
     "replicasets",
     "pods",
     "namespaces",

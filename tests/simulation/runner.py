@@ -142,8 +142,8 @@ async def _use_and_disturb(world: World, checks: Checks) -> End:
         disturbing.cancel()
         await asyncio.gather(disturbing, return_exceptions=True)
         await asyncio.sleep(STEP)  # the faults that were drawn have yet to happen
-        await world.clean_up()
         await world.recreate_shop()
+        await world.clean_up()
     except Stuck as error:
         disturbing.cancel()
         checks.violate(str(error))

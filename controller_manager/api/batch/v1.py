@@ -1,5 +1,7 @@
 """batch/v1: jobs and cron jobs."""
 
+from msgspec import Raw
+
 from controller_manager.api.core.v1 import ObjectReference, PodTemplateSpec
 from controller_manager.api.meta import APIStruct, CompleteObject, ObjectMeta
 from controller_manager.api.resource import Resource
@@ -111,10 +113,10 @@ class Job(CompleteObject, frozen=True):
 
 
 class JobTemplateSpec(APIStruct, frozen=True):
-    """What the jobs of a cron job are made from."""
+    """What the jobs of a cron job are made from; the spec is only copied."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: JobSpec = JobSpec()
+    spec: Raw = Raw(b"{}")
 
 
 class CronJobSpec(APIStruct, frozen=True):

@@ -146,7 +146,7 @@ class Kubelet:
             POD,
             metadata["namespace"],
             metadata["name"],
-            {**pod, "status": status},
+            {"metadata": metadata, "status": status},
             "status",
         )
 

@@ -4,7 +4,6 @@ Every function either returns the new object or raises a Refusal, and then nothi
 has changed. The strategy of a kind decides what is special about it.
 """
 
-import copy
 import random
 import uuid
 from collections.abc import Callable, Sequence
@@ -100,7 +99,7 @@ class Objects:
 
     def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
         """Return a new object with the fields that the server sets; raises Refusal."""
-        obj = copy.deepcopy(given)
+        obj: JSON = _copied(given)
         metadata = obj.setdefault("metadata", {})
         _place(kind, namespace, metadata)
         kind.strategy.mutate(obj, self.storage)
@@ -148,7 +147,7 @@ class Objects:
         """Replace an object, or the part that a subresource writes."""
         stored = self.find(kind, namespace, name)
         old = stored.obj
-        new = copy.deepcopy(obj)
+        new: JSON = _copied(obj)
         metadata = new.setdefault("metadata", {})
         _check_identity(kind, namespace, name, metadata)
         check_version(kind, old, metadata.get("resourceVersion", ""))
@@ -213,6 +212,15 @@ class Objects:
             self.storage.collection(kind.resource).remove(key)
             strategy.after_change(namespace, self.storage)
         return stored.obj, gone
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a JSON value; copy.deepcopy takes several times as long."""
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_copied(each) for each in value]
+    return value
 
 
 def _complete(kind: Kind, obj: JSON) -> JSON:

@@ -1,8 +1,10 @@
 """job-controller: runs pods until enough of them have succeeded.
 
-``reconciler`` has the handlers and the sync, ``apply`` the writes, and ``orphans``
-removes finalizers that nobody else removes. All other modules are pure:
+``reconciler`` has the handlers and the sync, ``apply`` the writes, ``memory`` what is
+kept between two syncs, and ``orphans`` removes finalizers that nobody else removes. All
+other modules are pure:
 
+- ``decide``: what to do in a sync;
 - ``spec`` and ``conditions``: what a job asks for, and what its status says;
 - ``assessment``: what its pods mean;
 - ``target``: whether it ends, and why;

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import Job, UncountedTerminatedPods
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.pods import is_active, is_terminating
+from controller_manager.api.meta import is_deleting, labels_of
+from controller_manager.api.pods import is_active, is_terminal, is_terminating
 from controller_manager.controllers.batch.job.back_off import BackOff
 from controller_manager.controllers.batch.job.failure_policy import counts
 from controller_manager.controllers.batch.job.index_failures import (
@@ -29,6 +30,9 @@ from controller_manager.controllers.batch.job.spec import (
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 """Pods have it until they are counted."""
+
+_CONTROLLER_UIDS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
+"""Labels that the API server adds to the template; the second is an older name."""
 
 NO_PODS: Final = UncountedTerminatedPods()
 
@@ -80,6 +84,13 @@ class Assessment(Struct, frozen=True, kw_only=True):
     back_off: BackOff = NO_BACK_OFF
     """The back-off after the pods that have newly ended."""
 
+    spares_terminating: bool = False
+    """Whether pods that are being deleted count as failed in no case."""
+
+    def fails(self, pod: Pod) -> bool:
+        """Tell whether a pod counts as failed."""
+        return _fails(pod, self.job, spare=self.spares_terminating)
+
     @property
     def uncounted(self) -> UncountedTerminatedPods:
         """The pods that the status mentions and does not count yet."""
@@ -102,17 +113,29 @@ def has_finalizer(pod: Pod) -> bool:
     return FINALIZER in (pod.metadata.finalizers or ())
 
 
+def is_uncounted(job: Job, pod: Pod) -> bool:
+    """Tell whether a pod that the job adopts must be counted: it gets the finalizer.
+
+    A pod with the job's uid as label was made by the job. If such a pod has ended and
+    has no finalizer, it was counted before it lost its owner. Upstream counts it again.
+    """
+    made = any(labels_of(pod).get(key) == job.metadata.uid for key in _CONTROLLER_UIDS)
+    return has_finalizer(pod) or not (made and is_terminal(pod))
+
+
 def assess(
     job: Job,
     pods: Sequence[Pod],
     *,
     released: AbstractSet[str] = frozenset(),
     back_off: BackOff = NO_BACK_OFF,
+    spare_terminating: bool = False,
 ) -> Assessment:
     """Return the assessment of a job that has these pods.
 
     `released` are the uids of pods whose finalizer was removed, though the cache may
     still show it. `back_off` is the back-off after the pods that were counted before.
+    With `spare_terminating` no pod that is being deleted counts as failed.
     """
     tracked = [
         pod for pod in pods if has_finalizer(pod) and pod.metadata.uid not in released
@@ -124,7 +147,7 @@ def assess(
     succeeded = _unmentioned(
         (pod for pod in valid if pod.status.phase == "Succeeded"), mentioned.succeeded
     )
-    all_failed = [pod for pod in valid if is_failed(pod, job)]
+    all_failed = [pod for pod in valid if _fails(pod, job, spare=spare_terminating)]
     failed = _unmentioned(all_failed, mentioned.failed)
     policy = job.spec.pod_failure_policy
     common = Assessment(
@@ -144,6 +167,7 @@ def assess(
             + len(mentioned.failed or ())
         ),
         back_off=back_off.after(succeeded, failed),
+        spares_terminating=spare_terminating,
     )
     return _with_indexes(common, valid, all_failed) if is_indexed(job) else common
 
@@ -177,6 +201,10 @@ def _with_indexes(
         failed_indexes=failed_indexes,
         to_replace=pods_to_replace(failed, settled),
     )
+
+
+def _fails(pod: Pod, job: Job, *, spare: bool) -> bool:
+    return is_failed(pod, job) and not (spare and is_deleting(pod))
 
 
 def has_valid_index(pod: Pod, job: Job) -> bool:

@@ -1,21 +1,28 @@
 """Removes the finalizer from pods that no job counts any more (syncOrphanPod)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import controller_of
+from controller_manager.api.selectors import SelectorError, compile_selector
+from controller_manager.client.errors import NotFound, is_about
 from controller_manager.controllers.batch.job.apply import remove_finalizer
 from controller_manager.controllers.batch.job.assessment import has_finalizer
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.metrics import JobMetrics
 from controller_manager.controllers.batch.job.spec import external_manager
-from controller_manager.informers.indexes import BY_CONTROLLER
+from controller_manager.informers.indexes import (
+    BY_CONTROLLER,
+    BY_SELECTED_LABEL,
+    ORPHANS,
+    ORPHANS_BY_LABEL,
+)
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 
@@ -23,13 +30,19 @@ FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 60.0
 """The seconds of the first and of the longest delay of a retry."""
 
+_CACHE_RECHECK: Final = 5.0
+"""Seconds until the cache of jobs is looked at again."""
+
 
 class OrphanPods:
     """Watches pods with the finalizer that lose their job.
 
-    These are pods without an owner, and pods that are being deleted while their job is
-    gone or has finished. A pod of another controller's kind or of a job that is managed
-    by another controller is left alone.
+    These are pods without an owner that no job will adopt, and pods that are being
+    deleted while their job is gone or has finished. A pod of another controller's kind
+    or of a job that is managed by another controller is left alone.
+
+    Upstream removes the finalizer also from pods that a job is about to adopt. If the
+    pod has ended, it is then counted twice, or never: the status may have mentioned it.
     """
 
     def __init__(self, context: ControllerContext, metrics: JobMetrics) -> None:
@@ -40,8 +53,10 @@ class OrphanPods:
         self._queue = context.queue(
             "job_orphan_pod", ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
         )
-        self._jobs = context.lister(JOBS)
-        self._pods = context.lister(PODS, BY_CONTROLLER)
+        self._gone = ""
+        """The uid of the job that the API server last said is gone."""
+        self._jobs = context.lister(JOBS, BY_SELECTED_LABEL)
+        self._pods = context.lister(PODS, BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
         context.informers.informer(PODS).add_handler(
             Handler(
                 on_add=lambda new: self._pod_changed(None, new),
@@ -70,7 +85,7 @@ class OrphanPods:
     def _enqueue_if_orphan(self, pod: Pod) -> None:
         if not has_finalizer(pod):
             return
-        if controller_of(pod) is None or (is_deleting(pod) and self._is_orphan(pod)):
+        if (controller_of(pod) is None or is_deleting(pod)) and self._is_orphan(pod):
             self._queue.add(key_of(pod))
 
     def _job_updated(self, old: Job, new: Job) -> None:
@@ -79,15 +94,23 @@ class OrphanPods:
             self._job_ended(new)
 
     def _job_ended(self, job: Job) -> None:
-        for pod in self._pods.controlled_by(job):
+        for pod in (*self._pods.controlled_by(job), *self._selected_by(job)):
             if has_finalizer(pod):
                 self._queue.add(key_of(pod))
+
+    def _selected_by(self, job: Job) -> Sequence[Pod]:
+        """Return the pods without an owner that the job will not adopt any more."""
+        try:
+            selector = compile_selector(job.spec.selector)
+        except SelectorError:
+            return ()
+        return self._pods.orphans(job.metadata.namespace, selector)
 
     def _is_orphan(self, pod: Pod) -> bool:
         """Tell whether no job counts the pod, now or later."""
         reference = controller_of(pod)
         if reference is None:
-            return True
+            return is_deleting(pod) or not any(map(_adopts, self._jobs.selecting(pod)))
         if (reference.kind, reference.api_version) != (JOBS.kind, JOBS.api_version):
             return False
         job = self._jobs.controller_of(pod)
@@ -97,6 +120,42 @@ class OrphanPods:
 
     async def _sync(self, key: str) -> Outcome:
         pod = self._pods.by_key(key)
-        if pod is not None and has_finalizer(pod) and self._is_orphan(pod):
-            await remove_finalizer(self._client, pod)
+        if pod is None or not has_finalizer(pod) or not self._is_orphan(pod):
+            return DONE
+        if not await self._has_no_job(pod):
+            return Requeue(_CACHE_RECHECK, "the cache does not show the job of the pod")
+        await remove_finalizer(self._client, pod)
+        if self._jobs.by_key(key) is None:
+            # No key waits for the cache to show this write: this is a pod's key.
+            self._context.consistency.forget(key)
         return DONE
+
+    async def _has_no_job(self, pod: Pod) -> bool:
+        """Ask the API server about a job that the cache does not have.
+
+        The cache of jobs may be behind that of pods, and the job may have to count
+        the pod. Pods of one job come one after the other: one answer is remembered.
+        """
+        reference = controller_of(pod)
+        if reference is None or self._jobs.controller_of(pod) is not None:
+            return True
+        if reference.uid != self._gone:
+            namespace = pod.metadata.namespace
+            if await self._job_exists(namespace, reference.name, reference.uid):
+                return False
+            self._gone = reference.uid
+        return True
+
+    async def _job_exists(self, namespace: str, name: str, uid: str) -> bool:
+        try:
+            job = await self._client.get(JOBS, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return False
+        return job.metadata.uid == uid
+
+
+def _adopts(job: Job) -> bool:
+    """Tell whether the job adopts the pods that it selects; they are counted then."""
+    return not (is_finished(job) or is_deleting(job) or external_manager(job))

@@ -1,37 +1,31 @@
 """Handlers and sync of the job controller (job_controller.go)."""
 
-from collections.abc import Iterable
 from typing import Final
-
-from msgspec import Struct
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting, key_of, labels_of
+from controller_manager.api.meta import key_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
     Selector,
     SelectorError,
     compile_selector,
-    format_selector,
 )
-from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import Conflict, NotFound, is_about
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
-from controller_manager.control.expectations import Expectations, State
-from controller_manager.control.takeover import Takeover
+from controller_manager.control.expectations import State
+from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.controllers.batch.job.apply import JobApplier
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
-    NO_BACK_OFF,
     Assessment,
-    assess,
-    has_finalizer,
+    is_uncounted,
 )
-from controller_manager.controllers.batch.job.back_off import BackOff
 from controller_manager.controllers.batch.job.conditions import is_finished
+from controller_manager.controllers.batch.job.decide import JobDecision, decide
 from controller_manager.controllers.batch.job.gates import READS_OWN_WRITES
+from controller_manager.controllers.batch.job.memory import Memory
 from controller_manager.controllers.batch.job.metrics import (
     RECONCILING,
     JobMetrics,
@@ -43,7 +37,7 @@ from controller_manager.controllers.batch.job.orphans import (
     LAST_RETRY,
     OrphanPods,
 )
-from controller_manager.controllers.batch.job.plan import Plan, Wait, plan_pods
+from controller_manager.controllers.batch.job.plan import Wait
 from controller_manager.controllers.batch.job.spec import (
     INDEXED,
     NON_INDEXED,
@@ -53,7 +47,6 @@ from controller_manager.controllers.batch.job.spec import (
 from controller_manager.controllers.batch.job.target import (
     Target,
     completed,
-    find_target,
     seconds_to_deadline,
 )
 from controller_manager.controllers.batch.job.tracking import (
@@ -61,7 +54,6 @@ from controller_manager.controllers.batch.job.tracking import (
     active_after,
     finish,
     settle,
-    started,
     tally,
 )
 from controller_manager.informers.informer import Handler
@@ -91,20 +83,10 @@ def init_job_controller(context: ControllerContext) -> Controller:
     return WorkerGroup(reconciler.make_workers(), reconciler.orphans.make_workers())
 
 
-def _batched_unless_changed(old: Job, new: Job) -> float:
+def _batched_unless_changed(_: object, old: Job, new: Job) -> float:
     """Return the delay of an update: a new spec is synced at once."""
     same = old.metadata.generation == new.metadata.generation
     return BATCH_PERIOD if same else 0.0
-
-
-class _Sync(Struct, frozen=True):
-    """One sync: the job as assessed, what its pods need, and what it becomes."""
-
-    assessment: Assessment
-    target: Target | None
-    plan: Plan
-    is_decided: bool
-    """Whether the number of pods may be changed."""
 
 
 class JobReconciler(Reconciler[Job]):
@@ -123,20 +105,17 @@ class JobReconciler(Reconciler[Job]):
         self.reads_own_writes = context.config.features.is_enabled(READS_OWN_WRITES)
         self._pods = self.lister(PODS)
         self._metrics = context.metrics.of(JobMetrics)
-        self._expectations = Expectations(context.clock)
-        # A job must not run twice, so also a manager without an election looks at the
-        # API server before it writes for a job that is older than this process.
-        self._takeover = Takeover(context.server_clock, elected=True)
-        self._applier = JobApplier(
-            context.client, context.recorder, self._expectations, self._metrics
+        self._memory = Memory(context, reads_own_writes=self.reads_own_writes)
+        self._stored = OwnerReads(
+            context.client, JOBS, self.objects, context.consistency
         )
-        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER)
-        self._back_offs: dict[str, BackOff] = {}
-        self._released: dict[str, frozenset[str]] = {}
-        """The pods without a finalizer that the cache may show with it: their uids."""
-        self._gone: dict[str, str] = {}
-        """Jobs that are gone on the API server but still cached: the uid of each, and
-        the resource version that is cached."""
+        self._applier = JobApplier(
+            context.client,
+            context.recorder,
+            self._memory.expectations,
+            self._metrics,
+        )
+        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
         self.orphans = OrphanPods(context, self._metrics)
         context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
 
@@ -152,45 +131,42 @@ class JobReconciler(Reconciler[Job]):
 
     def starting(self) -> None:
         """Note that this process begins to lead."""
-        self._takeover.start_leading()
+        self._memory.takeover.start_leading()
 
     def deleted(self, obj: Job) -> None:
         """Drop the state of a job, so that a new one of its name starts afresh."""
-        self.forget(key_of(obj))
-        self._gone.pop(obj.metadata.uid, None)
+        self._memory.forget(key_of(obj))
+        self._stored.forget(obj)
 
     def forget(self, key: str) -> None:
-        """Drop the state of a key whose job is gone or finished."""
-        self._expectations.forget(key)
-        self._takeover.forget(key)
-        self._back_offs.pop(key, None)
-        self._released.pop(key, None)
+        """Drop all state of a key whose job is gone."""
+        self._memory.forget(key)
 
     def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
         """Expect one creation less."""
-        self._expectations.creations_settled(key)
+        self._memory.expectations.creations_settled(key)
 
     def dependent_gone(self, key: str, obj: Pod) -> None:
         """Stop to expect the deletion of this pod."""
-        self._expectations.deletion_settled(key, obj.metadata.uid)
+        self._memory.expectations.deletion_settled(key, obj.metadata.uid)
 
     def is_known_gone(self, obj: Job) -> bool:
-        """Tell whether the API server has said that this job is gone."""
-        return self._gone.get(obj.metadata.uid) == obj.metadata.resource_version
+        """Tell whether the API server has said that this cached job is gone."""
+        return self._stored.is_known_gone(obj)
 
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache, if upstream's gate is enabled."""
         if self.reads_own_writes:
             self._metrics.skipped(resource.group, resource.plural)
 
-    # The sync.
+    # The decision.
 
     async def reconcile(self, job: Job) -> Outcome:
         """Create, delete and count the pods of a job that has not finished."""
         if external_manager(job) is not None:
             return DONE
         if is_finished(job):
-            self.forget(key_of(job))
+            self._memory.forget(key_of(job))
             return DONE
         if completion_mode(job) not in (INDEXED, NON_INDEXED):
             message = "Skipped Job sync because completion mode is unknown"
@@ -199,65 +175,60 @@ class JobReconciler(Reconciler[Job]):
         begun = self.clock.monotonic()
         action, failed = RECONCILING, True
         try:
-            sync = await self._look(job)
-            if isinstance(sync, Requeue):
+            decision = await self._look(job)
+            if isinstance(decision, Requeue):
                 failed = False
-                return sync
-            if sync.is_decided:
-                action = action_of(sync.plan)
-            outcome = await self._act(sync)
+                return decision
+            if decision.is_decided:
+                action = action_of(decision.plan)
+            outcome = await self._act(decision)
             failed = False
         except (Conflict, NotFound) as error:
-            await self._check_job(job, error)
+            if is_about(error, job.metadata.name):
+                await self._stored.wait_for_cache(job)
             raise
         finally:
             seconds = self.clock.monotonic() - begun
             self._metrics.synced(job, action, seconds, failed=failed)
         return outcome
 
-    async def _look(self, job: Job) -> _Sync | Requeue:
+    async def _look(self, job: Job) -> JobDecision | Requeue:
         """Claim the pods of a job, and decide what it needs."""
-        key, now = key_of(job), self.clock.now()
-        selector = _selector_of(job)
-        if self.reads_own_writes:
-            self._expectations.cache_caught_up(key)
-        expected = self._expectations.state(key)
+        key, selector = key_of(job), _selector_of(job)
+        expected = self._memory.expected(key)
         if expected is State.UNKNOWN:
             return await self._read_api_server(job, selector)
         pods = await self._claim(job, selector)
-        assessment = assess(
-            started(job, now),
+        decision = decide(
+            job,
             pods,
-            released=self._still_shown(key, pods),
-            back_off=self._back_offs.get(key, NO_BACK_OFF),
+            self.clock.now(),
+            released=self._memory.still_shown(key, pods),
+            condemned=self._memory.expectations.awaited_deletions(key),
+            back_off=self._memory.back_off(key),
+            may_change=expected is State.FULFILLED,
         )
-        target = find_target(assessment, now)
-        may_change = expected is State.FULFILLED and not is_deleting(job)
-        is_decided = target is None and may_change
-        plan = plan_pods(assessment, now) if is_decided else None
-        news = plan is not None or target is not None or assessment.has_ended_pods
-        if news and self._takeover.must_recheck(job):
+        if decision.writes and self._memory.takeover.must_recheck(job):
             return await self._read_api_server(job, selector)
-        return _Sync(assessment, target, plan, is_decided)
+        return decision
 
-    async def _act(self, sync: _Sync) -> Outcome:
+    async def _act(self, decision: JobDecision) -> Outcome:
         """Change the number of pods, then count those that have ended."""
-        assessment, target = sync.assessment, sync.target
+        assessment, target = decision.assessment, decision.target
         job, key = assessment.job, key_of(assessment.job)
         if target is not None:
             activity = await self._applier.delete_active(assessment)
-            seen = self._expectations.state(key) is State.FULFILLED
-            if not seen or active_after(assessment, activity):
+            if active_after(assessment, activity) or not self._memory.is_settled(key):
                 target = None  # some pods may still run; they are not counted yet
         else:
             activity = Activity()
-            if sync.is_decided:
-                activity = await self._applier.carry_out(assessment, sync.plan)
+            if decision.is_decided:
+                activity = await self._applier.carry_out(assessment, decision.plan)
             target = completed(assessment, active_after(assessment, activity))
         await self._track(assessment, activity, target)
         if activity.failure is not None:
             raise activity.failure
-        return Done(self._next_look(job, sync))
+        return Done(self._next_look(job, decision))
 
     async def _track(
         self, assessment: Assessment, activity: Activity, target: Target | None
@@ -266,11 +237,10 @@ class JobReconciler(Reconciler[Job]):
         key, now = key_of(assessment.job), self.clock.now()
         count = tally(assessment, activity, target, now)
         job = await self._applier.write_status(assessment.job, count.status)
-        self._back_offs[key] = assessment.back_off
+        self._memory.set_back_off(key, assessment.back_off)
         self._metrics.failures_handled(count.actions)
         released, failure = await self._applier.release(count.released)
-        if released:
-            self._released[key] = self._released.get(key, frozenset()) | released
+        self._memory.add_released(key, released)
         tracked = {pod.metadata.uid for pod in assessment.tracked} - released
         status = settle(job.status, tracked)
         if failure is None and count.is_whole:
@@ -279,19 +249,19 @@ class JobReconciler(Reconciler[Job]):
         if failure is not None:
             raise failure
 
-    def _next_look(self, job: Job, sync: _Sync) -> float | None:
+    def _next_look(self, job: Job, decision: JobDecision) -> float | None:
         """Return the seconds until the next sync, `None` for no such sync.
 
         The watch may never show a write of this sync, so a sync must come without an
         event.
         """
         waits = []
-        if self._expectations.state(key_of(job)) is not State.FULFILLED:
+        if not self._memory.is_settled(key_of(job)):
             waits.append(_UNSEEN_RECHECK)
-        if isinstance(sync.plan, Wait):
-            waits.append(max(sync.plan.seconds, BATCH_PERIOD))
+        if isinstance(decision.plan, Wait):
+            waits.append(max(decision.plan.seconds, BATCH_PERIOD))
         deadline = seconds_to_deadline(job, self.clock.now())
-        if deadline is not None and sync.target is None:
+        if deadline is not None and decision.target is None:
             waits.append(max(deadline, 0.0))
         return min(waits, default=None)
 
@@ -300,63 +270,19 @@ class JobReconciler(Reconciler[Job]):
         owned = self._pods.controlled_by(job)
         return await self._claimer.claim(job, selector, (*owned, *orphans))
 
-    def _still_shown(self, key: str, pods: Iterable[Pod]) -> frozenset[str]:
-        """Return the released pods that the cache still shows with the finalizer."""
-        released = self._released.pop(key, frozenset())
-        if released:
-            tracked = {pod.metadata.uid for pod in pods if has_finalizer(pod)}
-            released &= tracked
-        if released:
-            self._released[key] = released
-        return released
-
-    # The API server, where the cache may be stale.
-
     async def _read_api_server(self, job: Job, selector: Selector) -> Requeue:
-        """Record the versions that the caches must reach before the next writes.
-
-        A write got no response, was not seen for five minutes, or may have been made
-        by a former leader. A quorum read returns the pods that exist, so it shows the
-        result of that write.
-        """
-        key, metadata = key_of(job), job.metadata
-        consistency = self.context.consistency
-        stored = await self.client.get(JOBS, metadata.namespace, metadata.name)
-        consistency.record(key, JOBS, stored)
-        options = ListOptions(label_selector=format_selector(job.spec.selector))
-        async for page in self.client.list_all(PODS, metadata.namespace, options):
-            for pod in page.items:
-                if selector.matches(labels_of(pod)):
-                    consistency.record(key, PODS, pod)
-        self._expectations.forget(key)
-        self._takeover.rechecked(key)
+        """Have the key wait until the caches show what is stored now."""
+        key, present = (
+            key_of(job),
+            await self._stored.wait_for_all_caches(job, selector),
+        )
+        cached = {pod.metadata.uid for pod in self._pods.controlled_by(job)}
+        # A pod that is gone had lost its finalizer, so it was mentioned or counted.
+        self._memory.add_released(key, frozenset(cached - present))
+        self._memory.expectations.forget(key)
+        self._memory.takeover.rechecked(key)
         self.logger.v(2).info("The cache may be stale, read from the API server")
         return Requeue(0.0, "the cache may be stale")
-
-    async def _check_job(self, job: Job, error: Conflict | NotFound) -> None:
-        """After a refusal about the job itself, read the job from the API server.
-
-        Its key then waits until the cache shows what is stored. A job that is gone is
-        not synced any more; otherwise pods would be created for it as long as the
-        cache is stale.
-        """
-        metadata = job.metadata
-        if not is_about(error, metadata.name):
-            return
-        try:
-            stored = await self.client.get(JOBS, metadata.namespace, metadata.name)
-        except NotFound as missing:
-            if is_about(missing, metadata.name):
-                self._mark_gone(job)
-            return
-        if stored.metadata.uid != metadata.uid:
-            self._mark_gone(job)
-        self.context.consistency.record(key_of(job), JOBS, stored)
-
-    def _mark_gone(self, job: Job) -> None:
-        cached = self.objects.by_key(key_of(job))
-        if cached is not None and cached.metadata.uid == job.metadata.uid:
-            self._gone[job.metadata.uid] = cached.metadata.resource_version
 
 
 def _selector_of(job: Job) -> Selector:

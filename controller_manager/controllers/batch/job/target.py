@@ -21,7 +21,6 @@ from controller_manager.controllers.batch.job.failure_policy import FAIL_JOB, ma
 from controller_manager.controllers.batch.job.spec import (
     backoff_limit,
     index_count,
-    is_failed,
     is_suspended,
     restarts_containers,
 )
@@ -123,7 +122,7 @@ def _failed_by_policy(assessment: Assessment) -> Target | None:
     job = assessment.job
     policy = job.spec.pod_failure_policy
     for pod in assessment.pods if policy is not None else ():
-        if not is_failed(pod, job):
+        if not assessment.fails(pod):
             continue
         verdict = match(policy, pod)
         if verdict is not None and verdict.action == FAIL_JOB:

@@ -43,7 +43,6 @@ from controller_manager.controllers.batch.job.indexes import (
     completion_index,
 )
 from controller_manager.controllers.batch.job.spec import (
-    is_failed,
     is_indexed,
     is_suspended,
 )
@@ -227,7 +226,7 @@ def _mention_one(
             mentions.new_indexes += 1
         return
     # If the job fails, all pods that have not ended are counted as failed.
-    fails = is_failed(pod, job) or (target is not None and target.is_failure)
+    fails = assessment.fails(pod) or (target is not None and target.is_failure)
     if not fails or not has_valid_index(pod, job):
         return
     verdict = match(job.spec.pod_failure_policy, pod)
@@ -247,7 +246,7 @@ def _may_release(assessment: Assessment, pod: Pod, target: Target | None) -> boo
     job = assessment.job
     if is_deleting(job) or target is not None or pod.status.phase == "Succeeded":
         return True
-    if not is_failed(pod, job):
+    if not assessment.fails(pod):
         return False
     if not assessment.to_replace:
         return True

@@ -1,0 +1,32 @@
+"""cronjob-controller: creates jobs at the times of a schedule.
+
+``reconciler`` has the handlers and caches, ``view`` the data of a sync, ``decide``
+the decision, ``actions`` the possible actions, and ``apply`` carries them out.
+
+Parts of ``decide``, all pure: ``jobs`` (their names, bodies and ends), ``history``
+(which finished jobs go), ``active`` (which jobs count as active), ``timing`` (which
+run is due, and when the next one is) and ``starting`` (whether the run may start).
+"""
+
+from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.controllers.batch.cronjob.options import CronJobOptions
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="cronjob-controller",
+    aliases=("cronjob",),
+    load=".reconciler:CronJobReconciler",
+    requires=(CRON_JOBS, JOBS),
+    options=CronJobOptions,
+    permissions=(
+        allow(CRON_JOBS, "get", "list", "update", "watch"),
+        allow(CRON_JOBS, "update", subresource="status"),
+        allow(CRON_JOBS, "update", subresource="finalizers"),
+        allow(JOBS, "create", "delete", "get", "list", "patch", "update", "watch"),
+        allow(PODS, "delete", "list"),
+        *RECORD_EVENTS,
+    ),
+    metrics=("cronjob_controller_job_creation_skew_duration_seconds",),
+)

@@ -1,0 +1,214 @@
+"""Carries out the actions of the cron job controller."""
+
+from typing import Protocol, assert_never
+
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, CronJobStatus, Job
+from controller_manager.api.meta import is_deleting
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.times import parse_time
+from controller_manager.client.client import Client, DeleteOptions, PropagationPolicy
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    Conflict,
+    NotFound,
+    TransportError,
+    is_about,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import EventRecorder
+from controller_manager.controllers.batch.cronjob.actions import (
+    Action,
+    CreateJob,
+    CronJobEvent,
+    DeleteJob,
+    LookForActive,
+    ReadCronJob,
+    RecordEvent,
+    SearchRuns,
+    normal,
+    warning,
+)
+from controller_manager.controllers.batch.cronjob.jobs import job_body, job_name
+from controller_manager.controllers.batch.cronjob.metrics import CronJobMetrics
+from controller_manager.controllers.batch.cronjob.view import (
+    Created,
+    CreationFailed,
+    NamespaceTerminating,
+    NameTaken,
+    View,
+)
+
+
+class Memory(Protocol):
+    """What the controller remembers of its writes and reads."""
+
+    def note_deletion(self, cron_job: CronJob, uid: str) -> None:
+        """Note that a job was deleted; the cache may not show it yet."""
+
+    def note_search(self, cron_job: CronJob) -> None:
+        """Note that the jobs of a former leader were looked for."""
+
+
+class CronJobApplier:
+    """Carries out actions one after the other; the view gets their results."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        metrics: CronJobMetrics,
+        memory: Memory,
+    ) -> None:
+        """Take the client, the recorder, the metrics and the memory."""
+        self._client = client
+        self._recorder = recorder
+        self._metrics = metrics
+        self._memory = memory
+
+    async def apply(self, view: View, action: Action) -> View:
+        """Carry out one action; return the view with the result of the action.
+
+        Raises what the client raises; errors of creations and deletions are in the
+        view instead.
+        """
+        match action:
+            case RecordEvent(event):
+                self._record(view, event)
+                return view
+            case ReadCronJob():
+                return await self._read(view)
+            case LookForActive(job):
+                found = await self._find(view, job.name)
+                there = found is not None and _is_own(found, job.uid, view.cron_job)
+                return replace(view, still_there={**view.still_there, job.uid: there})
+            case SearchRuns(names):
+                return await self._search(view, names)
+            case DeleteJob():
+                return await self._delete(view, action)
+            case CreateJob():
+                return await self._create(view, action)
+        assert_never(action)
+
+    async def report(self, view: View, status: CronJobStatus) -> None:
+        """Write the status, unless the cron job has it already.
+
+        If somebody else has changed the cron job but not its status, the status is
+        written once more: otherwise a job would be forgotten that was just created.
+        """
+        known = view.cron_job
+        if _as_stored(status) == _as_stored(known.status):
+            return
+        try:
+            await self._write(known, status)
+        except Conflict:
+            fresh = await self._read(view)
+            if fresh.is_gone:
+                return
+            if _as_stored(fresh.cron_job.status) != _as_stored(known.status):
+                raise
+            await self._write(fresh.cron_job, status)
+        except NotFound as error:
+            if not is_about(error, known.metadata.name):
+                raise
+
+    async def _write(self, cron_job: CronJob, status: CronJobStatus) -> None:
+        changed = replace(cron_job, status=status)
+        await self._client.update(CRON_JOBS, changed, "status")
+
+    def _record(self, view: View, event: CronJobEvent) -> None:
+        self._recorder.event(
+            CRON_JOBS, view.cron_job, event.type, event.reason, event.message
+        )
+
+    async def _read(self, view: View) -> View:
+        metadata = view.cron_job.metadata
+        try:
+            fresh = await self._client.get(CRON_JOBS, metadata.namespace, metadata.name)
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
+            return replace(view, is_gone=True)
+        if fresh.metadata.uid != metadata.uid:
+            return replace(view, is_gone=True)
+        return replace(view, cron_job=fresh, is_fresh=True)
+
+    async def _find(self, view: View, name: str) -> Job | None:
+        namespace = view.cron_job.metadata.namespace
+        try:
+            return await self._client.get(JOBS, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return None
+
+    async def _search(self, view: View, names: tuple[str, ...]) -> View:
+        found = [await self._find(view, each) for each in names]
+        jobs = (
+            job
+            for job in found
+            if job is not None and is_controlled_by(job, view.cron_job)
+        )
+        self._memory.note_search(view.cron_job)
+        return replace(view, jobs=(*view.jobs, *jobs), searched=True)
+
+    async def _delete(self, view: View, action: DeleteJob) -> View:
+        """Delete the job with this uid; one that is gone is no failure."""
+        options = DeleteOptions(
+            propagation_policy=PropagationPolicy.BACKGROUND, uid=action.uid
+        )
+        namespace = view.cron_job.metadata.namespace
+        try:
+            await self._client.delete(JOBS, namespace, action.name, options)
+        except (APIError, TransportError) as error:
+            if _is_gone(error, action.name):
+                return view.with_deletion(action.uid, None)
+            self._record(view, warning("FailedDelete", f"Deleted job: {error}"))
+            return view.with_deletion(action.uid, error)
+        self._memory.note_deletion(view.cron_job, action.uid)
+        self._record(view, normal("SuccessfulDelete", f"Deleted job {action.name}"))
+        return view.with_deletion(action.uid, None)
+
+    async def _create(self, view: View, action: CreateJob) -> View:
+        cron_job, scheduled = view.cron_job, action.scheduled
+        namespace = cron_job.metadata.namespace
+        body = job_body(cron_job, scheduled)
+        try:
+            job = await self._client.create_json(JOBS, namespace, body)
+        except AlreadyExists as error:
+            existing = await self._find(view, job_name(cron_job, scheduled))
+            if existing is None:
+                return replace(view, creation=CreationFailed(error))
+            return replace(view, creation=NameTaken(existing, scheduled))
+        except (APIError, TransportError) as error:
+            if is_namespace_terminating(error):
+                return replace(view, creation=NamespaceTerminating())
+            return replace(view, creation=CreationFailed(error))
+        if created := job.metadata.creation_timestamp:
+            late = parse_time(created) - scheduled
+            self._metrics.created(late.total_seconds())
+        message = f"Created job {job.metadata.name}"
+        self._record(view, normal("SuccessfulCreate", message))
+        return replace(view, creation=Created(job, scheduled))
+
+
+def _is_own(found: Job, uid: str, cron_job: CronJob) -> bool:
+    """Tell whether this is the job with that uid, and still the cron job's.
+
+    While a cron job is deleted, the garbage collector may have released its jobs.
+    """
+    is_owner = is_controlled_by(found, cron_job) or is_deleting(cron_job)
+    return found.metadata.uid == uid and is_owner
+
+
+def _is_gone(error: Exception, name: str) -> bool:
+    """Tell whether a deletion failed since the job with that uid is gone."""
+    return isinstance(error, Conflict) or (
+        isinstance(error, NotFound) and is_about(error, name)
+    )
+
+
+def _as_stored(status: CronJobStatus) -> CronJobStatus:
+    return replace(status, active=status.active or None)

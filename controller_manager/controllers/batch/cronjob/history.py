@@ -1,0 +1,31 @@
+"""Which finished jobs are deleted, so that few are kept (cleanupFinishedJobs)."""
+
+from collections.abc import Iterator
+
+from controller_manager.api.batch.v1 import Job
+from controller_manager.api.meta import is_deleting
+from controller_manager.controllers.batch.cronjob.jobs import (
+    COMPLETE,
+    FAILED,
+    by_start,
+    end_of,
+)
+from controller_manager.controllers.batch.cronjob.view import View
+
+
+def surplus(view: View) -> Iterator[Job]:
+    """Yield the oldest finished jobs beyond the limits, succeeded ones first.
+
+    Jobs that are being deleted do not count any more.
+    """
+    spec = view.cron_job.spec
+    yield from _beyond(spec.successful_jobs_history_limit, COMPLETE, view)
+    yield from _beyond(spec.failed_jobs_history_limit, FAILED, view)
+
+
+def _beyond(limit: int | None, end: str, view: View) -> Iterator[Job]:
+    if limit is None:
+        return
+    kept = [job for job in view.jobs if end_of(job) == end and not is_deleting(job)]
+    kept.sort(key=by_start)
+    yield from kept[: max(0, len(kept) - limit)]

@@ -1,0 +1,113 @@
+"""Watches and caches of the cron job controller.
+
+Upstream: pkg/controller/cronjob of v1.36 (cronjob_controllerv2.go). `decide` makes the
+decision of a sync, and `apply` carries it out.
+"""
+
+import os
+
+from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, Job
+from controller_manager.api.meta import key_of
+from controller_manager.client.events import WARNING
+from controller_manager.control.decision import decide_and_apply
+from controller_manager.control.takeover import Takeover
+from controller_manager.controllers.batch.cronjob.apply import CronJobApplier
+from controller_manager.controllers.batch.cronjob.decide import decide
+from controller_manager.controllers.batch.cronjob.deletions import Deletions
+from controller_manager.controllers.batch.cronjob.metrics import CronJobMetrics
+from controller_manager.controllers.batch.cronjob.options import CronJobOptions
+from controller_manager.controllers.batch.cronjob.timing import seconds_until_next
+from controller_manager.controllers.batch.cronjob.view import View
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Owns
+from controller_manager.schedules.errors import ScheduleError
+from controller_manager.schedules.zones import local_zone
+
+
+class CronJobReconciler(Reconciler[CronJob]):
+    """Creates a job at each time of a cron job's schedule."""
+
+    queue_name = "cronjob"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self.workers = context.config.of(CronJobOptions).concurrent_syncs
+        self._local = local_zone(os.environ)
+        self._jobs = self.lister(JOBS)
+        self._deletions = Deletions()
+        self._takeover = Takeover(
+            context.server_clock,
+            elected=context.config.generic.leader_election.leader_elect,
+        )
+        self._applier = CronJobApplier(
+            context.client, context.recorder, context.metrics.of(CronJobMetrics), self
+        )
+
+    def _update_delay(self, old: CronJob, new: CronJob) -> float:
+        """Return the seconds until the next run if the schedule has changed.
+
+        A changed schedule starts nothing at once, also if it makes a run of the past
+        look missed (updateCronJob).
+        """
+        if (old.spec.schedule, old.spec.time_zone) == (
+            new.spec.schedule,
+            new.spec.time_zone,
+        ):
+            return 0.0
+        try:
+            return seconds_until_next(new, self._local, self.clock.now()) or 0.0
+        except ScheduleError:
+            message = f"unparseable schedule for cronjob: {new.spec.schedule}"
+            reason = "UnParseableCronJobSchedule"
+            self.recorder.event(CRON_JOBS, new, WARNING, reason, message)
+            return 0.0
+
+    watches = (For(CRON_JOBS, update_delay=_update_delay), Owns(JOBS))
+
+    async def reconcile(self, cron_job: CronJob) -> Outcome:
+        """Start the run that is due, and keep status and history up to date."""
+        key = key_of(cron_job)
+        jobs = (
+            job
+            for job in self._jobs.controlled_by(cron_job)
+            if not self._deletions.has(key, job.metadata.uid)
+        )
+        view = View(
+            cron_job,
+            tuple(sorted(jobs, key=key_of)),
+            local=self._local,
+            may_be_behind=self._takeover.must_recheck(cron_job),
+        )
+        return await decide_and_apply(
+            view, decide, self._applier, self.clock, self.logger
+        )
+
+    def starting(self) -> None:
+        """Note that this process begins to lead."""
+        self._takeover.start_leading()
+
+    def dependent_gone(self, key: str, obj: Job) -> None:
+        """Note that a job is gone, or going."""
+        self._deletions.seen(key, obj.metadata.uid)
+
+    def deleted(self, obj: CronJob) -> None:
+        """Drop the state of a cron job, so that a new one of its name starts afresh."""
+        self.forget(key_of(obj))
+
+    def forget(self, key: str) -> None:
+        """Drop the state of a cron job that is gone."""
+        self._deletions.forget(key)
+        self._takeover.forget(key)
+
+    # The `Memory` of the applier.
+
+    def note_deletion(self, cron_job: CronJob, uid: str) -> None:
+        """Leave a deleted job out as long as the cache still shows it."""
+        self._deletions.note(key_of(cron_job), uid)
+
+    def note_search(self, cron_job: CronJob) -> None:
+        """Do not look again for the jobs of a former leader."""
+        self._takeover.rechecked(key_of(cron_job))

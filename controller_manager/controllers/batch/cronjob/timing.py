@@ -1,0 +1,154 @@
+"""Which run of a cron job is due, and when the next one is."""
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.batch.v1 import CronJob
+from controller_manager.api.times import parse_time
+from controller_manager.controllers.batch.cronjob.actions import CronJobEvent, warning
+from controller_manager.schedules.errors import ScheduleError, ZoneError
+from controller_manager.schedules.parsing import (
+    Schedule,
+    names_a_zone,
+    parse_in_zone,
+)
+from controller_manager.schedules.quoting import quoted
+from controller_manager.schedules.runs import all_runs, next_run, runs_between
+from controller_manager.schedules.zones import load_zone
+
+_DELTA: Final = timedelta(milliseconds=100)
+"""How long after a run's time its cron job is synced, so that no clock is early."""
+
+_LAG: Final = timedelta(minutes=15)
+"""The longest time by which the caches of a new leader are behind."""
+
+_ZONE_IN_SCHEDULE: Final = (
+    "CRON_TZ or TZ used in schedule {} is not officially supported, see "
+    "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more "
+    "details"
+)
+
+
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""No run was missed before this, whatever a status says."""
+
+
+class Plan(Struct, frozen=True):
+    """The schedule of a cron job at one time.
+
+    `due` is the latest run that has not started, `None` for none; `next_look` has the
+    seconds until the next run, `None` if there is none. Without a usable schedule
+    there is neither, and `events` say why.
+    """
+
+    due: datetime | None = None
+    next_look: float | None = None
+    events: tuple[CronJobEvent, ...] = ()
+
+
+def plan_runs(cron_job: CronJob, local: tzinfo, now: datetime) -> Plan:
+    """Return the plan of a cron job that is not suspended.
+
+    Of several missed runs only the latest is due. `local` is the zone of a schedule
+    that names none.
+    """
+    events: tuple[CronJobEvent, ...] = ()
+    if names_a_zone(cron_job.spec.schedule):
+        message = _ZONE_IN_SCHEDULE.format(quoted(cron_job.spec.schedule))
+        events = (warning("UnsupportedSchedule", message),)
+    try:
+        schedule = _parsed(cron_job, local)
+    except ScheduleError as error:
+        text = quoted(cron_job.spec.schedule)
+        message = f"unparseable schedule: {text} : {error}"
+        return Plan(events=(*events, warning("UnparseableSchedule", message)))
+    start = _window_start(cron_job, now)
+    if schedule.next_after(start) is None:
+        return Plan(events=(*events, _never(cron_job)))
+    runs = runs_between(schedule, start, now)
+    if runs.are_many:
+        events = (*events, _TOO_MANY)
+    return Plan(runs.latest, _seconds_until_next(cron_job, schedule, now), events)
+
+
+def zone_problem(cron_job: CronJob) -> CronJobEvent | None:
+    """Return the event about a time zone that does not exist, `None` if it does."""
+    zone = cron_job.spec.time_zone
+    if zone is None:
+        return None
+    try:
+        load_zone(zone)
+    except ZoneError as error:
+        message = f"invalid timeZone: {quoted(zone)}: {error}"
+        return warning("UnknownTimeZone", message)
+    return None
+
+
+def seconds_until_next(cron_job: CronJob, local: tzinfo, now: datetime) -> float | None:
+    """Return the seconds until the next run; `None` if there is none.
+
+    Raises ScheduleError if the schedule or its zone cannot be used.
+    """
+    try:
+        schedule = _parsed(cron_job, local)
+    except ZoneError as error:
+        raise ScheduleError(str(error)) from error
+    return _seconds_until_next(cron_job, schedule, now)
+
+
+def recent_runs(
+    cron_job: CronJob, local: tzinfo, now: datetime
+) -> tuple[datetime, ...]:
+    """Return the runs for which a former leader may have created unseen jobs."""
+    start = max(_last_run(cron_job), now - _LAG)
+    return all_runs(_parsed(cron_job, local), start, now)
+
+
+def _parsed(cron_job: CronJob, local: tzinfo) -> Schedule:
+    return parse_in_zone(cron_job.spec.schedule, cron_job.spec.time_zone, local)
+
+
+def _last_run(cron_job: CronJob) -> datetime:
+    """Return the time after which runs count as missed."""
+    last = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp
+    return max(parse_time(last), _EARLIEST) if last else _EARLIEST
+
+
+def _window_start(cron_job: CronJob, now: datetime) -> datetime:
+    """Return the time after which a run may still start."""
+    start = _last_run(cron_job)
+    deadline = cron_job.spec.starting_deadline_seconds
+    if deadline is None:
+        return start
+    try:
+        return max(start, now - timedelta(seconds=deadline))
+    except OverflowError:
+        return start
+
+
+def _seconds_until_next(
+    cron_job: CronJob, schedule: Schedule, now: datetime
+) -> float | None:
+    following = next_run(schedule, _last_run(cron_job), now)
+    if following is None:
+        return None
+    return max(0.0, (following + _DELTA - now).total_seconds())
+
+
+def _never(cron_job: CronJob) -> CronJobEvent:
+    """Return the event about a schedule without any run, such as February 31.
+
+    The words are upstream's: it computes the time between the next two runs.
+    """
+    problem = "time difference between two schedules is less than 1 second"
+    message = f"invalid schedule: {cron_job.spec.schedule} : {problem}"
+    return warning("InvalidSchedule", message)
+
+
+_TOO_MANY: Final = warning(
+    "TooManyMissedTimes",
+    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or "
+    "check clock skew",
+)

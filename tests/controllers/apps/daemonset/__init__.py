@@ -1,0 +1,1 @@
+"""The daemon set controller: decisions, and behaviour on a cluster in memory."""

@@ -1,0 +1,11 @@
+"""What the tests of the job controller share."""
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.controllers.batch.job.user import JobUser
+
+
+@pytest.fixture
+def user(cluster: Cluster) -> JobUser:
+    return JobUser(cluster)

@@ -1,0 +1,122 @@
+"""The decision of a sync, also of one after another that was interrupted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import Job
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.batch.job.decide import JobDecision, decide
+from controller_manager.controllers.batch.job.plan import Create, Delete
+from controller_manager.controllers.batch.job.tracking import Activity, tally
+from tests.controllers.batch.job.cases import at, job, pod, running, standing, text
+
+INDEX_1 = {"rules": [{"succeededIndexes": "1"}]}
+
+
+def decided(subject: Job, pods: Sequence[Pod] = (), **more: Any) -> JobDecision:
+    return decide(subject, pods, at(60), **more)
+
+
+def test_a_job_that_goes_on_gets_the_pods_that_it_needs() -> None:
+    """A job that begins has its start time from then on."""
+    decision = decided(job({"startTime": None}, completions=3), running(1))
+    assert (decision.target, decision.plan, decision.is_decided, decision.writes) == (
+        None,
+        Create(1),
+        True,
+        True,
+    )
+    assert decision.assessment.job.status.start_time == text(60)
+
+
+@pytest.mark.parametrize("reason", ["the cache is stale", "the job is deleted"])
+def test_no_pods_are_created_or_deleted(reason: str) -> None:
+    """While the cache lacks writes, or when the job is being deleted."""
+    subject = job(completions=3)
+    if reason == "the job is deleted":
+        metadata = replace(subject.metadata, deletion_timestamp=text(1))
+        subject = replace(subject, metadata=metadata)
+    stale = reason == "the cache is stale"
+    decision = decided(subject, running(1), may_change=not stale)
+    assert (decision.plan, decision.is_decided, decision.writes) == (None, False, False)
+    ended = [pod("s", "Succeeded")]
+    assert decided(subject, ended, may_change=not stale).writes
+
+
+def test_a_job_that_ends_gets_no_pods() -> None:
+    """Its active pods are deleted instead."""
+    decision = decided(job(standing("FailureTarget"), completions=3), running(1))
+    assert (decision.plan, decision.is_decided, decision.writes) == (None, False, True)
+
+
+def test_surplus_pods_are_deleted() -> None:
+    """Those that the plan names."""
+    decision = decided(job(completions=3, parallelism=1), running(2))
+    assert decision.plan == Delete((running(2)[0],))
+
+
+def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
+    """Though the cache does not show that yet; it is not counted."""
+    subject = job(completions=3, suspend=True, podReplacementPolicy="Failed")
+    decision = decided(subject, running(2), condemned={"r0", "r1"}, may_change=False)
+    found = tally(decision.assessment, Activity(), decision.target, at(60))
+    status = found.status
+    assert (status.active, status.terminating, found.released) == (0, 2, ())
+
+
+DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "ended", "reason", "expected"),
+    [
+        (
+            job(indexes=6, backoffLimitPerIndex=0, maxFailedIndexes=0),
+            [pod("f", "Failed", index=0)],
+            "MaxFailedIndexesExceeded",
+            ("0", "", ("f", "r2", "r3")),
+        ),
+        (
+            job(indexes=6, backoffLimit=0, successPolicy=INDEX_1),
+            [pod("s", "Succeeded", index=1)],
+            "SuccessPolicy",
+            (None, "1", None),
+        ),
+        (
+            job(indexes=6, backoffLimit=0, activeDeadlineSeconds=10),
+            [],
+            "DeadlineExceeded",
+            (None, "", ("r2", "r3")),
+        ),
+    ],
+)
+def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
+    subject: Job,
+    ended: list[Pod],
+    reason: str,
+    expected: tuple[str | None, str, tuple[str, ...] | None],
+) -> None:
+    """It deleted them because the job ends, and did not get to write that down."""
+    decision = decided(subject, [*ended, *DELETED])
+    assert decision.target is not None
+    assert decision.target.reason == reason
+    status = tally(decision.assessment, Activity(), decision.target, at(60)).status
+    uncounted = status.uncounted_terminated_pods
+    assert uncounted is not None
+    assert (status.failed_indexes, status.completed_indexes, uncounted.failed) == (
+        expected
+    )
+
+
+def test_pods_that_a_user_deletes_are_a_reason_to_fail() -> None:
+    """If nothing else ends the job."""
+    decision = decided(job(indexes=6, backoffLimit=1), DELETED)
+    assert decision.target is not None
+    assert decision.target.reason == "BackoffLimitExceeded"
+    decision = decided(job(indexes=6, backoffLimitPerIndex=0), DELETED)
+    assert decision.target is None
+    assert decision.assessment.failed_indexes is not None
+    assert decision.assessment.failed_indexes.format() == "2,3"

@@ -1,0 +1,235 @@
+"""Jobs on a cluster in memory, on virtual time."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from controller_manager.api.batch.v1 import JOBS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.errors import TransportError
+from controller_manager.client.transport import Request, Response
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import Cluster, RecordingTransport
+from tests.controllers.batch.job.user import JobUser, job_config
+from tests.controllers.user import settle
+from tests.informers.test_informer import Faulty
+from tests.runtime.silence import SilentWatches
+
+pytestmark = pytest.mark.looptime
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+
+
+def creations(recording: RecordingTransport) -> int:
+    return sum(
+        each.method == "POST" and each.path.endswith("/pods")
+        for each in recording.writes
+    )
+
+
+def config_with_gate(*, on: bool) -> Config:
+    gates = FeatureGates({"StaleControllerConsistencyJob": on})
+    return replace(job_config(), features=gates)
+
+
+# Numbers during a back-off.
+
+
+async def test_a_failure_is_counted_at_once_while_other_pods_are_ready(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """During a back-off upstream reports no active pod, which the server refuses."""
+    async with cluster.manager(job_config()) as recording:
+        await user.run(completions=2, parallelism=2)
+        await settle(5)
+        fails, runs = await user.pods()
+        await user.make_pods_ready([runs])
+        await settle(5)
+        await user.end(fails, code=1, at=user.now())
+        await settle(3)
+        status = (await user.job()).status
+        assert (status.active, status.ready, status.failed) == (1, 1, 1)
+        await settle(10)
+        status = (await user.job()).status
+        assert (status.active, status.ready, status.failed) == (2, 1, 1)
+        assert [each.status for each in recording.writes if each.status >= 400] == []
+
+
+async def test_a_job_ends_at_its_deadline_though_nothing_happens(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """The controller wakes by the clock; a new deadline counts at once."""
+    async with cluster.manager(job_config()):
+        await user.run("early", activeDeadlineSeconds=30)
+        await user.run("late", activeDeadlineSeconds=3000)
+        await settle(29)
+        assert await user.ends("early") == []
+        await settle(3)
+        expected = [
+            ("FailureTarget", "DeadlineExceeded"),
+            ("Failed", "DeadlineExceeded"),
+        ]
+        assert await user.ends("early") == expected
+        await user.change("late", activeDeadlineSeconds=40)
+        await settle(10)
+        assert await user.ends("late") == expected
+
+
+async def test_a_job_that_failed_while_suspended_ends_when_it_is_resumed(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """Meanwhile nothing is sent that the API server would refuse."""
+    await user.add_pod("failed", pool="p")
+    await user.end(*await user.pods(), code=1)
+    async with cluster.manager(job_config()) as recording:
+        await user.run(suspend=True, backoffLimit=0, **user.selecting(pool="p"))
+        await settle()
+        target = ("FailureTarget", "BackoffLimitExceeded")
+        assert await user.ends() == [target]
+        sent = len(recording.writes)
+        await settle(300)
+        assert [each.status for each in recording.writes[sent:]] == []
+        await user.change(suspend=False)
+        await settle(5)
+        assert await user.ends() == [target, ("Failed", "BackoffLimitExceeded")]
+        assert [each.status for each in recording.writes if each.status >= 400] == []
+
+
+# Writes whose result is not known, or that the cache does not show.
+
+
+class Unanswered(Faulty):
+    """Carries out the first creation of a pod, and loses the answer."""
+
+    lost = 0
+
+    async def request(self, request: Request) -> Response:
+        answer = await super().request(request)
+        if request.method == "POST" and request.path.endswith("/pods"):
+            self.lost += 1
+            if self.lost == 1:
+                msg = "connection reset"
+                raise TransportError(msg)
+        return answer
+
+
+async def test_a_creation_without_an_answer_is_not_repeated(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """The controller looks at the API server before it creates again."""
+    watches = SilentWatches(Unanswered(cluster))
+    async with cluster.manager(job_config(), transport=watches):
+        watches.silence("pods")
+        await user.run(completions=1)
+        await settle(60)
+        assert len(await user.pods()) == 1
+        watches.speak("pods")
+        await settle(60)
+        assert len(await user.pods()) == 1
+        assert (await user.job()).status.active == 1
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_a_pod_is_counted_once_while_the_cache_still_shows_its_finalizer(
+    cluster: Cluster, user: JobUser, gate: bool
+) -> None:
+    """With and without the gate of consistent reads."""
+    watches = SilentWatches(cluster.transport)
+    config = config_with_gate(on=gate)
+    async with cluster.manager(config, transport=watches) as recording:
+        await user.run(completions=3)
+        await settle(20)
+        (pod,) = await user.pods()
+        await user.end(pod)
+        await asyncio.sleep(0.5)
+        watches.silence("pods")
+        for number in range(5):
+            await settle(10)
+            await user.patch(JOBS, "j", {"metadata": {"labels": {"n": str(number)}}})
+            await user.change(parallelism=number + 1)
+        status = (await user.job()).status
+        assert (status.succeeded, creations(recording)) == (1, 2)
+
+
+async def test_a_surplus_pod_that_has_ended_meanwhile_is_counted(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """Its finalizer is only removed from the pod as it was cached."""
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(job_config(), transport=watches):
+        await user.run(completions=5, parallelism=2)
+        await settle()
+        pods = await user.pods()
+        await user.make_pods_ready(pods[1:])
+        await settle()
+        watches.silence("pods")
+        await user.end(pods[0])
+        await user.change(parallelism=1)
+        await settle(5)
+        assert (await user.pods())[0].metadata.finalizers == (TRACKING,)
+        watches.speak("pods")
+        await settle()
+        status = (await user.job()).status
+        assert (status.succeeded, status.active, status.failed) == (1, 1, 0)
+
+
+async def test_no_pods_are_created_for_a_job_that_is_gone(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """Though the cache shows it for minutes."""
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(job_config(), transport=watches) as recording:
+        await user.run(completions=9, parallelism=2)
+        await settle()
+        watches.silence("jobs")
+        orphan = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
+        await user.client.delete(JOBS, "default", "j", orphan)
+        for _ in range(10):
+            for pod in await user.pods():
+                await user.client.delete(PODS, "default", pod.metadata.name)
+            await settle(30)
+        assert creations(recording) <= 4
+
+
+# Pods that nobody counts.
+
+
+async def test_pods_that_lost_their_job_before_the_start_lose_the_finalizer(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """Also while no manager runs; pods of other owners keep it."""
+    container = {"containers": [{"name": "c", "image": "i"}]}
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}
+    for name, owners in (("mine", []), ("others", [{**owner, "controller": True}])):
+        metadata = {
+            "name": name,
+            "finalizers": [TRACKING],
+            "ownerReferences": owners,
+        }
+        await user.create(PODS, {"metadata": metadata, "spec": container})
+    async with cluster.manager(job_config()):
+        await settle()
+        found = {
+            each.metadata.name: each.metadata.finalizers for each in await user.pods()
+        }
+        assert found == {"mine": None, "others": (TRACKING,)}
+
+
+async def test_a_job_of_an_unknown_mode_is_left_alone(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """A later version may know it."""
+    async with cluster.manager(job_config()) as recording:
+        await user.run(suspend=True)
+        await settle()
+        recording.writes.clear()
+        stored = await user.client.get_json(JOBS, "default", "j")
+        stored["spec"] |= {"completionMode": "Random", "suspend": False}
+        cluster.server.storage.collection("jobs.batch").put(("default", "j"), stored)
+        await settle()
+        assert recording.writes == []
+        (event,) = await user.events("UnknownCompletionMode")
+        assert event.message == "Skipped Job sync because completion mode is unknown"

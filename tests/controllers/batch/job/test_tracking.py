@@ -1,0 +1,352 @@
+"""Ended pods are mentioned, released and counted, each once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import Job, JobStatus
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.batch.job.target import Target
+from controller_manager.controllers.batch.job.tracking import (
+    Activity,
+    Tally,
+    finish,
+    settle,
+    started,
+    tally,
+)
+from tests.controllers.batch.job.cases import (
+    JSON,
+    assessed,
+    at,
+    job,
+    names,
+    pod,
+    running,
+    standing,
+    text,
+)
+
+FAILURE = Target("FailureTarget", "Why", "Because")
+SUCCESS = Target("SuccessCriteriaMet", "Why", "Because")
+
+IGNORED = {
+    "rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [9]}}]
+}
+
+
+def status(**fields: Any) -> JobStatus:
+    """Return a status as the API server has it; `fields` are in JSON."""
+    whole: JSON = {
+        "startTime": text(0),
+        "ready": 0,
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+        **fields,
+    }
+    return msgspec.convert(whole, JobStatus)
+
+
+def tallied(
+    subject: Job, pods: Sequence[Pod], target: Target | None = None, **did: Any
+) -> Tally:
+    activity = Activity(decided=target is None, **did)
+    return tally(assessed(subject, pods), activity, target, at(60))
+
+
+@pytest.mark.parametrize(
+    ("subject", "pods", "mentioned", "released"),
+    [
+        (job(), running(2), status(active=2), []),
+        (job(), [pod("r", ready=True)], status(active=1, ready=1), []),
+        (
+            job(),
+            [pod("s", "Succeeded"), pod("f", "Failed")],
+            status(uncountedTerminatedPods={"succeeded": ["s"], "failed": ["f"]}),
+            ["s", "f"],
+        ),
+        # What has no finalizer has been counted.
+        (job(), [pod("s", "Succeeded", tracked=False)], status(), []),
+        # What is mentioned already is not mentioned again, but released.
+        (
+            job({"uncountedTerminatedPods": {"succeeded": ["s"]}}),
+            [pod("s", "Succeeded")],
+            status(uncountedTerminatedPods={"succeeded": ["s"]}),
+            ["s"],
+        ),
+        # What was mentioned and has no finalizer any more is counted.
+        (
+            job(
+                {
+                    "succeeded": 1,
+                    "uncountedTerminatedPods": {
+                        "succeeded": ["s", "gone"],
+                        "failed": ["f"],
+                    },
+                }
+            ),
+            [pod("s", "Succeeded", tracked=False), pod("f", "Failed")],
+            status(succeeded=3, uncountedTerminatedPods={"failed": ["f"]}),
+            ["f"],
+        ),
+        # A terminating pod counts at once, or when it has ended.
+        (
+            job(),
+            [pod("t", deleting=True)],
+            status(terminating=1, uncountedTerminatedPods={"failed": ["t"]}),
+            ["t"],
+        ),
+        (
+            job(podReplacementPolicy="Failed"),
+            [pod("t", deleting=True)],
+            status(terminating=1),
+            [],
+        ),
+        (
+            job(podReplacementPolicy="Failed"),
+            [pod("t", "Failed", deleting=True)],
+            status(uncountedTerminatedPods={"failed": ["t"]}),
+            ["t"],
+        ),
+        # A failure that the policy ignores is released, but not counted.
+        (
+            job(podFailurePolicy=IGNORED),
+            [pod("i", "Failed", code=9), pod("f", "Failed", code=8)],
+            status(uncountedTerminatedPods={"failed": ["f"]}),
+            ["i", "f"],
+        ),
+        # Indexes that succeeded need no uids.
+        (
+            job(indexes=4),
+            [pod("three", "Succeeded", index=3), pod("one", "Succeeded", index=1)],
+            status(succeeded=2, completedIndexes="1,3"),
+            ["one", "three"],
+        ),
+        (
+            job({"completedIndexes": "1", "succeeded": 1}, indexes=4),
+            [pod("again", "Succeeded", index=1), pod("beyond", "Succeeded", index=4)],
+            status(succeeded=1, completedIndexes="1"),
+            ["again", "beyond"],
+        ),
+        (
+            job({"completedIndexes": "0-3", "succeeded": 4}, indexes=2),
+            [],
+            status(succeeded=2, completedIndexes="0,1"),
+            [],
+        ),
+        (
+            job(indexes=2),
+            [pod("beyond", "Failed", index=2), pod("none", "Failed")],
+            status(completedIndexes=""),
+            ["none", "beyond"],
+        ),
+        # The last failed pod of an index waits for its replacement.
+        (
+            job(indexes=2, backoffLimitPerIndex=2),
+            [pod("f", "Failed", index=0)],
+            status(failedIndexes=""),
+            [],
+        ),
+        (
+            job(indexes=2, backoffLimitPerIndex=2),
+            [pod("f", "Failed", index=0), pod("r", index=0)],
+            status(
+                active=1, failedIndexes="", uncountedTerminatedPods={"failed": ["f"]}
+            ),
+            ["f"],
+        ),
+        (
+            job(indexes=2, backoffLimitPerIndex=0),
+            [pod("f", "Failed", index=0)],
+            status(failedIndexes="0", uncountedTerminatedPods={"failed": ["f"]}),
+            ["f"],
+        ),
+    ],
+)
+def test_pods_that_have_ended_are_mentioned(
+    subject: Job, pods: Sequence[Pod], mentioned: JobStatus, released: list[str]
+) -> None:
+    """The whole status, and the pods that then lose their finalizer."""
+    found = tallied(subject, pods)
+    assert (found.status, names(found.released)) == (mentioned, released)
+
+
+@pytest.mark.parametrize(
+    ("target", "failed"), [(FAILURE, ["f", "r0", "r1"]), (SUCCESS, ["f"])]
+)
+def test_a_target_releases_all_pods(target: Target, failed: list[str]) -> None:
+    """Only those that a failure ends count as failed."""
+    pods = [*running(2), pod("f", "Failed")]
+    found = tallied(job(), pods, target, deleted=tuple(running(2)))
+    assert sorted(names(found.released)) == ["f", "r0", "r1"]
+    assert found.status == status(
+        terminating=2,
+        uncountedTerminatedPods={"failed": [*failed[1:], "f"]},
+        conditions=[
+            {
+                "type": target.type,
+                "status": "True",
+                "lastProbeTime": text(60),
+                "lastTransitionTime": text(60),
+                "reason": "Why",
+                "message": "Because",
+            }
+        ],
+    )
+
+
+def test_a_job_that_is_being_deleted_releases_all_pods() -> None:
+    """Those that run are not counted."""
+    subject = job()
+    deleting = replace(subject.metadata, deletion_timestamp=text(1))
+    found = tallied(replace(subject, metadata=deleting), running(2))
+    assert (names(found.released), found.status) == (["r0", "r1"], status(active=2))
+
+
+def test_the_numbers_are_those_after_the_writes_of_the_sync() -> None:
+    """Created pods are not ready; deleted ones terminate."""
+    ready = pod("ready", ready=True)
+    found = tallied(job(), [ready, pod("r")], created=3, deleted=(ready,))
+    assert found.status == status(active=4, terminating=1)
+
+
+def test_at_most_500_pods_are_mentioned() -> None:
+    """The others wait for the next sync, and so does the end of the job."""
+    pods = [pod(f"s{each}", "Succeeded") for each in range(501)]
+    found = tallied(job(), pods)
+    mentioned = found.status.uncounted_terminated_pods
+    assert mentioned is not None
+    assert len(mentioned.succeeded or ()) == len(found.released) == 500
+    assert not found.is_whole
+    assert tallied(job(), pods[:499]).is_whole
+
+
+def test_what_the_policy_says_is_counted_once_for_each_pod() -> None:
+    """For the metric; a pod that is mentioned already is left out."""
+    subject = job(
+        {"uncountedTerminatedPods": {"failed": ["old"]}}, podFailurePolicy=IGNORED
+    )
+    pods = [pod("i", "Failed", code=9), pod("old", "Failed", code=9)]
+    assert tallied(subject, pods).actions == {"Ignore": 1}
+
+
+def suspension(state: str, reason: str, message: str) -> JSON:
+    return {
+        "type": "Suspended",
+        "status": state,
+        "lastProbeTime": text(60),
+        "lastTransitionTime": text(60),
+        "reason": reason,
+        "message": message,
+    }
+
+
+def test_suspending_takes_the_start_time_away() -> None:
+    """The deadline does not count while a job is suspended."""
+    found = tallied(job(suspend=True), [])
+    condition = suspension("True", "JobSuspended", "Job suspended")
+    assert found.status == status(startTime=None, conditions=[condition])
+    again = replace(job(suspend=True), status=found.status)
+    assert tallied(again, []).status == found.status
+
+
+def test_resuming_starts_the_clock_again() -> None:
+    """The condition is kept, as false."""
+    found = tallied(job(standing("Suspended")), [])
+    condition = suspension("False", "JobResumed", "Job resumed")
+    assert found.status == status(startTime=text(60), conditions=[condition])
+
+
+def test_a_sync_that_could_not_decide_says_nothing_about_suspension() -> None:
+    """The cache does not show all pods yet."""
+    undecided = Activity(decided=False)
+    found = tally(assessed(job(suspend=True), []), undecided, None, at(60))
+    assert found.status == status()
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "ends"),
+    [
+        (status(), None, None),
+        (status(), FAILURE, "Failed"),
+        (status(), SUCCESS, "Complete"),
+        (status(terminating=1), FAILURE, None),
+        (status(uncountedTerminatedPods={"failed": ["f"]}), FAILURE, None),
+        (status(uncountedTerminatedPods={"succeeded": ["s"]}), SUCCESS, None),
+        # The API server refuses an end without a start.
+        (status(startTime=None), FAILURE, None),
+    ],
+)
+def test_a_job_ends_when_all_its_pods_have_ended_and_are_counted(
+    before: JobStatus, target: Target | None, ends: str | None
+) -> None:
+    """Only a complete job has a completion time."""
+    after = finish(job(), before, target, at(60))
+    if ends is None:
+        assert after == before
+        return
+    condition = {
+        "type": ends,
+        "status": "True",
+        "lastProbeTime": text(60),
+        "lastTransitionTime": text(60),
+        "reason": "Why",
+        "message": "Because",
+    }
+    completion = text(60) if ends == "Complete" else None
+    assert after == status(conditions=[condition], completionTime=completion)
+
+
+def test_a_suspended_job_without_completions_ends_without_a_start() -> None:
+    """The one case that the API server allows."""
+    before = status(startTime=None)
+    after = finish(job(completions=0, suspend=True), before, SUCCESS, at(60))
+    assert after.completion_time == text(60)
+
+
+def test_a_job_starts_unless_it_is_suspended() -> None:
+    """A start time that is there stays."""
+    fresh = {"startTime": None}
+    assert started(job(fresh), at(60)).status.start_time == text(60)
+    assert started(job(fresh, suspend=True), at(60)).status.start_time is None
+    assert started(job(), at(60)).status.start_time == text(0)
+
+
+PODS = st.lists(
+    st.tuples(
+        st.sampled_from(["Running", "Succeeded", "Failed"]),
+        st.booleans(),
+        st.sampled_from(["nothing", "mentioned", "released"]),
+    ),
+    max_size=8,
+)
+
+
+@given(PODS)
+def test_every_ended_pod_is_counted_once_wherever_the_process_ended(
+    fates: list[tuple[str, bool, str]],
+) -> None:
+    """Before the status, after it, or after the finalizer was removed."""
+    phases = {"Succeeded": "succeeded", "Failed": "failed"}
+    mentioned: dict[str, list[str]] = {"succeeded": [], "failed": []}
+    expected = {"succeeded": 0, "failed": 0}
+    pods = []
+    for number, (phase, ready, fate) in enumerate(fates):
+        name = f"p{number}"
+        ended = phase in phases
+        if ended:
+            expected[phases[phase]] += 1
+            if fate != "nothing":
+                mentioned[phases[phase]].append(name)
+        released = ended and fate == "released"
+        pods.append(pod(name, phase, ready=ready, tracked=not released))
+    subject = job({"uncountedTerminatedPods": mentioned}, backoffLimit=100)
+    found = tallied(subject, pods)
+    after = settle(found.status, frozenset())
+    assert {"succeeded": after.succeeded, "failed": after.failed} == expected
+    assert after.uncounted_terminated_pods == status().uncounted_terminated_pods
