@@ -30,7 +30,10 @@ _LONGEST_PREFIX: Final = 58
 _VARIABLE: Final = {
     "name": "JOB_COMPLETION_INDEX",
     "valueFrom": {
-        "fieldRef": {"fieldPath": f"metadata.labels['{JOB_COMPLETION_INDEX}']"}
+        "fieldRef": {
+            "apiVersion": "v1",
+            "fieldPath": f"metadata.labels['{JOB_COMPLETION_INDEX}']",
+        }
     },
 }
 
