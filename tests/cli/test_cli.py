@@ -230,7 +230,7 @@ def test_all_problems_are_reported_at_once() -> None:
         "--v: invalid argument: not a whole number: 'x'",
         (
             '--controllers: "deploymnt" is not in the list of known controllers: try '
-            "deployment-controller, daemonset-controller"
+            "deployment-controller"
         ),
         (
             '--controllers: "nope" is not in the list of known controllers: try '
@@ -890,6 +890,13 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
             "--secure-port: serves the controllers' health and metrics, but there are "
             "no controllers with --without-controllers; remove one of the two flags"
         )
+    ]
+
+
+def test_a_feature_gate_of_a_cluster_is_checked_before_it_starts() -> None:
+    """With the flag that it belongs to."""
+    assert problems("devcluster", "--feature-gates=Nope") == [
+        "--feature-gates: invalid argument: 'Nope' is not name=true or name=false"
     ]
 
 
