@@ -39,7 +39,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         1, rolling, "bounds_of", _let_all_have_two_pods
     ),
     "keep surplus daemon pods": Bug(1, manage, "_surplus", _keep_surplus_pods),
-    "miss changes of nodes": Bug(1, NodeChanges, "_updated", _miss_changes),
+    "miss changes of nodes": Bug(1, NodeChanges, "_note_update", _miss_changes),
     "keep all revisions of daemon sets": Bug(
         1, RevisionKeeper, "clean_up", _keep_all_revisions
     ),

@@ -11,7 +11,7 @@ import msgspec
 
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.api.intstr import scaled_value
-from controller_manager.controllers.apps.daemonset import reconciler
+from controller_manager.controllers.apps.daemonset import updates
 from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
 from controller_manager.controllers.apps.daemonset.plan import Plan
 from controller_manager.controllers.apps.daemonset.rolling import plan_update
@@ -75,7 +75,7 @@ class DaemonSetProperties(Properties):
         """Check every plan of an update."""
         with ExitStack() as stack:
             planner = checked_planner(plan_update, violate)
-            stack.enter_context(mock.patch.object(reconciler, "plan_update", planner))
+            stack.enter_context(mock.patch.object(updates, "plan_update", planner))
             yield
 
     def before_write(self) -> None:
