@@ -30,6 +30,7 @@ from controller_manager.options.config import (
     RateLimit,
     ServingConfig,
 )
+from controller_manager.options.gates import FeatureGates
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TOKEN = "test"
@@ -103,9 +104,15 @@ class Cluster:
     """An API server in memory, with a namespace to work in."""
 
     def __init__(
-        self, seed: int = 1, history: int | None = None, *, rbac: bool = False
+        self,
+        seed: int = 1,
+        history: int | None = None,
+        *,
+        rbac: bool = False,
+        features: FeatureGates | None = None,
+        epoch: datetime = EPOCH,
     ) -> None:
-        self.clock: Clock = LoopClock(EPOCH)
+        self.clock: Clock = LoopClock(epoch)
         self.rng = random.Random(seed)
         self.server = APIServer(
             clock=self.clock,
@@ -113,6 +120,7 @@ class Cluster:
             users={TOKEN: User("admin", groups=("system:masters",))},
             history=history,
             rbac=rbac,
+            features=features,
         )
         self.transport = InMemoryTransport(self.server, TOKEN)
         self.client = Client(self.transport, self.clock)

@@ -12,6 +12,7 @@ from controller_manager.cli.failure import CommandNotRun, Failure
 from controller_manager.cli.help import NAME
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.durations import parse_duration
+from controller_manager.options.parsing import OptionsError
 
 _COMMAND: Final = "controller_manager.command"
 """Where the parser leaves the command after ``--``."""
@@ -130,6 +131,12 @@ class _CommandLine(click.Command):
     "controller what its bootstrap role of upstream allows.",
 )
 @click.option(
+    "--feature-gates",
+    metavar="NAME=BOOL,...",
+    multiple=True,
+    help="Feature gates of the API server and of the controllers, as upstream.",
+)
+@click.option(
     "-v",
     "--v",
     "verbosity",
@@ -149,6 +156,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
     without_controllers: bool,
     secure_port: int,
     rbac: bool,
+    feature_gates: tuple[str, ...],
     verbosity: int | None,
 ) -> None:
     """Run an API server, nodes and the controllers until interrupted.
@@ -176,17 +184,22 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
         )
     except ImportError as error:
         _needs_extra(error)
+    try:
+        config = embedded_config(secure_port, max(verbosity, 0), feature_gates)
+    except OptionsError as error:
+        raise Failure(error.problems) from None
     options = ClusterOptions(
         port=port,
         nodes=nodes,
         pod_start_delay=pod_start_delay,
         grace_scale=grace_scale,
         rbac=rbac,
+        features=config.features,
     )
     code = _run_cluster(
         run_devcluster(
             options,
-            embedded_config(secure_port, max(verbosity, 0)),
+            config,
             _logger(verbosity),
             kubeconfig=write_kubeconfig,
             manifests=manifests,
@@ -217,7 +230,7 @@ def _logger(verbosity: int) -> Logger:
 def _run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
-    from controller_manager.devcluster.demo import DemoError  # noqa: PLC0415
+    from controller_manager.devcluster.demo.demo import DemoError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 
     try:

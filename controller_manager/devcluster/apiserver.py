@@ -14,6 +14,7 @@ from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.observability.logs import Logger
+from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
 
 
@@ -28,16 +29,19 @@ class APIServer(GenericAPIServer):
         users: Mapping[str, User],
         history: int | None = None,
         rbac: bool = False,
+        features: FeatureGates | None = None,
         logger: Logger | None = None,
     ) -> None:
         """Take the clock, randomness, and the users by their bearer tokens.
 
         `history` is the number of changes that each resource keeps for watches. `rbac`
-        creates the bootstrap roles, and refuses what no role allows.
+        creates the bootstrap roles, and refuses what no role allows. `features` are
+        the gates with another value than their default.
         """
         storage = Storage(HISTORY if history is None else history)
+        gates = features or FeatureGates()
         super().__init__(
-            find_kinds(),
+            [kind.with_features(gates) for kind in find_kinds()],
             storage,
             clock=clock,
             rng=rng,

@@ -7,7 +7,7 @@ import random
 import secrets
 import ssl
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,6 +25,7 @@ from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import Logger
+from controller_manager.options.gates import FeatureGates
 from controller_manager.serving.certificates import self_signed
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -45,6 +46,7 @@ class ClusterOptions:
     pod_start_delay: float = 1.0
     grace_scale: float = 1.0
     rbac: bool = False
+    features: FeatureGates = field(default_factory=FeatureGates)
 
 
 class KubeconfigError(Exception):
@@ -103,6 +105,7 @@ class DevCluster:
             rng=random.SystemRandom(),
             users={self._token: ADMIN},
             rbac=options.rbac,
+            features=options.features,
             logger=logger,
         )
         self._http = HTTPServer(self.server, options.port, self._tls())

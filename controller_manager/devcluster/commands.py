@@ -21,7 +21,7 @@ from controller_manager.devcluster.cluster import (
     check_kubeconfig,
     remove_kubeconfig,
 )
-from controller_manager.devcluster.demo import Demo
+from controller_manager.devcluster.demo.demo import Demo
 from controller_manager.devcluster.manifests import (
     Manifest,
     apply_manifests,
@@ -36,11 +36,14 @@ from controller_manager.registry import registry
 from controller_manager.version import USER_AGENT
 
 
-def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
+def embedded_config(
+    secure_port: int, verbosity: int = 0, feature_gates: Sequence[str] = ()
+) -> Config:
     """Return the config of controllers that run beside their own API server.
 
     It is parsed from flags, so that /configz and /flagz show all of it. The port is
-    that of the controllers' endpoints, 0 for none.
+    that of the controllers' endpoints, 0 for none. Raises OptionsError for a feature
+    gate that cannot be set.
     """
     flags = {
         "authentication-skip-lookup": "true",
@@ -51,7 +54,9 @@ def embedded_config(secure_port: int, verbosity: int = 0) -> Config:
         "use-service-account-credentials": "true",
         "v": str(verbosity),
     }
-    given = {name: (text,) for name, text in flags.items()}
+    given: dict[str, Sequence[str]] = {name: (text,) for name, text in flags.items()}
+    if feature_gates:
+        given["feature-gates"] = feature_gates
     return parse(given, registry())
 
 

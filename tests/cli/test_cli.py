@@ -893,6 +893,13 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
     ]
 
 
+def test_a_feature_gate_of_a_cluster_is_checked_before_it_starts() -> None:
+    """With the flag that it belongs to."""
+    assert problems("devcluster", "--feature-gates=Nope") == [
+        "--feature-gates: invalid argument: 'Nope' is not name=true or name=false"
+    ]
+
+
 @pytest.mark.parametrize("command", ["devcluster", "demo"])
 def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) -> None:
     """Never the other project on PyPI that has the name of this command."""

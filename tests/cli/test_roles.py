@@ -51,7 +51,7 @@ def test_the_role_of_a_controller_is_printed_as_manifests() -> None:
 
 
 def test_without_names_all_roles_are_printed() -> None:
-    """One for each controller of this build."""
+    """A role and a binding for each controller of this build."""
     documents = list(yaml.safe_load_all(run().output))
     assert len(documents) == 2 * len(registry().names)
 

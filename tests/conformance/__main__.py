@@ -7,7 +7,7 @@ import click
 
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.observability.logs import make_logger, silent_logger
-from tests.clusters import TOKEN, Cluster
+from tests.clusters import TOKEN
 from tests.conformance import comparison, writes
 from tests.conformance.aliases import Aliases
 from tests.conformance.managers import SwitchedManager
@@ -58,7 +58,7 @@ async def _play(
     recording: Recording, verbosity: int | None
 ) -> tuple[str, list[str], list[dict[str, object]]]:
     """Return why the scenario failed, the differences, and the manager's writes."""
-    cluster = Cluster()
+    cluster = recording.cluster()
     form = recording.form()
     config = recording.config()
     logger = silent_logger() if verbosity is None else make_logger(verbosity=verbosity)

@@ -20,7 +20,6 @@ from controller_manager.clock import SystemClock
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import (
     TOKEN,
-    Cluster,
     RecordingTransport,
     run_manager,
 )
@@ -42,7 +41,7 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> Non
 
     New and deleted objects are among upstream's, word by word.
     """
-    cluster = Cluster()
+    cluster = scenario.cluster()
     transport = InMemoryTransport(cluster.server, TOKEN)
     config = scenario.config()
     async with SwitchedManager(lambda: cluster.manager(config)) as manager:
@@ -62,7 +61,7 @@ async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     scenario: Recording,
 ) -> None:
     """As service accounts with the permissions of the bootstrap roles only."""
-    cluster = Cluster(rbac=True)
+    cluster = scenario.cluster(rbac=True)
     transport = InMemoryTransport(cluster.server, TOKEN)
     config = scenario.config(leader_election=LeaderElectionConfig())
     async with SwitchedManager(lambda: cluster.confined_manager(config)) as manager:

@@ -6,15 +6,12 @@ import re
 import pytest
 from rich.console import Console
 
-from controller_manager.devcluster.demo import Demo
+from controller_manager.devcluster.demo.demo import Demo, Summary
 from tests.clusters import Cluster, make_config
 
 
-@pytest.mark.looptime
-async def test_the_broken_image_is_seen_before_it_is_rolled_back(
-    cluster: Cluster,
-) -> None:
-    """Each new pod shows why it does not start, for two seconds."""
+async def play(cluster: Cluster) -> tuple[Summary, str]:
+    """Play the demo as the command does; return its summary and its output."""
     shown = io.StringIO()
     console = Console(file=shown, width=200)
     async with (
@@ -22,12 +19,62 @@ async def test_the_broken_image_is_seen_before_it_is_rolled_back(
         cluster.manager(make_config(controllers=("*",))),
     ):
         summary = await Demo(cluster.transport, cluster.clock, console).run()
-    output = shown.getvalue()
-    broken = output.partition("cannot be pulled\n")[2].partition("\nRoll web back\n")[0]
+    return summary, shown.getvalue()
+
+
+def step(output: str, title: str) -> str:
+    """Return what the step with this title printed."""
+    return output.partition(f"\n{title}\n")[2].partition("\n\n")[0]
+
+
+def seen(lines: str, pattern: str) -> list[str]:
+    """Return what a pattern found, without repetition of neighbours."""
+    found: list[str] = []
+    for each in re.findall(pattern, lines):
+        if found[-1:] != [each]:
+            found.append(each)
+    return found
+
+
+@pytest.mark.looptime
+async def test_the_broken_image_is_seen_before_it_is_rolled_back(
+    cluster: Cluster,
+) -> None:
+    """Each new pod shows why it does not start, for two seconds."""
+    summary, output = await play(cluster)
+    title = "Update web again, to an image that cannot be pulled"
+    broken = step(output, title)
     reason = r'ImagePullBackOff: Back-off pulling image "broken:1\.30"'
     failing = re.findall(rf"^ *([\d.]+)s  (web-\S+)  {reason}$", broken, re.MULTILINE)
     assert len({name for _, name in failing}) == len(failing) == 2
-    seconds = dict(summary.steps)
-    assert 2.6 <= seconds["Update web again, to an image that cannot be pulled"] < 4
+    assert 2.5 < dict(summary.steps)[title] < 4
     last = broken.rstrip().splitlines()[-1]
     assert last.endswith('Back-off pulling image "broken:1.30"')
+
+
+@pytest.mark.looptime
+async def test_all_workloads_are_shown_within_half_a_minute(cluster: Cluster) -> None:
+    """In the order in which their pods start, run, and are replaced."""
+    summary, output = await play(cluster)
+    assert sum(seconds for _, seconds in summary.steps) < 25
+    applied = step(output, "Apply 11 objects from devcluster/samples")
+    assert seen(applied, r"db  +ready (\d)/3") == ["0", "1", "2", "3"]
+    assert seen(applied, r"agent  +ready (\d/\d)")[-1] == "3/3"
+    assert seen(applied, r"import  +succeeded 4/4  .*  (\w+)\n?$") == ["Complete"]
+    updated = step(output, "Update db from its last pod on, and agent node by node")
+    for name in ("db", "agent"):
+        assert set(seen(updated, rf"{name}  +ready (\d)/3")) == {"2", "3"}
+        assert seen(updated, rf"{name}  .* up-to-date ([1-3])") == list("3123")
+    title = "Set the last run of report back by a day: it makes up for one run"
+    report = step(output, title)
+    assert seen(report, r"report-\d+ +(succeeded 1/1)") == ["succeeded 1/1"]
+    runs = seen(report, r"report  .*  last run (\S+)")
+    assert (len(runs), runs[-1]) == (2, "2025-12-31T03:00:00Z")
+    title = "Delete db and, as its policy wants, its claims (whenDeleted: Delete)"
+    claims = step(output, title)
+    assert set(re.findall(r"(data-db-\d) Bound", claims)) == {
+        f"data-db-{number}" for number in range(3)
+    }
+    kind = cluster.server.catalogue.find("", "v1", "persistentvolumes")
+    assert kind is not None
+    assert not list(cluster.server.storage.collection(kind.resource))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.demo import sample_manifests
+from controller_manager.devcluster.demo.demo import sample_manifests
 from controller_manager.devcluster.manifests import ManifestError, read_manifests
 
 
@@ -60,7 +60,9 @@ def test_a_manifest_that_cannot_be_applied_is_named(
 
 
 def test_the_samples_are_real_manifests() -> None:
-    """Several deployments among them."""
+    """Of every workload one, and several deployments."""
     kinds = [manifest.kind.kind for manifest in sample_manifests()]
-    assert kinds[0] == "Namespace"
-    assert kinds.count("Deployment") == 3
+    assert kinds == [
+        *("Namespace", "Service", "Deployment", "ConfigMap", "Deployment"),
+        *("Deployment", "Service", "StatefulSet", "DaemonSet", "Job", "CronJob"),
+    ]

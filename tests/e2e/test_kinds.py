@@ -296,6 +296,77 @@ def test_a_job_is_made_from_a_cron_job_and_waited_for(kubectl: Kubectl) -> None:
     assert output == "job.batch/now condition met\n"
 
 
+def test_a_job_has_all_that_its_cron_jobs_template_has(kubectl: Kubectl) -> None:
+    """Kubectl sends it as protobuf."""
+    pod = {
+        "restartPolicy": "Never",
+        "serviceAccountName": "runner",
+        "securityContext": {"runAsUser": 7, "supplementalGroups": [1, 2]},
+        "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 5}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "k", "operator": "Exists"}]}
+                    ]
+                }
+            }
+        },
+        "volumes": [
+            {"name": "claim", "persistentVolumeClaim": {"claimName": "c"}},
+            {
+                "name": "map",
+                "configMap": {"name": "m", "items": [{"key": "k", "path": "p"}]},
+            },
+            {"name": "empty", "emptyDir": {"sizeLimit": "1Gi"}},
+        ],
+        "containers": [
+            {
+                "name": "c",
+                "image": "app:v1",
+                "command": ["run", "it"],
+                "env": [
+                    {"name": "A", "value": "1"},
+                    {
+                        "name": "B",
+                        "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}},
+                    },
+                    {
+                        "name": "C",
+                        "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}},
+                    },
+                ],
+                "envFrom": [{"configMapRef": {"name": "m", "optional": True}}],
+                "ports": [{"containerPort": 80}],
+                "readinessProbe": {"httpGet": {"port": 80, "path": "/ready"}},
+                "resources": {"requests": {"cpu": "100m"}},
+                "volumeMounts": [{"name": "claim", "mountPath": "/data"}],
+            }
+        ],
+    }
+    rule = {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [3, 4]}}
+    spec = {
+        "completionMode": "Indexed",
+        "completions": 3,
+        "parallelism": 2,
+        "backoffLimitPerIndex": 1,
+        "maxFailedIndexes": 2,
+        "podFailurePolicy": {"rules": [rule]},
+        "successPolicy": {"rules": [{"succeededIndexes": "0-1", "succeededCount": 1}]},
+        "template": {"spec": pod},
+    }
+    cron_job = {**TICK["spec"], "jobTemplate": {"spec": spec}}
+    create(kubectl, {**TICK, "spec": cron_job})
+    stored = json.loads(kubectl("get", "cj", "tick", "-o", "json"))
+    kubectl("create", "job", "now", "--from=cronjob/tick")
+    made = json.loads(kubectl("get", "job", "now", "-o", "json"))["spec"]
+    wanted = stored["spec"]["jobTemplate"]["spec"]
+    assert made["template"]["spec"] == wanted["template"]["spec"]
+    assert {name: made[name] for name in spec if name != "template"} == {
+        name: wanted[name] for name in spec if name != "template"
+    }
+
+
 def test_a_wrong_job_status_is_refused(kubectl: Kubectl) -> None:
     """With all that is wrong with it."""
     create(kubectl, obj("Job", "batch/v1", "j", spec={"template": FINITE}))

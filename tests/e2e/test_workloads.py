@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
@@ -230,6 +231,30 @@ def test_a_job_whose_pods_fail_is_seen_to_fail(kubectl: Kubectl) -> None:
     assert row.split()[:3] == ["parts", "Failed", "3/4"]
     kubectl("delete", "job", "parts", "--cascade=foreground")
     assert names(kubectl, "jobs,pods") == []
+
+
+def test_a_cron_job_runs_when_asked_to_and_makes_up_for_a_run(
+    kubectl: Kubectl,
+) -> None:
+    """By hand with --from, and by itself for the night that it missed."""
+    if version() < (1, 27):
+        pytest.skip("an older kubectl needs --validate=false")
+    kubectl("create", "cronjob", "r", "--image=i", "--schedule=0 3 * * *")
+    kubectl("create", "job", "now", "--from=cronjob/r")
+    kubectl("wait", "--for=condition=complete", "job/now", "--timeout=30s")
+    last = datetime.now(UTC) - timedelta(days=1, minutes=1)
+    status = {"status": {"lastScheduleTime": last.strftime("%Y-%m-%dT%H:%M:%SZ")}}
+    patch = f"--patch={json.dumps(status)}"
+    kubectl("patch", "cronjob", "r", "--subresource=status", "--type=merge", patch)
+    deadline = time.monotonic() + 20
+    while len(jobs := names(kubectl, "jobs")) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    (job,) = set(jobs) - {"job.batch/now"}
+    assert re.fullmatch(r"job\.batch/r-\d+", job)
+    kubectl("wait", "--for=condition=complete", job, "--timeout=30s")
+    kubectl("delete", "cronjob", "r")
+    gone(kubectl, "jobs,pods")
 
 
 def test_a_pod_without_a_node_says_why(kubectl: Kubectl) -> None:

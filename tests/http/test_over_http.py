@@ -46,7 +46,7 @@ from controller_manager.client.tokens import TokenFile
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import NAMESPACES, ClusterOptions, DevCluster
-from controller_manager.devcluster.demo import sample_manifests
+from controller_manager.devcluster.demo.demo import sample_manifests
 from controller_manager.devcluster.http_server import HTTPServer
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.informers.informer import SharedInformer
@@ -800,6 +800,8 @@ def test_the_demo_ends_well_and_tells_what_happened() -> None:
     for line in (
         "deployment/web created",
         "Roll web back",
+        "Update db from its last pod on, and agent node by node",
+        "Set the last run of report back by a day: it makes up for one run",
         "What happened",
         "controller-manager devcluster -- bash",
     ):

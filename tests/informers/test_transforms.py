@@ -82,6 +82,31 @@ def test_pods_keep_what_is_declared_and_share_it() -> None:
     }
 
 
+def test_of_the_volumes_of_a_pod_only_its_claims_are_kept() -> None:
+    """Most pods have others only, for config maps and tokens."""
+    volumes: list[dict[str, Any]] = [
+        {"name": "token", "projected": {"sources": []}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+    ]
+    transform = transform_for(PODS, [Reads(PODS, "spec.volumes")])
+    assert transform is not None
+    kept = []
+    for number in (1, 3):
+        pod = msgspec.convert({"spec": {"volumes": volumes[:number]}}, Pod)
+        transform(pod)
+        kept.append(msgspec.to_builtins(pod.spec))
+    assert kept == [
+        {},
+        {
+            "volumes": (
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}},
+                {"name": "scratch", "ephemeral": {}},
+            )
+        },
+    ]
+
+
 def partial(name: str) -> PartialObject:
     owners = (OwnerReference(kind="ReplicaSet", name="w", uid="u1"),)
     return PartialObject(

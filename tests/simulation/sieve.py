@@ -272,7 +272,7 @@ def play_scenario(
 async def _play(
     recording: Recording, broken: Break | None, more_properties: tuple[str, ...]
 ) -> SieveResult:
-    cluster = Cluster()
+    cluster = recording.cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
     # The node that pods name; pods of an unknown node would be deleted.

@@ -9,15 +9,11 @@ claim is gone is Released, and is deleted if its policy is Delete.
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
-
-from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
-from controller_manager.devcluster.kinds.quantity import parse_quantity
 from controller_manager.devcluster.kinds.storage.storageclass import (
     IS_DEFAULT,
 )
@@ -25,6 +21,14 @@ from controller_manager.devcluster.kinds.storage.storageclass import (
     KIND as CLASS,
 )
 from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.volume_fit import (
+    capacity_of,
+    is_bound,
+    is_free,
+    reference_to,
+    request_of,
+    satisfies,
+)
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Change, Key
@@ -98,7 +102,7 @@ class ClaimBinder:
     def volume_changed(self, change: Change) -> None:
         """React to a volume that is new, has changed, or is gone."""
         name, stored = change.key[1], self._volumes.get(change.key)
-        if stored is None or not _is_free(stored.obj):
+        if stored is None or not is_free(stored.obj):
             self._free.pop(name, None)
             return
         if stored.obj.get("status", {}).get("phase") != "Available":
@@ -123,7 +127,7 @@ class ClaimBinder:
                 return f'persistentvolumeclaim "{key[1]}" not found'
             if "deletionTimestamp" in stored.obj["metadata"]:
                 return f'persistentvolumeclaim "{key[1]}" is being deleted'
-            if not _is_bound(stored.obj) and not self._waits_for_consumer(stored.obj):
+            if not is_bound(stored.obj) and not self._waits_for_consumer(stored.obj):
                 return _UNBOUND
         return ""
 
@@ -131,7 +135,7 @@ class ClaimBinder:
         """Bind the claims of a pod that have waited for it to be scheduled."""
         for key in claims_of(pod):
             stored = self._claims.get(key)
-            if stored is None or _is_bound(stored.obj):
+            if stored is None or is_bound(stored.obj):
                 continue
             claim = stored.obj
             if (volume := self._matching(claim)) is None:
@@ -144,7 +148,7 @@ class ClaimBinder:
     def _sync(self, key: Key) -> None:
         """Bind a claim that can be bound now; report why another waits."""
         stored = self._claims.get(key)
-        if stored is None or _is_bound(stored.obj):
+        if stored is None or is_bound(stored.obj):
             self._waiting.pop(key, None)
             return
         claim = stored.obj
@@ -236,9 +240,9 @@ class ClaimBinder:
         fitting = [
             each.obj
             for each in free
-            if each is not None and _satisfies(each.obj, claim, wanted)
+            if each is not None and satisfies(each.obj, claim, wanted)
         ]
-        return min(fitting, key=_capacity, default=None)
+        return min(fitting, key=capacity_of, default=None)
 
     def _provision(self, claim: JSON) -> JSON:
         """Return a new volume for a claim, made as its class says."""
@@ -251,7 +255,7 @@ class ClaimBinder:
                 "annotations": {_PROVISIONED_BY: found["provisioner"]},
             },
             "spec": {
-                "capacity": {"storage": _request(claim)},
+                "capacity": {"storage": request_of(claim)},
                 "accessModes": spec.get("accessModes", []),
                 "persistentVolumeReclaimPolicy": found.get("reclaimPolicy", "Delete"),
                 "storageClassName": found["metadata"]["name"],
@@ -269,7 +273,7 @@ class ClaimBinder:
             VOLUME,
             "",
             name,
-            {**volume, "spec": {**spec, "claimRef": _reference(claim)}},
+            {**volume, "spec": {**spec, "claimRef": reference_to(claim)}},
         )
         self._set_phase(name, "Bound")
         annotations = {_BIND_COMPLETED: "yes", _BOUND_BY_CONTROLLER: "yes"}
@@ -318,62 +322,3 @@ class ClaimBinder:
         metadata = claim["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         return self._objects.update(CLAIM, namespace, name, new, subresource).obj
-
-
-def _is_bound(claim: JSON) -> bool:
-    return bool(claim.get("status", {}).get("phase") == "Bound")
-
-
-def _is_free(volume: JSON) -> bool:
-    phase = volume.get("status", {}).get("phase")
-    return (
-        phase in (None, "Available", "Pending")
-        and "deletionTimestamp" not in volume["metadata"]
-        and not volume["spec"].get("claimRef", {}).get("uid")
-    )
-
-
-def _satisfies(volume: JSON, claim: JSON, wanted: str | None) -> bool:
-    """Tell whether a free volume may be bound to a claim, which may name a volume."""
-    spec, request = volume["spec"], claim["spec"]
-    if wanted and wanted != volume["metadata"]["name"]:
-        return False
-    reserved = spec.get("claimRef")
-    if reserved and (reserved.get("namespace"), reserved.get("name")) != (
-        claim["metadata"]["namespace"],
-        claim["metadata"]["name"],
-    ):
-        return False
-    selector = request.get("selector")
-    if selector is not None:
-        compiled = compile_selector(msgspec.convert(selector, LabelSelector))
-        if not compiled.matches(volume["metadata"].get("labels", {})):
-            return False
-    return (
-        spec.get("storageClassName", "") == (request.get("storageClassName") or "")
-        and spec.get("volumeMode", "Filesystem")
-        == request.get("volumeMode", "Filesystem")
-        and set(request.get("accessModes", ())) <= set(spec.get("accessModes", ()))
-        and _capacity(volume) >= parse_quantity(_request(claim))
-    )
-
-
-def _capacity(volume: JSON) -> Any:
-    return parse_quantity(volume["spec"].get("capacity", {}).get("storage", "0"))
-
-
-def _request(claim: JSON) -> str:
-    requests = claim["spec"].get("resources", {}).get("requests", {})
-    return str(requests.get("storage", "0"))
-
-
-def _reference(claim: JSON) -> JSON:
-    metadata = claim["metadata"]
-    return {
-        "kind": "PersistentVolumeClaim",
-        "apiVersion": "v1",
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "resourceVersion": metadata["resourceVersion"],
-    }

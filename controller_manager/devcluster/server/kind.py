@@ -1,10 +1,11 @@
 """A resource: the facts that paths and discovery show."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.options.gates import FeatureGates, Gate
 
 if TYPE_CHECKING:  # a call names the kind that it is about
     from controller_manager.devcluster.server.call import Call
@@ -66,6 +67,15 @@ class Kind:
     strategy: Strategy = field(default=_GENERIC)
     is_custom: bool = False
     singular_name: str = ""
+    gated: tuple[tuple[Gate, Strategy], ...] = ()
+    """Strategies that take the place of `strategy` while a gate is enabled."""
+
+    def with_features(self, features: FeatureGates) -> "Kind":
+        """Return the kind as it is with these feature gates."""
+        for gate, strategy in self.gated:
+            if features.is_enabled(gate):
+                return replace(self, strategy=strategy)
+        return self
 
     @property
     def api_version(self) -> str:

@@ -2,7 +2,8 @@
 
 A message is a table from field number to "name:type". A type is str, int, bool,
 bytes (shown as base64) or a message, with "[]" before it for lists and "{}" for
-maps from strings. The messages of a kind stand with its strategy.
+maps from strings; a message with "+" before it and no name has its fields in the
+place of the message that contains it. The messages of a kind stand with its strategy.
 """
 
 from collections.abc import Mapping

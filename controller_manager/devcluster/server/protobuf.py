@@ -147,7 +147,9 @@ class _Decoder:
 
     def _set(self, obj: JSON, field: str, value: int | bytes) -> None:
         name, _, kind = field.partition(":")
-        if kind.startswith("[]"):
+        if kind.startswith("+"):
+            obj.update(self.message(kind[1:], _as_bytes(value)))
+        elif kind.startswith("[]"):
             obj.setdefault(name, []).append(self._scalar(kind[2:], value))
         elif kind.startswith("{}"):
             entry = dict(read_fields(_as_bytes(value)))

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import check_object
 from controller_manager.devcluster.server.patch import patched
@@ -16,32 +15,21 @@ JSON = dict[str, Any]
 _MERGE = "application/merge-patch+json"
 
 
-def kind_called(name: str) -> Kind:
-    """Return the kind with that name."""
-    return next(each for each in find_kinds() if each.kind == name)
-
-
-def merged(obj: JSON, change: JSON) -> JSON:
-    """Return an object with a merge patch; null removes a field."""
-    result: JSON = patched(obj, change, _MERGE, kind_called(obj["kind"]))
-    return result
-
-
 def create(cluster: Cluster, name: str, change: JSON | None = None) -> JSON:
     """Create the minimal object of the kind `name`, changed by a merge patch."""
-    kind = kind_called(name)
-    body, unknown = check_object(
-        merged(minimal(kind), change or {}), kind, kind.version
-    )
+    kind = _kind(cluster, name)
+    given = patched(minimal(kind), change or {}, _MERGE, kind)
+    body, unknown = check_object(given, kind, kind.version)
     assert unknown == []
     namespace = "default" if kind.namespaced else ""
     return cluster.server.objects.create(kind, namespace, body).obj
 
 
 def update(cluster: Cluster, obj: JSON, change: JSON, subresource: str = "") -> JSON:
-    """Change an object by a merge patch."""
-    kind = kind_called(obj["kind"])
-    body, unknown = check_object(merged(obj, change), kind, kind.version)
+    """Change an object by a merge patch; null removes a field."""
+    kind = _kind(cluster, obj["kind"])
+    changed = patched(obj, change, _MERGE, kind)
+    body, unknown = check_object(changed, kind, kind.version)
     assert unknown == []
     metadata = obj["metadata"]
     body["metadata"].pop("resourceVersion")
@@ -49,6 +37,11 @@ def update(cluster: Cluster, obj: JSON, change: JSON, subresource: str = "") -> 
         kind, metadata.get("namespace", ""), metadata["name"], body, subresource
     )
     return stored.obj
+
+
+def _kind(cluster: Cluster, name: str) -> Kind:
+    kinds = cluster.server.catalogue.all()
+    return next(each for each in kinds if each.kind == name)
 
 
 def causes(refusal: Refusal) -> list[str]:

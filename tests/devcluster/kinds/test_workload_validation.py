@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
 
@@ -115,6 +116,11 @@ def strategy(kind: str, **rolling: Any) -> JSON:
                 "spec.template.spec.activeDeadlineSeconds: Forbidden: "
                 "activeDeadlineSeconds in StatefulSet is not Supported"
             ),
+        ),
+        (
+            "StatefulSet",
+            {"spec": {"volumeClaimTemplates": [{"metadata": {"name": "x"}}]}},
+            "spec.volumeClaimTemplates[0].spec.resources[storage]: Required value",
         ),
         (
             "DaemonSet",
@@ -579,6 +585,23 @@ async def test_max_unavailable_of_a_stateful_set_is_dropped(cluster: Cluster) ->
     assert stateful_set["spec"]["updateStrategy"] == expected
     changed = update(cluster, stateful_set, {"spec": rolling})
     assert changed["metadata"]["generation"] == 1
+
+
+async def test_max_unavailable_is_stored_with_its_feature_gate() -> None:
+    """It is 1 by default then."""
+    gates = FeatureGates({"MaxUnavailableStatefulSet": True})
+    cluster = Cluster(features=gates)
+    stateful_set = create(cluster, "StatefulSet")
+    rolling = stateful_set["spec"]["updateStrategy"]["rollingUpdate"]
+    assert rolling == {"partition": 0, "maxUnavailable": 1}
+    more = strategy("RollingUpdate", maxUnavailable="50%")
+    changed = update(cluster, stateful_set, {"spec": more})
+    rolling = changed["spec"]["updateStrategy"]["rollingUpdate"]
+    assert rolling == {"partition": 0, "maxUnavailable": "50%"}
+    for wrong, why in ((0, "cannot be 0"), ("101%", "must not be greater than 100%")):
+        more = strategy("RollingUpdate", maxUnavailable=wrong)
+        with pytest.raises(Refusal, match=why):
+            update(cluster, changed, {"spec": more})
 
 
 async def test_a_daemon_sets_template_has_a_generation(cluster: Cluster) -> None:

@@ -22,6 +22,21 @@ def _enveloped(kind: str, message: bytes) -> bytes:
     return MAGIC + write_bytes(1, meta) + write_bytes(2, message)
 
 
+def test_a_message_can_stand_for_its_fields() -> None:
+    """As the source of a volume, which JSON shows without a level of its own."""
+    source = write_bytes(10, write_text(1, "claim") + write_varint(2 << 3) + b"\1")
+    volume = write_text(1, "data") + write_bytes(2, source)
+    template = write_bytes(2, write_bytes(1, volume))
+    message = write_bytes(2, write_bytes(3, template))
+    decoded = decode_protobuf(_enveloped("Deployment", message), MESSAGES)
+    assert decoded["spec"]["template"]["spec"]["volumes"] == [
+        {
+            "name": "data",
+            "persistentVolumeClaim": {"claimName": "claim", "readOnly": True},
+        }
+    ]
+
+
 def test_protobuf_becomes_what_json_would_be() -> None:
     """Strings, numbers, maps, bytes, quantities."""
     entry = write_text(1, "k") + write_text(2, "v")

@@ -56,6 +56,7 @@ from controller_manager.controllers.apps.daemonset.plan import Plan
 from controller_manager.controllers.apps.daemonset.revisions import (
     RevisionKeeper,
     Revisions,
+    named_owner,
 )
 from controller_manager.controllers.apps.daemonset.rolling import plan_update
 from controller_manager.controllers.apps.daemonset.status import calculate_status
@@ -64,7 +65,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Owns
+from controller_manager.runtime.watches import For, Maps, Owns
 from controller_manager.runtime.worker import Workers
 
 _UNSEEN_RECHECK: Final = 5.0
@@ -88,7 +89,13 @@ def init_daemon_set_controller(context: ControllerContext) -> Controller:
 class DaemonSetReconciler(Reconciler[DaemonSet]):
     """Keeps one pod of each daemon set on each node that fits."""
 
-    watches = (For(DAEMON_SETS), Owns(PODS), Owns(CONTROLLER_REVISIONS))
+    watches = (
+        For(DAEMON_SETS),
+        Owns(PODS),
+        Owns(CONTROLLER_REVISIONS),
+        # A daemon set may use a revision of its predecessor until that is deleted.
+        Maps(CONTROLLER_REVISIONS, lambda _, each: named_owner(each), on=("delete",)),
+    )
     queue_name = "daemonset"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -1,6 +1,6 @@
 """The revisions of a daemon set (constructHistory and cleanupHistory)."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import labels_of
+from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import NotFound
@@ -145,11 +146,13 @@ class RevisionKeeper:
         labels = {**template_labels, POD_REVISION_LABEL: digest}
         revision = self._history.new(daemon_set, compiled.data, number, digest, labels)
         try:
-            return await self._history.create(revision)
+            stored = await self._history.create(revision)
+            _check_owner(stored, daemon_set)
         except Collision as collision:
             await self._count_collision(daemon_set)
             msg = f"{collision}; the next sync takes another name"
             raise SyncError(msg) from collision
+        return stored
 
     async def _count_collision(self, daemon_set: DaemonSet) -> None:
         """Raise the collision count, so that the next sync takes another name.
@@ -166,3 +169,24 @@ class RevisionKeeper:
         )
         changed = msgspec.structs.replace(stored, status=status)
         await self._client.update(DAEMON_SETS, changed, "status")
+
+
+def _check_owner(stored: ControllerRevision, daemon_set: DaemonSet) -> None:
+    """Raise Collision if a stored revision with the right data is somebody else's.
+
+    That of a former daemon set of the same name may be used until the garbage
+    collector deletes it; then `named_owner` has the daemon set synced again.
+    """
+    reference = controller_of(stored)
+    if reference is None or reference.uid == daemon_set.metadata.uid:
+        return
+    identity = reference.kind, reference.name
+    if identity != (DAEMON_SETS.kind, daemon_set.metadata.name):
+        raise Collision(stored.metadata.name)
+
+
+def named_owner(revision: ControllerRevision) -> Iterator[str]:
+    """Yield the key of the daemon set that a revision names, whatever its uid."""
+    reference = controller_of(revision)
+    if reference is not None and reference.kind == DAEMON_SETS.kind:
+        yield f"{revision.metadata.namespace}/{reference.name}"

@@ -5,7 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.api.meta import (
+    OwnerReference,
+    PartialMetadata,
+    PartialObject,
+    is_deleting,
+)
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import PropagationPolicy
 from controller_manager.client.discovery import discover
@@ -275,6 +280,8 @@ class GarbageCollector:
             self.graph.absent(identity)
         elif node.is_deleting_dependents:
             await self._delete_dependents(node)
+        elif is_deleting(latest):
+            return  # the graph does not show it yet; once it does, its dependents go
         elif references := latest.metadata.owner_references:
             owners = await self._owners(identity, references)
             await self._dispose(node, latest, owners)

@@ -14,6 +14,9 @@ from controller_manager.devcluster.kinds.columns import (
     container_cells,
     name_of,
 )
+from controller_manager.devcluster.kinds.core.claim_validation import (
+    validate_claim_spec,
+)
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.kinds.replica_status import (
     validate_collision_count,
@@ -25,6 +28,7 @@ from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.options.gates import Gate
 
 JSON = dict[str, Any]
 
@@ -46,16 +50,16 @@ _BOUNDED: Final = (
 
 
 class StatefulSetStrategy(Strategy):
-    """Most of the spec is immutable.
-
-    The feature gate MaxUnavailableStatefulSet is off, as it is by default upstream:
-    ``maxUnavailable`` is dropped.
-    """
+    """Most of the spec is immutable."""
 
     counts_generations: ClassVar = True
     null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
     models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
+
+    def __init__(self, *, keeps_max_unavailable: bool = False) -> None:
+        """Take whether ``maxUnavailable`` is stored and not dropped."""
+        self._keeps_max_unavailable = keeps_max_unavailable
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in replicas, template, claims, policies and update strategy."""
@@ -64,7 +68,10 @@ class StatefulSetStrategy(Strategy):
         spec.setdefault("podManagementPolicy", "OrderedReady")
         strategy = spec.setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-            strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("partition", 0)
+            if self._keeps_max_unavailable:
+                rolling.setdefault("maxUnavailable", 1)
         spec.setdefault("revisionHistoryLimit", 10)
         retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         retention.setdefault("whenDeleted", "Retain")
@@ -82,12 +89,15 @@ class StatefulSetStrategy(Strategy):
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Drop the field of a feature that is off."""
         del storage
-        _drop_max_unavailable(obj)
+        if not self._keeps_max_unavailable:
+            _rolling_update(obj).pop("maxUnavailable", None)
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Drop the field of a feature that is off."""
-        del old
-        _drop_max_unavailable(new)
+        """Drop the field of a feature that is off, unless it was there before."""
+        if not self._keeps_max_unavailable and "maxUnavailable" not in (
+            _rolling_update(old)
+        ):
+            _rolling_update(new).pop("maxUnavailable", None)
 
     def validate_name(self, name: str) -> list[Cause]:
         """Check that the name can be part of the host name of a pod."""
@@ -96,6 +106,17 @@ class StatefulSetStrategy(Strategy):
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
         return validate_stateful_set_spec(obj["spec"])
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the templates of claims, which do not change later."""
+        templates = obj["spec"].get("volumeClaimTemplates", ())
+        return [
+            cause
+            for number, each in enumerate(templates)
+            for cause in validate_claim_spec(
+                each["spec"], f"spec.volumeClaimTemplates[{number}].spec"
+            )
+        ]
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that only the few mutable fields of the spec change."""
@@ -121,9 +142,10 @@ class StatefulSetStrategy(Strategy):
         ]
 
 
-def _drop_max_unavailable(obj: JSON) -> None:
+def _rolling_update(obj: JSON) -> JSON:
     strategy = obj.get("spec", {}).get("updateStrategy", {})
-    strategy.get("rollingUpdate", {}).pop("maxUnavailable", None)
+    rolling: JSON = strategy.get("rollingUpdate", {})
+    return rolling
 
 
 KIND: Final = Kind(
@@ -136,4 +158,10 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(SCALE, status_of("StatefulSet")),
     strategy=StatefulSetStrategy(),
+    gated=(
+        (
+            Gate("MaxUnavailableStatefulSet", default=False),
+            StatefulSetStrategy(keeps_max_unavailable=True),
+        ),
+    ),
 )

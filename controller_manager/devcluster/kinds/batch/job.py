@@ -82,11 +82,27 @@ class JobStrategy(Strategy):
         **JOB_MESSAGES,
         "Job": {1: "metadata:ObjectMeta", 2: "spec:JobSpec", 3: "status:JobStatus"},
         "JobStatus": {
+            1: "conditions:[]JobCondition",
+            2: "startTime:Time",
+            3: "completionTime:Time",
             4: "active:int",
             5: "succeeded:int",
             6: "failed:int",
             7: "completedIndexes:str",
+            8: "uncountedTerminatedPods:UncountedTerminatedPods",
+            9: "ready:int",
+            10: "failedIndexes:str",
+            11: "terminating:int",
         },
+        "JobCondition": {
+            1: "type:str",
+            2: "status:str",
+            3: "lastProbeTime:Time",
+            4: "lastTransitionTime:Time",
+            5: "reason:str",
+            6: "message:str",
+        },
+        "UncountedTerminatedPods": {1: "succeeded:[]str", 2: "failed:[]str"},
     }
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -14,6 +14,7 @@ from controller_manager.api.intstr import scaled_value
 from controller_manager.controllers.apps.daemonset import reconciler
 from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
 from controller_manager.controllers.apps.daemonset.plan import Plan
+from controller_manager.controllers.apps.daemonset.rolling import plan_update
 from controller_manager.controllers.apps.daemonset.targets import target_of
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.apps.daemonset.workload import DaemonSetUsers
@@ -73,7 +74,7 @@ class DaemonSetProperties(Properties):
     def watching(self, violate: Violate) -> Iterator[None]:
         """Check every plan of an update."""
         with ExitStack() as stack:
-            planner = checked_planner(reconciler.plan_update, violate)
+            planner = checked_planner(plan_update, violate)
             stack.enter_context(mock.patch.object(reconciler, "plan_update", planner))
             yield
 

@@ -120,8 +120,13 @@ async def test_a_creation_without_an_answer_is_not_repeated(
     cluster: Cluster, user: JobUser
 ) -> None:
     """The controller looks at the API server before it creates again."""
-    async with cluster.manager(job_config(), transport=Unanswered(cluster)):
+    watches = SilentWatches(Unanswered(cluster))
+    async with cluster.manager(job_config(), transport=watches):
+        watches.silence("pods")
         await user.run(completions=1)
+        await settle(60)
+        assert len(await user.pods()) == 1
+        watches.speak("pods")
         await settle(60)
         assert len(await user.pods()) == 1
         assert (await user.job()).status.active == 1

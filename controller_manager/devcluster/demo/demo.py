@@ -1,22 +1,31 @@
-"""The demo: creates sample deployments, changes them, and deletes everything."""
+"""The steps of the demo: what a user does, and until when it is watched."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import msgspec
 from rich.console import Console
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, Deployment
-from controller_manager.api.core.v1 import NAMESPACES, Namespace
-from controller_manager.api.meta import annotations_of, key_of
-from controller_manager.api.workloads import desired_replicas
+from controller_manager.api.apps.v1 import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFUL_SETS,
+)
+from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
+from controller_manager.api.core.v1 import (
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    Namespace,
+)
+from controller_manager.api.meta import annotations_of
+from controller_manager.api.resource import Resource
+from controller_manager.api.times import format_time
 from controller_manager.client.client import (
     Client,
     DeleteOptions,
@@ -26,6 +35,17 @@ from controller_manager.client.client import (
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import Clock
+from controller_manager.devcluster.demo.rows import (
+    Row,
+    all_complete,
+    row_of_claim,
+    row_of_cron_job,
+    row_of_daemon_set,
+    row_of_deployment,
+    row_of_job,
+    row_of_stateful_set,
+)
+from controller_manager.devcluster.demo.screen import Screen
 from controller_manager.devcluster.manifests import (
     Manifest,
     apply_manifests,
@@ -42,6 +62,15 @@ _PATIENCE: Final = 40.0
 """Seconds that a step may take before the demo gives up."""
 _PAUSE: Final = 2.0
 """Seconds for which a failure stays on the screen before it is repaired."""
+_ALL: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
+_ROWS: Final[Mapping[str, Callable[[Any], Row]]] = {
+    "cronjobs": row_of_cron_job,
+    "daemonsets": row_of_daemon_set,
+    "deployments": row_of_deployment,
+    "jobs": row_of_job,
+    "persistentvolumeclaims": row_of_claim,
+    "statefulsets": row_of_stateful_set,
+}
 
 
 class DemoError(Exception):
@@ -69,10 +98,8 @@ class Demo:
         self._transport = transport
         self._client = Client(transport, clock)
         self._clock = clock
-        self._console = console
+        self._screen = Screen(console, clock)
         self._summary = Summary()
-        self._shown: dict[str, str] = {}
-        self._began = clock.monotonic()
 
     async def run(self) -> Summary:
         """Play all steps; raises DemoError if one does not finish."""
@@ -80,79 +107,99 @@ class Demo:
         await self._step(
             f"Apply {len(manifests)} objects from devcluster/samples",
             lambda: self._apply(manifests),
-            _all_complete,
+            _everything_runs,
+            kinds=_ALL,
+        )
+        await self._update_deployments()
+        await self._step(
+            "Update db from its last pod on, and agent node by node",
+            self._update_two,
+            all_complete,
+            kinds=(STATEFUL_SETS, DAEMON_SETS),
         )
         await self._step(
-            "Update the image of web to nginx:1.29",
-            lambda: self._set_image("web", "nginx:1.29"),
-            _all_complete,
-        )
-        await self._step(
-            "Update web again, to an image that cannot be pulled",
-            lambda: self._set_image("web", "broken:1.30"),
-            _is_stuck,
-            self._show_waiting,
-        )
-        await self._step("Roll web back", lambda: self._roll_back("web"), _all_complete)
-        await self._step(
-            "Scale web from 6 to 10 and worker from 4 to 2",
-            self._scale_two,
-            _all_complete,
-        )
-        await self._step(
-            "Update cache, which must stop before it starts (Recreate)",
-            lambda: self._set_image("cache", "redis:8.2"),
-            _all_complete,
+            "Set the last run of report back by a day: it makes up for one run",
+            self._miss_a_run,
+            _has_made_up,
+            kinds=(CRON_JOBS, JOBS),
         )
         await self._step(
             "Delete worker, which goes once its pods have (--cascade=foreground)",
-            lambda: self._delete("worker"),
-            lambda left: "worker" not in {each.metadata.name for each in left},
+            lambda: self._delete(DEPLOYMENTS, "worker", PropagationPolicy.FOREGROUND),
+            lambda left: "worker" not in {each.name for each in left},
+        )
+        await self._step(
+            "Delete db and, as its policy wants, its claims (whenDeleted: Delete)",
+            lambda: self._delete(STATEFUL_SETS, "db", PropagationPolicy.BACKGROUND),
+            lambda left: not left,
+            kinds=(STATEFUL_SETS, PERSISTENT_VOLUME_CLAIMS),
         )
         await self._step(
             f"Delete the namespace {NAMESPACE} with all that is left in it",
             self._delete_namespace,
             lambda left: not left,
+            kinds=_ALL,
         )
         return self._summary
+
+    async def _update_deployments(self) -> None:
+        await self._step(
+            "Update the image of web to nginx:1.29",
+            lambda: self._set_image(DEPLOYMENTS, "web", "nginx:1.29"),
+            all_complete,
+        )
+        await self._step(
+            "Update web again, to an image that cannot be pulled",
+            lambda: self._set_image(DEPLOYMENTS, "web", "broken:1.30"),
+            _is_stuck,
+            then=self._show_waiting,
+        )
+        await self._step("Roll web back", lambda: self._roll_back("web"), all_complete)
+        await self._step(
+            "Scale web from 6 to 10 and worker from 4 to 2",
+            self._scale_two,
+            all_complete,
+        )
+        await self._step(
+            "Update cache, which must stop before it starts (Recreate)",
+            lambda: self._set_image(DEPLOYMENTS, "cache", "redis:8.2"),
+            all_complete,
+        )
 
     async def _step(
         self,
         title: str,
         action: Callable[[], Awaitable[None]],
-        is_done: Callable[[list[Deployment]], bool],
+        is_done: Callable[[Sequence[Row]], bool],
+        *,
+        kinds: Sequence[Resource[Any]] = (DEPLOYMENTS,),
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._console.print(f"\n[bold]{title}[/bold]")
+        self._screen.title(title)
         started = self._clock.monotonic()
         await action()
-        if self._console.is_terminal:
-            with Live(console=self._console, refresh_per_second=10) as live:
-                await self._follow(
-                    title, is_done, lambda each: live.update(_table(each))
-                )
-        else:
-            await self._follow(title, is_done, self._print_changes)
+        with self._screen.following() as show:
+            deadline = started + _PATIENCE
+            while True:
+                rows = await self._rows(kinds)
+                show(rows)
+                if is_done(rows):
+                    break
+                if self._clock.monotonic() > deadline:
+                    msg = f"not finished within {_PATIENCE:g} s: {title}"
+                    raise DemoError(msg)
+                await asyncio.sleep(_POLL)
         if then is not None:
             await then()
         self._summary.steps.append((title, self._clock.monotonic() - started))
 
-    async def _follow(
-        self,
-        title: str,
-        is_done: Callable[[list[Deployment]], bool],
-        show: Callable[[list[Deployment]], None],
-    ) -> None:
-        deadline = self._clock.monotonic() + _PATIENCE
-        while True:
-            page = await self._client.list_page(DEPLOYMENTS, NAMESPACE)
-            show(page.items)
-            if is_done(page.items):
-                return
-            if self._clock.monotonic() > deadline:
-                msg = f"not finished within {_PATIENCE:g} s: {title}"
-                raise DemoError(msg)
-            await asyncio.sleep(_POLL)
+    async def _rows(self, kinds: Sequence[Resource[Any]]) -> list[Row]:
+        """Return a row of each workload of these kinds."""
+        rows: list[Row] = []
+        for kind in kinds:
+            page = await self._client.list_page(kind, NAMESPACE)
+            rows += map(_ROWS[kind.plural], page.items)
+        return rows
 
     async def _show_waiting(self) -> None:
         """Wait until each new pod has a waiting reason; show it for a moment.
@@ -166,7 +213,7 @@ class Demo:
             reasons = {each["metadata"]["name"]: _waiting_reason(each) for each in pods}
             for name, reason in reasons.items():
                 if reason:
-                    self._print_if_new(f"{name}  {reason}", name)
+                    self._screen.line_if_new(name, f"{name}  {reason}")
             if reasons and all(reasons.values()):
                 await asyncio.sleep(_PAUSE)
                 return
@@ -175,32 +222,32 @@ class Demo:
                 raise DemoError(msg)
             await asyncio.sleep(_POLL)
 
-    def _print_changes(self, deployments: list[Deployment]) -> None:
-        for deployment in deployments:
-            self._print_if_new(_line(deployment), key_of(deployment))
-
-    def _print_if_new(self, line: str, key: str) -> None:
-        if self._shown.get(key) != line:
-            self._shown[key] = line
-            elapsed = self._clock.monotonic() - self._began
-            self._print(f"{elapsed:6.1f}s  {line}")
-
-    def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False, soft_wrap=True)
-
     # The steps of a user of kubectl
 
     async def _apply(self, manifests: list[Manifest]) -> None:
         await apply_manifests(self._transport, manifests, self._report)
 
     def _report(self, manifest: Manifest) -> None:
-        if not self._console.is_terminal:
-            self._print(f"         {manifest.kind.singular}/{manifest.name} created")
+        if not self._screen.is_terminal:
+            name = f"{manifest.kind.singular}/{manifest.name}"
+            self._screen.line(f"         {name} created")
 
-    async def _set_image(self, name: str, image: str) -> None:
+    async def _set_image(self, kind: Resource[Any], name: str, image: str) -> None:
         containers = [{"name": name, "image": image}]
         patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        await self._client.patch(DEPLOYMENTS, NAMESPACE, name, patch)
+        await self._client.patch(kind, NAMESPACE, name, patch)
+
+    async def _update_two(self) -> None:
+        await self._set_image(STATEFUL_SETS, "db", "postgres:18")
+        await self._set_image(DAEMON_SETS, "agent", "example.com/shop/agent:1.1")
+
+    async def _miss_a_run(self) -> None:
+        """Let the cron job have run a day ago for the last time, but not since."""
+        last = format_time(self._clock.now() - timedelta(days=1, minutes=1))
+        patch = {"status": {"lastScheduleTime": last}}
+        await self._client.patch(
+            CRON_JOBS, NAMESPACE, "report", patch, subresource="status"
+        )
 
     async def _roll_back(self, name: str) -> None:
         """Restore the template of the previous revision, as rollout undo does."""
@@ -223,9 +270,11 @@ class Demo:
         msg = f"deployment {name} has no revision {current - 1} to roll back to"
         raise DemoError(msg)
 
-    async def _delete(self, name: str) -> None:
-        options = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
-        await self._client.delete(DEPLOYMENTS, NAMESPACE, name, options)
+    async def _delete(
+        self, kind: Resource[Any], name: str, policy: PropagationPolicy
+    ) -> None:
+        options = DeleteOptions(propagation_policy=policy)
+        await self._client.delete(kind, NAMESPACE, name, options)
 
     async def _delete_namespace(self) -> None:
         await self._client.delete(NAMESPACES, "", NAMESPACE)
@@ -235,7 +284,7 @@ class Demo:
                 namespace = await self._client.get(NAMESPACES, "", NAMESPACE)
             except NotFound:
                 return
-            self._print_if_new(_namespace_line(namespace), NAMESPACE)
+            self._screen.line_if_new(NAMESPACE, _namespace_line(namespace))
             await asyncio.sleep(_POLL)
         msg = f"not gone within {_PATIENCE:g} s: the namespace {NAMESPACE}"
         raise DemoError(msg)
@@ -273,68 +322,18 @@ def _namespace_line(namespace: Namespace) -> str:
     return f"{NAMESPACE}    {namespace.status.phase}  {why}"
 
 
-def _is_complete(deployment: Deployment) -> bool:
-    wanted, status = desired_replicas(deployment), deployment.status
-    return (
-        status.observed_generation >= deployment.metadata.generation
-        and status.updated_replicas == wanted
-        and status.replicas == wanted
-        and status.available_replicas == wanted
-        and not status.terminating_replicas
-    )
+def _everything_runs(rows: Sequence[Row]) -> bool:
+    """Tell whether all is rolled out, and the job has ended well."""
+    kinds = {each.kind for each in rows}
+    return len(kinds) == len(_ALL) and all_complete(rows)
 
 
-def _all_complete(deployments: list[Deployment]) -> bool:
-    return bool(deployments) and all(map(_is_complete, deployments))
-
-
-def _is_stuck(deployments: list[Deployment]) -> bool:
+def _is_stuck(rows: Sequence[Row]) -> bool:
     """Tell whether web has new pods that do not start, and still all its old ones."""
-    web = next(each for each in deployments if each.metadata.name == "web")
-    return (
-        web.status.observed_generation >= web.metadata.generation
-        and web.status.updated_replicas > 0
-        and web.status.unavailable_replicas == web.status.updated_replicas
-    )
+    return any(each.name == "web" and each.is_stuck for each in rows)
 
 
-def _image(deployment: Deployment) -> str:
-    spec: JSON = msgspec.json.decode(deployment.spec.template.spec)
-    return ", ".join(each["image"] for each in spec["containers"])
-
-
-def _condition(deployment: Deployment) -> str:
-    for each in deployment.status.conditions or ():
-        if each.type == "Progressing":
-            return each.reason
-    return "-"
-
-
-def _line(deployment: Deployment) -> str:
-    wanted, status = desired_replicas(deployment), deployment.status
-    return (
-        f"{deployment.metadata.name:<7} ready {status.ready_replicas}/{wanted}  "
-        f"up-to-date {status.updated_replicas}  available {status.available_replicas}  "
-        f"terminating {status.terminating_replicas or 0}  {_image(deployment)}  "
-        f"{_condition(deployment)}"
-    )
-
-
-def _table(deployments: list[Deployment]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("NAME", "READY", "UP-TO-DATE", "AVAILABLE", "IMAGE", "", "PROGRESS"):
-        table.add_column(title)
-    for each in deployments:
-        wanted, status = desired_replicas(each), each.status
-        style = "green" if _is_complete(each) else "yellow"
-        done = min(status.updated_replicas, status.available_replicas)
-        table.add_row(
-            f"[{style}]{each.metadata.name}[/]",
-            f"{status.ready_replicas}/{wanted}",
-            str(status.updated_replicas),
-            str(status.available_replicas),
-            _image(each),
-            ProgressBar(total=max(wanted, 1), completed=done, width=20),
-            _condition(each),
-        )
-    return table
+def _has_made_up(rows: Sequence[Row]) -> bool:
+    """Tell whether the cron job has run, and all jobs have ended well."""
+    runs = [each for each in rows if each.name.startswith("report-")]
+    return bool(runs) and all_complete(rows)

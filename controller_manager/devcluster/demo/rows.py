@@ -1,0 +1,180 @@
+"""What the demo shows of each workload: one row."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.apps.v1 import DaemonSet, Deployment, StatefulSet
+from controller_manager.api.batch.v1 import CronJob, Job
+from controller_manager.api.core.v1 import PersistentVolumeClaim
+from controller_manager.api.workloads import desired_replicas
+
+JSON = dict[str, Any]
+
+
+class Row(Struct, frozen=True):
+    """A workload in numbers; `numbers` has those that a line shows.
+
+    `done` of `total` pods are as they shall be. `progress` is what its controller says
+    about it. It is stuck while all its new pods are unavailable.
+    """
+
+    kind: str
+    name: str
+    done: int
+    total: int
+    numbers: str
+    image: str
+    progress: str
+    is_complete: bool
+    is_stuck: bool = False
+
+    @property
+    def line(self) -> str:
+        """The row as a line of text."""
+        return f"{self.name:<7} {self.numbers}  {self.image}  {self.progress}"
+
+
+def row_of_deployment(deployment: Deployment) -> Row:
+    """Return the row of a deployment; it is complete when no old pod is left."""
+    wanted, status = desired_replicas(deployment), deployment.status
+    observed = status.observed_generation >= deployment.metadata.generation
+    progress = "-"
+    for each in status.conditions or ():
+        if each.type == "Progressing":
+            progress = each.reason
+    return Row(
+        "deployment",
+        deployment.metadata.name,
+        min(status.updated_replicas, status.available_replicas),
+        wanted,
+        f"ready {status.ready_replicas}/{wanted}  up-to-date {status.updated_replicas}"
+        f"  available {status.available_replicas}"
+        f"  terminating {status.terminating_replicas or 0}",
+        _image(deployment.spec.template.spec),
+        progress,
+        observed
+        and status.updated_replicas == wanted
+        and status.replicas == wanted
+        and status.available_replicas == wanted
+        and not status.terminating_replicas,
+        observed and 0 < status.updated_replicas == status.unavailable_replicas,
+    )
+
+
+def row_of_stateful_set(stateful_set: StatefulSet) -> Row:
+    """Return the row of a stateful set, with the pods that are up to date."""
+    replicas, status = stateful_set.spec.replicas, stateful_set.status
+    wanted = 1 if replicas is None else replicas
+    is_rolled_out = status.current_revision == status.update_revision
+    updated = status.current_replicas if is_rolled_out else status.updated_replicas
+    return Row(
+        "statefulset",
+        stateful_set.metadata.name,
+        min(updated, status.ready_replicas),
+        wanted,
+        f"ready {status.ready_replicas}/{wanted}  up-to-date {updated}",
+        _image(stateful_set.spec.template.spec),
+        f"{status.current_revision} -> {status.update_revision}"
+        if not is_rolled_out
+        else status.current_revision or "-",
+        status.observed_generation >= stateful_set.metadata.generation
+        and is_rolled_out
+        and status.replicas == wanted
+        and status.available_replicas == wanted,
+    )
+
+
+def row_of_daemon_set(daemon_set: DaemonSet) -> Row:
+    """Return the row of a daemon set, with the nodes that need a pod."""
+    status = daemon_set.status
+    wanted = status.desired_number_scheduled
+    observed = status.observed_generation >= daemon_set.metadata.generation
+    return Row(
+        "daemonset",
+        daemon_set.metadata.name,
+        min(status.updated_number_scheduled, status.number_available),
+        wanted,
+        f"ready {status.number_ready}/{wanted}"
+        f"  up-to-date {status.updated_number_scheduled}"
+        f"  available {status.number_available}",
+        _image(daemon_set.spec.template.spec),
+        "on each node",
+        observed
+        and wanted > 0
+        and status.updated_number_scheduled == wanted
+        and status.number_available == wanted,
+    )
+
+
+def row_of_job(job: Job) -> Row:
+    """Return the row of a job; it is complete when it has ended well."""
+    wanted, status = job.spec.completions, job.status
+    total = 1 if wanted is None else wanted
+    ended = [
+        each.type
+        for each in status.conditions or ()
+        if each.status == "True" and each.type in ("Complete", "Failed")
+    ]
+    return Row(
+        "job",
+        job.metadata.name,
+        status.succeeded,
+        total,
+        f"succeeded {status.succeeded}/{total}  active {status.active}"
+        f"  failed {status.failed}",
+        _image(job.spec.template.spec),
+        ended[0] if ended else "Running",
+        ended == ["Complete"],
+    )
+
+
+def row_of_cron_job(cron_job: CronJob) -> Row:
+    """Return the row of a cron job; it is complete while no run is active."""
+    spec, status = cron_job.spec, cron_job.status
+    job: JSON = msgspec.json.decode(spec.job_template.spec)
+    active = len(status.active or ())
+    return Row(
+        "cronjob",
+        cron_job.metadata.name,
+        0 if active else 1,
+        1,
+        f"schedule {spec.schedule!r}  active {active}",
+        _images(job["template"]["spec"]),
+        f"last run {status.last_schedule_time or '-'}",
+        not active,
+    )
+
+
+def row_of_claim(claim: PersistentVolumeClaim) -> Row:
+    """Return the row of a claim to a volume; it is complete when it is bound."""
+    spec: JSON = msgspec.json.decode(claim.spec)
+    phase: str = msgspec.json.decode(claim.status).get("phase", "")
+    deleted = claim.metadata.deletion_timestamp is not None
+    bound = phase == "Bound"
+    return Row(
+        "claim",
+        claim.metadata.name,
+        int(bound),
+        1,
+        "Terminating" if deleted else phase,
+        "-",
+        spec.get("volumeName", "-"),
+        bound and not deleted,
+    )
+
+
+def all_complete(rows: Sequence[Row]) -> bool:
+    """Tell whether there are workloads, and all are as they shall be."""
+    return bool(rows) and all(each.is_complete for each in rows)
+
+
+def _image(spec: msgspec.Raw) -> str:
+    """Return the images of a pod's spec that is not decoded."""
+    return _images(msgspec.json.decode(spec))
+
+
+def _images(spec: JSON) -> str:
+    return ", ".join(each["image"] for each in spec["containers"])

@@ -1,0 +1,40 @@
+"""Recordings that show a fault of upstream which this build does not copy.
+
+Each amendment is a JSON patch of the recording, and the row of docs/differences.md that
+says why. A difference that a flag switches off needs none: the recording is played with
+that flag.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+JSON = dict[str, Any]
+
+
+class Amendment(NamedTuple):
+    """What a recording would show without the fault."""
+
+    difference: str
+    """Words of the row of docs/differences.md."""
+
+    patch: tuple[JSON, ...]
+
+
+AMENDMENTS: Final[Mapping[str, Amendment]] = {
+    "job-backoff-delay": Amendment(
+        "During a back-off the status says that no pod is active",
+        (
+            {
+                "op": "replace",
+                "path": "/steps/3/wait/until/status.active",
+                "value": 1,
+            },
+            {
+                "op": "add",
+                "path": "/checkpoints/0/state/Job/0/status/active",
+                "value": 1,
+            },
+        ),
+    ),
+}
+"""The amendments by the name of the recording."""

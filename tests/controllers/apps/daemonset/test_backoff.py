@@ -1,0 +1,75 @@
+"""The delays before failed pods are replaced."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.clock import LoopClock
+from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
+from tests.clusters import EPOCH
+
+pytestmark = pytest.mark.looptime
+
+NODES = {"n1", "n2"}
+
+
+def delay(backoff: FailedPodBackoff, node: str = "n1") -> float:
+    """Return the delay of a node in whole seconds, 0 for none."""
+    return round(backoff.delays("a/b", 1, NODES).get(node, 0.0))
+
+
+async def test_the_delay_doubles_up_to_a_quarter_of_an_hour() -> None:
+    """The first failed pod is replaced at once, and each node counts alone."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    assert delay(backoff) == 0
+    seen = []
+    for _ in range(12):
+        backoff.replaced("a/b", 1, "n1")
+        seen.append(delay(backoff))
+        assert delay(backoff, "n2") == 0
+        await asyncio.sleep(seen[-1])
+        assert delay(backoff) == 0
+    assert seen == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
+
+
+async def test_the_rest_of_a_delay_is_told() -> None:
+    """So that the next sync comes when it ends."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    for _ in range(4):
+        backoff.replaced("a/b", 1, "n1")
+    await asyncio.sleep(5)
+    assert delay(backoff) == 3
+
+
+async def test_after_half_an_hour_it_begins_again() -> None:
+    """Twice the longest delay, as upstream's."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    backoff.replaced("a/b", 1, "n1")
+    backoff.replaced("a/b", 1, "n1")
+    await asyncio.sleep(1801)
+    assert delay(backoff) == 0
+    backoff.replaced("a/b", 1, "n1")
+    assert delay(backoff) == 1
+
+
+async def test_another_generation_begins_again() -> None:
+    """A new template may mend what failed."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    backoff.replaced("a/b", 0, "n1")
+    assert backoff.delays("a/b", 1, NODES) == {}
+    backoff.replaced("a/b", 0, "n1")
+    backoff.replaced("a/b", 1, "n1")
+    assert delay(backoff) == 1
+
+
+async def test_nothing_is_remembered_of_what_is_gone() -> None:
+    """Of daemon sets, and of nodes where no pod may run."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    for node in ("n1", "n3"):
+        backoff.replaced("a/b", 1, node)
+    assert set(backoff.delays("a/b", 1, NODES)) == {"n1"}
+    assert set(backoff.delays("a/b", 1, {"n1", "n3"})) == {"n1"}
+    backoff.replaced("c/d", 1, "n1")
+    backoff.forget("c/d")
+    assert len(backoff) == 1
+    assert (backoff.delays("a/b", 1, set()), len(backoff)) == ({}, 0)

@@ -1,0 +1,139 @@
+"""Which pods a node misses, and which it has too many."""
+
+import pytest
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.apps.daemonset.manage import manage_pods
+from controller_manager.controllers.apps.daemonset.placement import Fit
+from controller_manager.controllers.apps.daemonset.plan import Plan
+from controller_manager.controllers.apps.daemonset.view import View
+from tests.controllers.apps.daemonset.cases import (
+    NOW,
+    daemon_set,
+    pod,
+    summary,
+    view,
+    view_of,
+)
+
+ALL = (pod("a", "n1"), pod("b", "n2"), pod("c", "n3"))
+FAILED = pod("failed", "n3", phase="Failed")
+SUCCEEDED = pod("succeeded", "n3", phase="Succeeded")
+SURGING = daemon_set(surge=1, unavailable=0)
+
+
+def managed(seen: View, **delays: float) -> tuple[list[str], list[str]]:
+    return summary(manage_pods(seen, delays, NOW))
+
+
+def test_a_node_that_must_have_a_pod_gets_one() -> None:
+    """Not while it has one, even one that is being deleted."""
+    assert managed(view()) == (["n1", "n2", "n3"], [])
+    assert managed(view(*ALL)) == ([], [])
+    assert managed(view(*ALL[:2])) == (["n3"], [])
+    assert managed(view(*ALL[:2], pod("c", "n3", leaving=True))) == ([], [])
+    assert managed(view(*ALL[:2], pod("c", "n3", bound=False))) == ([], [])
+
+
+def test_a_pod_that_has_ended_and_is_being_deleted_does_not_count() -> None:
+    """A finalizer may hold it; its node needs a pod now."""
+    for phase in ("Failed", "Succeeded"):
+        ended = pod("c", "n3", leaving=True, phase=phase)
+        assert managed(view(*ALL[:2], ended)) == (["n3"], [])
+
+
+def test_pods_go_where_none_may_run() -> None:
+    """A pod that is not bound yet goes, too; one may stay if no taint ends it."""
+    others = (pod("d", "n4"), pod("e", "n4", bound=False), pod("f", "n5"))
+    seen = view(*ALL, *others, n4=Fit.NONE, n5=Fit.KEEP)
+    assert managed(seen) == ([], ["d", "e"])
+    assert managed(view(*ALL, pod("d", "n4", leaving=True), n4=Fit.NONE)) == ([], [])
+
+
+def test_a_pod_that_never_came_to_a_node_that_is_gone_goes() -> None:
+    """One that did come is deleted by the pod garbage collector."""
+    others = (pod("d", "n4", bound=False), pod("e", "n5"))
+    assert managed(view(*ALL, *others)) == ([], ["d"])
+
+
+def test_the_oldest_of_several_pods_stays() -> None:
+    """One that has a node counts as older."""
+    others = (
+        pod("a0", "n1", created=9),
+        pod("b0", "n2", bound=False, created=0),
+        pod("c0", "n3", leaving=True),
+    )
+    older = (pod("a", "n1", created=1), pod("b", "n2", created=5), pod("c", "n3"))
+    assert managed(view(*others, *older)) == ([], ["a0", "b0"])
+
+
+def test_pods_that_have_ended_are_deleted() -> None:
+    """A new one is created when the old one is gone."""
+    assert managed(view(*ALL[:2], FAILED)) == ([], ["failed"])
+    assert managed(view(*ALL[:2], SUCCEEDED)) == ([], ["succeeded"])
+    assert managed(view(*ALL[:2], FAILED, SUCCEEDED)) == ([], ["failed", "succeeded"])
+
+
+def test_a_failed_pod_stays_while_there_is_a_delay() -> None:
+    """Another sync comes when it ends; a succeeded pod never waits."""
+    plan = manage_pods(view(*ALL[:2], FAILED, SUCCEEDED), {"n3": 4.0, "n1": 1.0}, NOW)
+    assert (summary(plan), plan.next_look) == (([], ["succeeded"]), 4.0)
+
+
+def test_failed_pods_of_one_node_are_deleted_one_by_one() -> None:
+    """The deletion of the first begins a delay for the second."""
+    both = (pod("c", "n3", phase="Failed"), pod("d", "n3", phase="Failed"))
+    assert managed(view(*ALL[:2], *both)) == ([], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (pod("old", "n3", hash="old"), pod("new", "n3", ready=False), []),
+        (pod("old", "n3", hash="old"), pod("new", "n3"), ["old"]),
+        (
+            pod("old", "n3", hash="old", ready=False),
+            pod("new", "n3", ready=False),
+            ["old"],
+        ),
+    ],
+)
+def test_with_surge_a_node_has_two_pods_until_one_is_superseded(
+    old: Pod, new: Pod, expected: list[str]
+) -> None:
+    """The old one goes once the new one is available, or if it serves nobody."""
+    assert managed(view(*ALL[:2], old, new, of=SURGING)) == ([], expected)
+
+
+def test_with_surge_a_node_has_one_pod_of_each_kind_at_most() -> None:
+    """The oldest of the old and the oldest of the new ones."""
+    pods = [
+        pod("old", "n3", hash="old", created=1),
+        pod("older", "n3", hash="older", created=0),
+        pod("new", "n3", ready=False, created=2),
+        pod("newer", "n3", ready=False, created=3),
+    ]
+    seen = view(*ALL[:2], *pods, of=SURGING)
+    assert managed(seen) == ([], ["newer", "old"])
+
+
+def test_with_surge_a_node_gets_a_pod_while_the_last_one_is_leaving() -> None:
+    """Without surge it waits until that one is gone."""
+    leaving = pod("c", "n3", leaving=True)
+    assert managed(view(*ALL[:2], leaving, of=SURGING)) == (["n3"], [])
+    assert managed(view(*ALL[:2], leaving)) == ([], [])
+
+
+def test_one_sync_creates_and_deletes_at_most_250_pods() -> None:
+    """The events of these pods cause the next sync."""
+    nodes = [f"m{number:03}" for number in range(600)]
+    fits = {node: Fit.RUN if node < "m300" else Fit.NONE for node in nodes}
+    pods = [pod(f"of-{node}", node) for node in nodes if node >= "m300"]
+    plan = manage_pods(view_of((*ALL, *pods), fits), {}, NOW)
+    assert (len(plan.nodes), len(plan.deletions)) == (250, 250)
+
+
+def test_nothing_to_do_is_an_empty_plan() -> None:
+    """So that a sync without changes writes nothing."""
+    assert manage_pods(view(*ALL), {}, NOW) == Plan()
+    assert Plan().is_empty

@@ -1,0 +1,155 @@
+"""Controller revisions of daemon sets on a cluster in memory."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from controller_manager.api.apps.v1 import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    ControllerRevision,
+)
+from controller_manager.api.meta import ObjectMeta, OwnerReference
+from controller_manager.control.history.names import data_hash
+from controller_manager.control.history.template import template_data
+from tests.clusters import Cluster
+from tests.controllers.apps.daemonset.fixtures import Operator, running
+from tests.controllers.builders import daemon_set_json
+from tests.controllers.user import settle
+
+pytestmark = pytest.mark.looptime
+
+HASH = "controller-revision-hash"
+
+
+async def data_of_agent(operator: Operator) -> Raw:
+    """Return the revision data of the daemon set, without a manager."""
+    await operator.create(DAEMON_SETS, daemon_set_json())
+    stored = await operator.daemon_set()
+    await operator.client.delete(DAEMON_SETS, "default", "agent")
+    await settle(1)
+    return template_data(stored.spec.template)
+
+
+async def store_revision(
+    operator: Operator, name: str, data: Raw, number: int = 1, **metadata: Any
+) -> None:
+    """Store a revision with the labels of the template, and more in `metadata`."""
+    labels = {"app": "agent", **metadata.pop("labels", {})}
+    meta = ObjectMeta(name=name, namespace="default", labels=labels, **metadata)
+    revision = ControllerRevision(metadata=meta, data=data, revision=number)
+    await operator.client.create(CONTROLLER_REVISIONS, revision)
+
+
+def seen(revisions: list[ControllerRevision]) -> dict[str, tuple[int, str | None]]:
+    """Return number and hash label of revisions by name."""
+    return {
+        each.metadata.name: (each.revision, (each.metadata.labels or {}).get(HASH))
+        for each in revisions
+    }
+
+
+async def test_a_name_that_other_data_has_is_counted_as_a_collision(
+    cluster: Cluster,
+) -> None:
+    """The count goes into the status, and the next name is made with it."""
+    operator = Operator(cluster)
+    data = await data_of_agent(operator)
+    taken, free = data_hash(data, None), data_hash(data, 1)
+    owner = OwnerReference(
+        api_version="v1", kind="ConfigMap", name="x", uid="x", controller=True
+    )
+    other = Raw(msgspec.json.encode({"other": "data"}))
+    await store_revision(operator, f"agent-{taken}", other, owner_references=(owner,))
+    async with running(cluster, "n1") as (operator, _):
+        await settle(5)
+        status = (await operator.daemon_set()).status
+        assert (status.collision_count, status.updated_number_scheduled) == (1, 1)
+        assert (await operator.pods())[0].metadata.labels == {
+            "app": "agent",
+            HASH: free,
+            "pod-template-generation": "1",
+        }
+        assert f"agent-{free}" in seen(await operator.revisions())
+
+
+async def test_equal_revisions_are_united(cluster: Cluster) -> None:
+    """The newest stays, with its label on the pods; none of them is replaced."""
+    operator = Operator(cluster)
+    data = await data_of_agent(operator)
+    async with running(cluster, "n1", "n2") as (operator, _):
+        await operator.run_all()
+        before = await operator.placed()
+        await store_revision(operator, "agent-b", data, 7, labels={HASH: "b"})
+        await settle(2)
+        assert seen(await operator.revisions()) == {"agent-b": (7, "b")}
+        pods = await operator.pods()
+        assert {(each.metadata.labels or {})[HASH] for each in pods} == {"b"}
+        assert await operator.placed() == before
+        assert await operator.numbers() == (2, 2, 2, 2, 0)
+
+
+async def test_a_revision_without_its_label_gets_its_name(cluster: Cluster) -> None:
+    """As written by managers before the label was there."""
+    operator = Operator(cluster)
+    data = await data_of_agent(operator)
+    await store_revision(operator, "agent-old", data)
+    async with running(cluster, "n1") as (operator, _):
+        await settle(2)
+        assert seen(await operator.revisions()) == {"agent-old": (1, "agent-old")}
+        (pod,) = await operator.pods()
+        assert (pod.metadata.labels or {})[HASH] == "agent-old"
+
+
+async def test_a_revision_of_a_former_daemon_set_is_made_again(
+    cluster: Cluster,
+) -> None:
+    """It has the right name and data, until the garbage collector deletes it.
+
+    Upstream has no revision then, until something else causes a sync.
+    """
+    operator = Operator(cluster)
+    data = await data_of_agent(operator)
+    name = f"agent-{data_hash(data, None)}"
+    owner = OwnerReference(
+        api_version="apps/v1",
+        kind="DaemonSet",
+        name="agent",
+        uid="00000000-0000-4000-8000-000000000000",
+        controller=True,
+    )
+    await store_revision(
+        operator,
+        name,
+        data,
+        labels={HASH: data_hash(data, None)},
+        owner_references=(owner,),
+    )
+    async with running(cluster, "n1") as (operator, _):
+        await settle(60)
+        (revision,) = await operator.revisions()
+        (reference,) = revision.metadata.owner_references or ()
+        agent = await operator.daemon_set()
+        assert (revision.metadata.name, reference.uid) == (name, agent.metadata.uid)
+        assert await operator.numbers() == (1, 1, 1, 0, 0)
+        assert agent.status.collision_count is None
+
+
+async def test_a_revision_of_a_stateful_set_is_not_taken(cluster: Cluster) -> None:
+    """A stateful set of the same name may have the same template."""
+    operator = Operator(cluster)
+    data = await data_of_agent(operator)
+    name = f"agent-{data_hash(data, None)}"
+    owner = OwnerReference(
+        api_version="apps/v1",
+        kind="StatefulSet",
+        name="agent",
+        uid="s",
+        controller=True,
+    )
+    await store_revision(operator, name, data, owner_references=(owner,))
+    async with running(cluster, "n1") as (operator, _):
+        await settle(5)
+        assert (await operator.daemon_set()).status.collision_count == 1

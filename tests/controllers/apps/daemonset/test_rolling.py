@@ -1,0 +1,142 @@
+"""Rolling updates that delete first, and those that create first."""
+
+import pytest
+
+from controller_manager.api.apps.v1 import DaemonSet
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.intstr import IntOrStringError
+from controller_manager.controllers.apps.daemonset.bounds import Bounds, bounds_of
+from controller_manager.controllers.apps.daemonset.placement import Fit
+from controller_manager.controllers.apps.daemonset.rolling import plan_update
+from tests.controllers.apps.daemonset.cases import (
+    NOW,
+    daemon_set,
+    pod,
+    summary,
+    view,
+    view_of,
+)
+
+
+def old(name: str, on: str, *, ready: bool = True, **fields: object) -> Pod:
+    return pod(name, on, hash="old", ready=ready, **fields)
+
+
+OLD = (old("a", "n1"), old("b", "n2"), old("c", "n3"))
+
+
+def planned(
+    *pods: Pod, of: DaemonSet | None = None, **fits: Fit
+) -> tuple[list[str], list[str]]:
+    return summary(plan_update(view_of(pods, fits, of), NOW))
+
+
+def test_one_old_pod_goes_at_a_time() -> None:
+    """The next one when the new pod of the first node is available."""
+    assert planned(*OLD) == ([], ["a"])
+    assert planned(old("a", "n1", leaving=True), *OLD[1:]) == ([], [])
+    assert planned(*OLD[1:]) == ([], [])
+    assert planned(pod("a", "n1", ready=False), *OLD[1:]) == ([], [])
+    assert planned(pod("a", "n1"), *OLD[1:]) == ([], ["b"])
+    assert planned(pod("a", "n1"), pod("b", "n2"), pod("c", "n3")) == ([], [])
+
+
+def test_a_pod_that_was_not_ready_long_enough_is_not_available() -> None:
+    """It became ready ten seconds ago."""
+    young = pod("a", "n1", since=50)
+    for seconds, expected in ((0, ["b"]), (10, ["b"]), (11, [])):
+        of = daemon_set(minReadySeconds=seconds)
+        assert planned(young, *OLD[1:], of=of) == ([], expected)
+
+
+def test_old_pods_that_are_not_available_go_beyond_the_bound() -> None:
+    """They use up the bound, so that no available one goes besides."""
+    pods = (old("a", "n1", ready=False), old("b", "n2", ready=False), OLD[2])
+    assert planned(*pods) == ([], ["a", "b"])
+    assert planned(*pods, of=daemon_set(unavailable=3)) == ([], ["a", "b", "c"])
+    assert planned(old("a", "n1", phase="Failed", ready=False), *OLD[1:]) == (
+        [],
+        ["a"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "expected"),
+    [(1, 1), (2, 2), ("50%", 2), ("1%", 1), ("100%", 3), (5, 3), (0, 1)],
+)
+def test_percentages_are_of_the_desired_pods_rounded_up(
+    unavailable: int | str, expected: int
+) -> None:
+    """If both bounds are zero, one pod may go."""
+    _, deleted = planned(*OLD, of=daemon_set(unavailable=unavailable))
+    assert len(deleted) == expected
+
+
+def test_bounds_count_only_nodes_that_must_have_a_pod() -> None:
+    """A node with a taint or without a match is not desired."""
+    seen = view(of=daemon_set(unavailable="50%"), n4=Fit.KEEP, n5=Fit.NONE, n6=Fit.RUN)
+    assert bounds_of(seen) == Bounds(unavailable=2, surge=0, desired=4)
+    assert bounds_of(view(of=daemon_set(surge="50%", unavailable=0))) == Bounds(0, 2, 3)
+    nowhere = {"n1": Fit.NONE, "n2": Fit.NONE, "n3": Fit.NONE}
+    assert bounds_of(view_of((), nowhere, daemon_set(unavailable=0))) == Bounds(0, 0, 0)
+
+
+def test_a_bound_that_is_no_number_is_named() -> None:
+    """An API server refuses it."""
+    with pytest.raises(IntOrStringError, match="'many'"):
+        plan_update(view(of=daemon_set(unavailable="many")), NOW)
+
+
+def test_an_old_pod_goes_from_a_node_that_only_keeps_it() -> None:
+    """As upstream: it counts against the bound, and gets no successor."""
+    there = pod("a", "n1"), pod("b", "n2"), pod("c", "n3"), old("d", "n4")
+    assert planned(*there, n4=Fit.KEEP) == ([], ["d"])
+
+
+def test_a_node_with_surplus_pods_counts_as_unavailable() -> None:
+    """`manage` deletes them first."""
+    assert planned(*OLD, old("a2", "n1"), of=daemon_set(unavailable=1)) == ([], [])
+
+
+def test_with_on_delete_nothing_is_planned() -> None:
+    """The user deletes the pods."""
+    assert planned(*OLD, of=daemon_set(kind="OnDelete")) == ([], [])
+
+
+# With maxSurge.
+
+SURGING = daemon_set(surge=1, unavailable=0)
+
+
+def test_a_new_pod_comes_beside_an_old_one() -> None:
+    """On one node at a time; the old one goes once the new one is available."""
+    assert planned(*OLD, of=SURGING) == (["n1"], [])
+    assert planned(*OLD, pod("a2", "n1", ready=False), of=SURGING) == ([], [])
+    assert planned(*OLD, pod("a2", "n1"), of=SURGING) == (["n2"], ["a"])
+    assert planned(*OLD, of=daemon_set(surge="60%", unavailable=0)) == (
+        ["n1", "n2"],
+        [],
+    )
+
+
+def test_an_old_pod_that_is_not_available_is_replaced_beyond_the_surge() -> None:
+    """It serves nobody, so its successor is no surplus."""
+    broken = (old("a", "n1", ready=False), old("b", "n2", ready=False), OLD[2])
+    assert planned(*broken, of=SURGING) == (["n1", "n2", "n3"], [])
+
+
+def test_where_no_pod_is_wanted_the_old_one_stays_until_others_serve() -> None:
+    """With maxSurge the user expects that as many pods are available as before."""
+    moved = {"n1": Fit.KEEP, "n4": Fit.RUN}
+    others = (pod("b", "n2"), pod("c", "n3"))
+    alone = (old("a", "n1"), *others)
+    assert planned(*alone, of=SURGING, **moved) == ([], [])
+    both = (*alone, pod("d", "n4"))
+    assert planned(*both, of=SURGING, **moved) == ([], ["a"])
+    broken = (old("a", "n1", ready=False), *others)
+    assert planned(*broken, of=SURGING, **moved) == ([], ["a"])
+
+
+def test_with_surge_surplus_pods_count_against_the_surge() -> None:
+    """`manage` deletes them first."""
+    assert planned(*OLD, old("a2", "n1"), of=SURGING) == ([], [])

@@ -1,0 +1,471 @@
+"""Stateful sets on a cluster in memory, beyond the recorded scenarios."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.apps.v1 import (
+    CONTROLLER_REVISIONS,
+    STATEFUL_SETS,
+    StatefulSet,
+)
+from controller_manager.api.core.v1 import PERSISTENT_VOLUME_CLAIMS, PODS
+from controller_manager.api.meta import labels_of
+from controller_manager.cli.flags import make_config as config_from_flags
+from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
+from controller_manager.options.config import Config
+from tests.clusters import Cluster, RecordingTransport, make_config
+from tests.controllers.apps.statefulset.builders import (
+    JSON,
+    claim_template,
+    owner,
+    rolling,
+    stateful_set_json,
+)
+from tests.controllers.builders import template
+from tests.controllers.user import User, settle
+
+pytestmark = pytest.mark.looptime
+
+BROKEN = "broken:v1"
+DELETE = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+
+
+def config(**flags: str) -> Config:
+    """Return a config of the stateful set controller and the garbage collector."""
+    names = ("statefulset-controller", "garbage-collector-controller")
+    ours = make_config(controllers=names)
+    given = {name.replace("_", "-"): [value] for name, value in flags.items()}
+    made = config_from_flags(given, [])
+    return replace(made, client=ours.client, generic=ours.generic, serving=ours.serving)
+
+
+@asynccontextmanager
+async def manager(
+    cluster: Cluster, **flags: str
+) -> AsyncGenerator[RecordingTransport, None]:
+    async with cluster.manager(config(**flags)) as recording:
+        yield recording
+
+
+class Sets(User):
+    """A user of stateful sets."""
+
+    async def make(self, replicas: int = 3, image: str = "app:v1", **spec: Any) -> None:
+        spec["template"] = template(image)
+        await self.create(STATEFUL_SETS, stateful_set_json(replicas=replicas, **spec))
+
+    async def stateful_set(self) -> StatefulSet:
+        return await self.client.get(STATEFUL_SETS, "default", "web")
+
+    async def edit(self, **spec: Any) -> None:
+        await self.patch(STATEFUL_SETS, "web", {"spec": spec})
+
+    async def use(self, image: str) -> None:
+        containers = [{"name": "c", "image": image}]
+        await self.edit(template={"spec": {"containers": containers}})
+
+    async def images(self) -> dict[str, str]:
+        """Return the image of each pod, with a ``*`` if the pod is ready."""
+        kind = self.cluster.server.catalogue.find("", "v1", "pods")
+        assert kind is not None
+        stored = self.cluster.server.storage.collection(kind.resource)
+        return {
+            each.obj["metadata"]["name"]: _image(each.obj)
+            for each in sorted(stored, key=lambda each: each.obj["metadata"]["name"])
+        }
+
+    async def messages(self, reason: str) -> list[str]:
+        return sorted({each.message for each in await self.events(reason)})
+
+    async def claims(self) -> list[str]:
+        page = await self.client.list_page(PERSISTENT_VOLUME_CLAIMS)
+        return sorted(each.metadata.name for each in page.items)
+
+
+def _image(pod: JSON) -> str:
+    conditions = pod["status"].get("conditions", [])
+    ready = any((c["type"], c["status"]) == ("Ready", "True") for c in conditions)
+    return pod["spec"]["containers"][0]["image"] + ("*" if ready else "")
+
+
+@pytest.fixture
+def sets(cluster: Cluster) -> Sets:
+    return Sets(cluster)
+
+
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+async def test_a_repaired_template_is_rolled_out(
+    cluster: Cluster, sets: Sets, policy: str
+) -> None:
+    """kubernetes#67250: upstream waits for the broken pod with OrderedReady."""
+    async with cluster.nodes(), manager(cluster):
+        await sets.make(podManagementPolicy=policy)
+        await settle(60)
+        await sets.use(BROKEN)
+        await settle(60)
+        good = {f"web-{each}": "app:v1*" for each in range(2)}
+        assert await sets.images() == {**good, "web-2": BROKEN}
+        await sets.use("app:v1")
+        await settle(60)
+        assert await sets.images() == {**good, "web-2": "app:v1*"}
+        await sets.use(BROKEN)
+        await settle(60)
+        await sets.use("app:v3")
+        await settle(180)
+        assert await sets.images() == {f"web-{each}": "app:v3*" for each in range(3)}
+        status = (await sets.stateful_set()).status
+        assert status.current_revision == status.update_revision
+
+
+async def test_a_set_that_began_with_a_broken_template_is_repaired(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Its first pod is of the current revision, but none of these is ready."""
+    async with cluster.nodes(), manager(cluster):
+        await sets.make(image=BROKEN)
+        await settle(60)
+        assert await sets.images() == {"web-0": BROKEN}
+        await sets.use("app:v2")
+        await settle(120)
+        assert await sets.images() == {f"web-{each}": "app:v2*" for each in range(3)}
+
+
+async def test_the_flag_keeps_the_behaviour_of_upstream(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """The broken pod stays until somebody deletes it."""
+    async with (
+        cluster.nodes(),
+        manager(cluster, statefulset_replace_stuck_pods="false"),
+    ):
+        await sets.make(replicas=2)
+        await settle(60)
+        await sets.use(BROKEN)
+        await settle(60)
+        await sets.use("app:v3")
+        await settle(600)
+        assert await sets.images() == {"web-0": "app:v1*", "web-1": BROKEN}
+        await sets.client.delete(PODS, "default", "web-1")
+        await settle(180)
+        assert await sets.images() == {"web-0": "app:v3*", "web-1": "app:v3*"}
+
+
+async def test_a_pod_that_may_recover_is_waited_for(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Another pod of its revision is ready (upstream's e2e tests rely on that)."""
+    async with manager(cluster):
+        await sets.make(replicas=2)
+        await settle(1)
+        await sets.make_ready("web-0")
+        await settle(1)
+        await sets.make_ready("web-1")
+        await settle(1)
+        status = {"conditions": [{"type": "Ready", "status": "False"}]}
+        await sets.client.patch(
+            PODS, "default", "web-0", {"status": status}, subresource="status"
+        )
+        await sets.use("app:v2")
+        await settle(600)
+        assert await sets.images() == {"web-0": "app:v1", "web-1": "app:v1*"}
+
+
+async def test_a_name_of_somebody_else_is_told_and_used_once_it_is_free(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Upstream tries again and again, without an event."""
+    stranger = {"metadata": {"name": "web-0", "labels": {"app": "other"}}}
+    await sets.create(PODS, {**stranger, "spec": template()["spec"]})
+    async with manager(cluster) as recording:
+        await sets.make(replicas=1)
+        await settle(60)
+        (message,) = await sets.messages("FailedCreate")
+        assert message == (
+            "Create Pod web-0 in StatefulSet web failed error: "
+            'pods "web-0" already exists'
+        )
+        created = [each for each in recording.writes if each.method == "POST"]
+        assert [each.path.rpartition("/")[2] for each in created] == [
+            "controllerrevisions"
+        ]
+        await sets.client.delete(PODS, "default", "web-0")
+        await settle(1)
+        (pod,) = await sets.pods()
+        assert pod.metadata.owner_references is not None
+
+
+async def test_a_pod_whose_number_is_written_otherwise_is_not_adopted(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Upstream would take it for web-1."""
+    for name in ("web-01", "web-x", "other-0"):
+        body = {"metadata": {"name": name, "labels": {"app": "web"}}}
+        await sets.create(PODS, {**body, "spec": template()["spec"]})
+    async with manager(cluster):
+        await sets.make(replicas=2, podManagementPolicy="Parallel")
+        await settle(5)
+    owned = [
+        each.metadata.name
+        for each in await sets.pods()
+        if each.metadata.owner_references
+    ]
+    assert sorted(owned) == ["web-0", "web-1"]
+
+
+async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """And the set goes on without another event, as soon as the claim is gone."""
+    async with cluster.nodes(), manager(cluster):
+        await sets.make(
+            replicas=2,
+            volumeClaimTemplates=[claim_template(finalizers=["example.com/hold"])],
+            persistentVolumeClaimRetentionPolicy=DELETE,
+        )
+        await settle(60)
+        await sets.edit(replicas=1)
+        await settle(60)
+        await sets.edit(replicas=2)
+        await settle(600)
+        assert await sets.images() == {"web-0": "app:v1*"}
+        first = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-1")
+        assert first.metadata.deletion_timestamp is not None
+        free: JSON = {"metadata": {"finalizers": None}}
+        await sets.patch(PERSISTENT_VOLUME_CLAIMS, "data-web-1", free)
+        await settle(30)
+        again = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-1")
+        assert again.metadata.uid != first.metadata.uid
+        assert await sets.images() == {"web-0": "app:v1*", "web-1": "app:v1*"}
+
+
+async def test_a_claim_that_is_deleted_under_a_pending_pod_is_made_anew(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Without an event of the pod; upstream waits for one."""
+    async with manager(cluster):
+        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
+        await settle(5)
+        await sets.patch(
+            PERSISTENT_VOLUME_CLAIMS, "data-web-0", {"metadata": {"finalizers": None}}
+        )
+        await sets.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+        await settle(1)
+        assert await sets.claims() == []
+        await settle(10)
+        assert await sets.claims() == ["data-web-0"]
+
+
+async def test_new_claims_belong_to_the_set_from_the_beginning(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """One write for each claim; upstream needs two."""
+    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+    async with cluster.nodes(), manager(cluster) as recording:
+        await sets.make(
+            replicas=2,
+            volumeClaimTemplates=[claim_template()],
+            persistentVolumeClaimRetentionPolicy=policy,
+        )
+        await settle(60)
+        assert [
+            each.method
+            for each in recording.writes
+            if "/persistentvolumeclaims" in each.path
+        ] == ["POST", "POST"]
+        claim = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+        (reference,) = claim.metadata.owner_references or ()
+        assert (reference.kind, reference.controller) == ("StatefulSet", True)
+
+
+async def test_a_claim_with_another_controller_is_reported(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """And left alone."""
+    mine = claim_template()
+    await sets.create(PODS, {"metadata": {"name": "boss"}, "spec": template()["spec"]})
+    boss = await sets.client.get(PODS, "default", "boss")
+    mine["metadata"] = {
+        "name": "data-web-0",
+        "ownerReferences": [owner("Pod", "boss", boss.metadata.uid)],
+    }
+    await sets.create(PERSISTENT_VOLUME_CLAIMS, mine)
+    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+    async with manager(cluster):
+        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
+        await settle(5)
+        own = owner("StatefulSet", "web", (await sets.stateful_set()).metadata.uid)
+        both = [*mine["metadata"]["ownerReferences"], {**own, "controller": False}]
+        change = {"metadata": {"ownerReferences": both}}
+        await sets.patch(PERSISTENT_VOLUME_CLAIMS, "data-web-0", change)
+        await sets.edit(persistentVolumeClaimRetentionPolicy=policy)
+        await settle(5)
+        claim = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+        (reference,) = claim.metadata.owner_references or ()
+        assert reference.name == "boss"
+    (message,) = await sets.messages("ConflictingController")
+    assert message == (
+        "PersistentVolumeClaim data-web-0 has a conflicting OwnerReference that acts "
+        "as a manging controller, the retention policy is ignored for this claim"
+    )
+
+
+async def test_pods_that_lack_a_new_claim_have_to_be_deleted_by_hand(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """As upstream: the API server refuses new volumes, and an event says so."""
+    async with cluster.nodes(), manager(cluster):
+        await sets.make(replicas=1)
+        await settle(30)
+        orphan = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)
+        await sets.client.delete(STATEFUL_SETS, "default", "web", orphan)
+        await settle(30)
+        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
+        await settle(30)
+        (message,) = await sets.messages("FailedUpdate")
+        assert message.startswith("Update Pod web-0 in StatefulSet web failed error: ")
+        assert await sets.claims() == ["data-web-0"]
+        await sets.client.delete(PODS, "default", "web-0")
+        await settle(60)
+        (pod,) = await sets.pods()
+        (volume,) = pod.spec.volumes or ()
+        assert volume.persistent_volume_claim is not None
+        assert volume.persistent_volume_claim.claim_name == "data-web-0"
+
+
+async def test_a_lost_label_with_the_name_is_restored(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """A service selects the pod by it; an event says that the pod was updated."""
+    async with cluster.nodes(), manager(cluster):
+        await sets.make(replicas=1)
+        await settle(30)
+        label = "statefulset.kubernetes.io/pod-name"
+        await sets.patch(PODS, "web-0", {"metadata": {"labels": {label: None}}})
+        await settle(5)
+        (pod,) = await sets.pods()
+        assert labels_of(pod)[label] == "web-0"
+        index = {"apps.kubernetes.io/pod-index": None}
+        await sets.patch(PODS, "web-0", {"metadata": {"labels": index}})
+        await settle(5)
+        (pod,) = await sets.pods()
+        assert "apps.kubernetes.io/pod-index" not in labels_of(pod)
+    assert await sets.messages("SuccessfulUpdate") == [
+        "Update Pod web-0 in StatefulSet web successful"
+    ]
+
+
+async def test_a_name_of_a_revision_that_is_in_use_is_counted(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """The next name is free; the other revision is not changed."""
+    async with manager(cluster):
+        await sets.make(replicas=0)
+        await settle(5)
+        (first,) = (await sets.client.list_page(CONTROLLER_REVISIONS)).items
+        await sets.client.delete(STATEFUL_SETS, "default", "web")
+        await settle(5)
+        taken = {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {"name": first.metadata.name},
+            "data": {"other": "data"},
+            "revision": 1,
+        }
+        await sets.create(CONTROLLER_REVISIONS, taken)
+        await sets.make(replicas=0)
+        await settle(5)
+    status = (await sets.stateful_set()).status
+    names = [
+        each.metadata.name
+        for each in (await sets.client.list_page(CONTROLLER_REVISIONS)).items
+    ]
+    assert status.collision_count == 1
+    assert set(names) == {first.metadata.name, status.update_revision}
+    assert len(names) == 2
+
+
+async def test_a_set_that_is_being_deleted_gets_no_new_revision(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Its dependents go, its status follows, nothing is made anew."""
+    async with cluster.nodes(), manager(cluster) as recording:
+        await sets.make(replicas=2)
+        await settle(60)
+        recording.writes.clear()
+        foreground = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
+        await sets.client.delete(STATEFUL_SETS, "default", "web", foreground)
+        await settle(120)
+        assert await sets.pods() == []
+        assert [each.path for each in recording.writes if each.method == "POST"] == []
+
+
+async def test_an_update_of_a_thousand_others_costs_nothing(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Pods of others in the same namespace are not looked at."""
+    for number in range(300):
+        labels = {"app": f"other{number}"}
+        body = {"metadata": {"name": f"p-{number}", "labels": labels}}
+        await sets.create(PODS, {**body, "spec": template()["spec"]})
+    async with manager(cluster) as recording:
+        await sets.make(replicas=1)
+        await settle(10)
+        assert len(recording.writes) == 4
+
+
+async def test_minimum_ready_seconds_need_no_event(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """The set looks again when the next pod becomes available."""
+    async with manager(cluster):
+        await sets.make(replicas=2, minReadySeconds=30)
+        await settle(5)
+        now = sets.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
+        status = {"phase": "Running", "conditions": [ready]}
+        await sets.client.patch(
+            PODS, "default", "web-0", {"status": status}, subresource="status"
+        )
+        await settle(25)
+        assert await sets.images() == {"web-0": "app:v1*"}
+        await settle(10)
+        assert await sets.images() == {"web-0": "app:v1*", "web-1": "app:v1"}
+
+
+async def test_several_pods_are_replaced_if_gate_and_spec_say_so(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """The development cluster keeps the field if its own gate is on."""
+    strategy = rolling(maxUnavailable=2)
+    async with manager(cluster, feature_gates="MaxUnavailableStatefulSet=true"):
+        await sets.make(
+            replicas=4, updateStrategy=strategy, podManagementPolicy="Parallel"
+        )
+        await settle(5)
+        spec = (await sets.stateful_set()).spec.update_strategy.rolling_update
+        assert spec is not None
+
+
+def test_the_metrics_of_a_set_that_is_gone_are_gone() -> None:
+    """Also if its pod management policy was another one once."""
+    registry = CollectorRegistry()
+    metrics = StatefulSetMetrics(registry)
+    name = "statefulset_controller_statefulset_max_unavailable"
+    labels = {"statefulset_namespace": "default", "statefulset_name": "web"}
+    metrics.availability("default", "web", "Parallel", 2, 0)
+    metrics.availability("default", "web", "OrderedReady", 1, 0)
+    shown = [
+        registry.get_sample_value(name, {**labels, "pod_management_policy": policy})
+        for policy in ("Parallel", "OrderedReady")
+    ]
+    assert shown == [None, 1]
+    metrics.forget("default", "web")
+    metrics.forget("default", "web")
+    ordered = {**labels, "pod_management_policy": "OrderedReady"}
+    assert registry.get_sample_value(name, ordered) is None

@@ -1,0 +1,12 @@
+"""A cluster with a user of cron jobs."""
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.controllers.batch.cronjob.on_cluster import Cron
+
+
+@pytest.fixture
+def cron(cluster: Cluster) -> Cron:
+    """Return the user."""
+    return Cron(cluster)

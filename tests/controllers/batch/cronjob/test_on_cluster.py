@@ -1,0 +1,367 @@
+"""Cron jobs on a cluster in memory, on virtual time."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller_manager.api.batch.v1 import CRON_JOBS
+from controller_manager.client.transport import Request, Response, Transport
+from controller_manager.informers.store import Store
+from tests.clusters import Cluster, make_config
+from tests.controllers.batch.cronjob.on_cluster import (
+    CONFIG,
+    TEMPLATE,
+    Cron,
+    at,
+    run_name,
+    until_minute,
+    writes_of,
+)
+
+pytestmark = pytest.mark.looptime
+
+CREATED = "tick Normal SuccessfulCreate [cronjob-controller]: Created job "
+FORBIDDEN = (
+    "tick Normal JobAlreadyActive [cronjob-controller]: Not starting job because prior "
+    "execution is running and concurrency policy is Forbid"
+)
+STATUS = ("PUT", "cronjobs/tick/status", 200)
+
+
+async def test_a_run_starts_a_tenth_of_a_second_after_its_time(cron: Cron) -> None:
+    """Nothing happens before, and nothing is written between two runs."""
+    cron.create()
+    async with cron.cluster.manager(CONFIG) as recording:
+        await until_minute(1, 0.09)
+        assert (cron.jobs(), recording.writes) == ([], [])
+        await until_minute(1, 0.11)
+        assert cron.jobs() == [run_name(1)]
+        assert cron.times() == (at(60), None)
+        await until_minute(2, 0.09)
+        assert writes_of(recording) == [("POST", "jobs", 201), STATUS]
+        await until_minute(2, 0.11)
+        assert cron.active() == [run_name(1), run_name(2)]
+
+
+async def test_a_job_has_the_fields_of_its_template(cron: Cron) -> None:
+    """Labels, annotations, owner, the annotation of the run, and the whole spec."""
+    template = {
+        "metadata": {
+            "labels": {"team": "a"},
+            "annotations": {"note": "x"},
+            "finalizers": ["example.com/f"],
+        },
+        "spec": {**TEMPLATE["spec"], "backoffLimit": 2},
+    }
+    uid = cron.create(template=template, timeZone="Asia/Kolkata")
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(1)
+    (job,) = cron.all("Job")
+    metadata = {
+        name: job["metadata"].get(name)
+        for name in ("name", "labels", "annotations", "finalizers", "ownerReferences")
+    }
+    assert metadata == {
+        "name": run_name(1),
+        "labels": {"team": "a"},
+        "annotations": {
+            "note": "x",
+            "batch.kubernetes.io/cronjob-scheduled-timestamp": (
+                "2026-01-01T05:31:00+05:30"
+            ),
+        },
+        "finalizers": None,
+        "ownerReferences": [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "CronJob",
+                "name": "tick",
+                "uid": uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+    assert job["spec"]["backoffLimit"] == 2
+    assert cron.get("CronJob", "tick")["status"]["active"] == [
+        {
+            "kind": "Job",
+            "namespace": "default",
+            "name": run_name(1),
+            "uid": job["metadata"]["uid"],
+            "apiVersion": "batch/v1",
+            "resourceVersion": job["metadata"]["resourceVersion"],
+        }
+    ]
+
+
+async def test_only_the_latest_of_many_missed_runs_starts(cron: Cron) -> None:
+    """With a warning beyond a hundred."""
+    cron.create(schedule="*/5 * * * *", status={"lastScheduleTime": at(-86400)})
+    async with cron.cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+    assert cron.jobs() == [run_name(0)]
+    assert cron.events() == [
+        f"{CREATED}{run_name(0)}",
+        (
+            "tick Warning TooManyMissedTimes [cronjob-controller]: too many missed "
+            "start times. Set or decrease .spec.startingDeadlineSeconds or check clock "
+            "skew"
+        ),
+    ]
+
+
+async def test_a_missed_run_of_an_uneven_schedule_is_made_up_for(cron: Cron) -> None:
+    """Upstream counts in steps of ten minutes here, and finds no latest run."""
+    cron.create(schedule="0,10 12 * * *", status={"lastScheduleTime": at(-5 * 86400)})
+    async with cron.cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+    assert cron.jobs() == [run_name(-12 * 60 + 10)]
+    assert cron.events() == [f"{CREATED}{run_name(-12 * 60 + 10)}"]
+
+
+async def test_forbid_starts_the_blocked_run_when_the_active_job_ends(
+    cron: Cron,
+) -> None:
+    """Also if that is between two runs; failed and complete jobs are alike."""
+    cron.create(concurrencyPolicy="Forbid")
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(3)
+        assert cron.active() == [run_name(1)]
+        cron.end_job(run_name(1), "Failed")
+        await until_minute(3, 5)
+        assert cron.active() == [run_name(3)]
+    assert cron.times() == (at(180), None)
+    assert cron.events() == [
+        FORBIDDEN,
+        (
+            "tick Normal SawCompletedJob [cronjob-controller]: "
+            f"Saw completed job: {run_name(1)}, condition: Failed"
+        ),
+        f"{CREATED}{run_name(1)}",
+        f"{CREATED}{run_name(3)}",
+    ]
+
+
+async def test_replace_deletes_the_active_job_first(cron: Cron) -> None:
+    """In the background, and by its uid."""
+    cron.create(concurrencyPolicy="Replace")
+    async with cron.cluster.manager(CONFIG) as recording:
+        await until_minute(1)
+        (first,) = cron.all("Job")
+        await until_minute(2)
+        assert cron.active() == [run_name(2)]
+    assert writes_of(recording) == [
+        ("POST", "jobs", 201),
+        STATUS,
+        ("DELETE", f"jobs/{run_name(1)}", 200),
+        ("POST", "jobs", 201),
+        STATUS,
+    ]
+    assert recording.writes[2].body.decode().replace(" ", "") == (
+        '{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background",'
+        f'"preconditions":{{"uid":"{first["metadata"]["uid"]}"}}}}'
+    )
+
+
+async def test_history_keeps_the_latest_of_each_end(cron: Cron) -> None:
+    """A suspended cron job is cleaned up, too; one status for several deletions."""
+    uid = cron.create(
+        suspend=True, successfulJobsHistoryLimit=2, failedJobsHistoryLimit=1
+    )
+    for number, end in enumerate(["Complete", "Failed", "Complete", "Complete"]):
+        cron.add_job(f"j{number}", uid, scheduled=True)
+        cron.end_job(f"j{number}", end, started=number - 10)
+    async with cron.cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        assert cron.jobs() == ["j1", "j2", "j3"]
+        cron.edit(successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0)
+        await asyncio.sleep(1)
+        assert cron.jobs() == []
+    assert writes_of(recording) == [
+        ("DELETE", "jobs/j0", 200),
+        STATUS,
+        ("DELETE", "jobs/j2", 200),
+        ("DELETE", "jobs/j3", 200),
+        ("DELETE", "jobs/j1", 200),
+    ]
+    assert cron.times() == (None, at(0))
+
+
+async def test_a_changed_schedule_starts_nothing_by_itself(cron: Cron) -> None:
+    """It makes a run of the past look missed; another change starts that one."""
+    cron.create(schedule="0 0 * * *", status={"lastScheduleTime": at(-86400)})
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(30)
+        assert cron.jobs() == [run_name(0)]
+        cron.edit(schedule="10 0 * * *")
+        await until_minute(40)
+        assert cron.jobs() == [run_name(0)]
+        cron.edit(failedJobsHistoryLimit=5)
+        await until_minute(41)
+        assert cron.jobs() == [run_name(0), run_name(10)]
+
+
+async def test_a_changed_schedule_starts_its_next_run(cron: Cron) -> None:
+    """The cron job is synced for it without any other change."""
+    cron.create(schedule="0 12 * * *")
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(1)
+        cron.edit(schedule="5 * * * *")
+        await until_minute(5)
+        assert cron.jobs() == [run_name(5)]
+
+
+async def test_a_run_after_the_deadline_does_not_start(cron: Cron) -> None:
+    """Not a word is said; a later deadline starts it."""
+    cron.create(
+        schedule="30 23 * * *",
+        startingDeadlineSeconds=60,
+        status={"lastScheduleTime": at(-86400)},
+    )
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(1)
+        assert (cron.jobs(), cron.events()) == ([], [])
+        cron.edit(startingDeadlineSeconds=7200)
+        await until_minute(2)
+        assert cron.jobs() == [run_name(-30)]
+
+
+async def test_a_suspended_cron_job_starts_nothing(cron: Cron) -> None:
+    """When it goes on, the latest missed run starts."""
+    cron.create(suspend=True)
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(5)
+        assert cron.jobs() == []
+        cron.edit(suspend=False)
+        await asyncio.sleep(1)
+        assert cron.jobs() == [run_name(5)]
+
+
+async def test_a_job_that_went_missing_is_not_run_again(cron: Cron) -> None:
+    """The list is repaired, with an event."""
+    cron.create(schedule="0 * * * *", status={"lastScheduleTime": at(-7200)})
+    async with cron.cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        cron.delete("Job", run_name(0))
+        await asyncio.sleep(1)
+        assert (cron.jobs(), cron.active()) == ([], [])
+        await until_minute(59)
+        assert cron.jobs() == []
+    assert cron.events() == [
+        (
+            f"tick Normal MissingJob [cronjob-controller]: Active job went missing: "
+            f"{run_name(0)}"
+        ),
+        f"{CREATED}{run_name(0)}",
+    ]
+
+
+async def test_a_cron_job_of_a_terminating_namespace_reports_no_failure(
+    cron: Cron,
+) -> None:
+    """Nothing can be created in it, and that is no error."""
+    cron.create()
+    namespaces = cron.cluster.server.storage.collection("namespaces")
+    async with cron.cluster.manager(CONFIG) as recording:
+        stored = namespaces.get(("", "default"))
+        assert stored is not None
+        metadata = {**stored.obj["metadata"], "deletionTimestamp": at(0)}
+        namespaces.put(("", "default"), {**stored.obj, "metadata": metadata})
+        await until_minute(3)
+    assert writes_of(recording) == [("POST", "jobs", 403)] * 3
+    assert cron.events() == []
+
+
+class FailingOnce:
+    """Answers the first new job with an error."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.host = inner.host
+        self.stream, self.close = inner.stream, inner.close
+        self._inner = inner
+        self._has_failed = False
+
+    async def request(self, request: Request) -> Response:
+        if self._has_failed or (request.method, request.path[-5:]) != ("POST", "/jobs"):
+            return await self._inner.request(request)
+        self._has_failed = True
+        body = {
+            "kind": "Status",
+            "code": 500,
+            "message": "no",
+            "reason": "InternalError",
+        }
+        return Response(500, {}, json.dumps(body).encode())
+
+
+async def test_a_failed_creation_is_reported_and_tried_again(cron: Cron) -> None:
+    """The run starts as soon as it can."""
+    cron.create()
+    transport = FailingOnce(cron.cluster.transport)
+    async with cron.cluster.manager(CONFIG, transport=transport) as recording:
+        await until_minute(1, 10)
+    assert cron.active() == [run_name(1)]
+    assert writes_of(recording) == [
+        ("POST", "jobs", 500),
+        ("POST", "jobs", 201),
+        STATUS,
+    ]
+    assert cron.events() == [
+        f"{CREATED}{run_name(1)}",
+        "tick Warning FailedCreate [cronjob-controller]: Error creating job: no",
+    ]
+
+
+async def test_the_declared_permissions_suffice() -> None:
+    """As the service account of the controller, with upstream's role."""
+    cluster = Cluster(rbac=True)
+    cron = Cron(cluster)
+    cron.create(concurrencyPolicy="Replace", successfulJobsHistoryLimit=0)
+    config = make_config(controllers=("cronjob",), use_service_account_credentials=True)
+    async with cluster.confined_manager(config) as recording:
+        await until_minute(2)
+        cron.end_job(run_name(2))
+        await until_minute(3)
+    assert {each.status for each in recording.writes} == {200, 201}
+
+
+async def test_no_sync_reads_a_cache_as_a_whole(
+    cron: Cron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many jobs there are in the namespace; upstream lists them each time."""
+    for number in range(300):
+        cron.add_job(f"other-{number}", f"uid-{number}", scheduled=True)
+    cron.create()
+    scans: list[object] = []
+    async with cron.cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        original = Store.__iter__
+
+        def counted(store: Store[Any]) -> Iterator[Any]:
+            scans.append(store)
+            return original(store)
+
+        monkeypatch.setattr(Store, "__iter__", counted)
+        await until_minute(3)
+        monkeypatch.undo()
+    assert cron.active() == [run_name(1), run_name(2), run_name(3)]
+    assert scans == []
+
+
+async def test_a_stored_status_without_a_change_is_not_written(cron: Cron) -> None:
+    """Touching a cron job costs no write."""
+    cron.create(suspend=True)
+    async with cron.cluster.manager(CONFIG) as recording:
+        for number in range(5):
+            await cron.cluster.client.patch(
+                CRON_JOBS,
+                "default",
+                "tick",
+                {"metadata": {"annotations": {"touched": str(number)}}},
+            )
+            await asyncio.sleep(1)
+    assert [each for each in writes_of(recording) if each[0] != "PATCH"] == []
