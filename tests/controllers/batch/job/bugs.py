@@ -17,6 +17,7 @@ from controller_manager.controllers.batch.job import (
 )
 from controller_manager.controllers.batch.job.assessment import Assessment
 from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.controllers.batch.job.memory import Memory
 from controller_manager.controllers.batch.job.spec import parallelism
 from controller_manager.controllers.batch.job.tracking import Tally
 from tests.simulation.planted import Bug
@@ -73,12 +74,19 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "give an index to a second pod": Bug(1, plan, "_taken_indexes", _only_completed),
     "let go of a surplus pod that has succeeded": Bug(
-        1, apply, "remove_finalizer", _remove_finalizer_of_whatever_is_there
+        0,
+        apply,
+        "remove_finalizer",
+        _remove_finalizer_of_whatever_is_there,
+        "surplus-pod-succeeds",
     ),
     "count a pod that lost its owner again": Bug(
-        1, reconciler, "is_uncounted", lambda *_: True
+        0, reconciler, "is_uncounted", lambda *_: True, "owner-is-removed"
     ),
     "take the finalizer from a pod that is adopted": Bug(
-        1, orphans, "_adopts", lambda _: False
+        0, orphans, "_adopts", lambda _: False, "owner-is-removed"
+    ),
+    "count a pod that is gone again": Bug(
+        0, Memory, "add_released", lambda *_: None, "counted-pod-is-gone"
     ),
 }
