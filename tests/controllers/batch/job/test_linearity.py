@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 
 from controller_manager.controllers.batch.job import reconciler
+from controller_manager.controllers.batch.job.decide import decide
 from tests.clusters import Cluster, RecordingTransport
 from tests.controllers.batch.job.user import POD_SPEC, JobUser, job_config
 from tests.controllers.user import settle
@@ -24,7 +25,6 @@ async def cost_of(completions: int, parallelism: int) -> Counter[str]:
     seconds = {"devcluster/run-seconds": "5"}
     template = {"metadata": {"annotations": seconds}, "spec": POD_SPEC}
     syncs: Counter[str] = Counter()
-    decide = reconciler.decide
 
     def counted(*arguments: Any, **more: Any) -> Any:
         syncs["syncs"] += 1
