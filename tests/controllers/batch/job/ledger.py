@@ -212,6 +212,9 @@ def _changed_after_the_end(before: _Page, page: _Page) -> Iterator[str]:
             yield f"it ended while pod {uid} has its finalizer"
     if page.uncounted("succeeded") or page.uncounted("failed"):
         yield "it ended with uncounted pods"
+    for count in ("active", "ready", "terminating"):
+        if left := page.status.get(count, 0):
+            yield f"it ended with {left} {count} pods"
 
 
 def _touched(page: _Page, known: set[str]) -> Iterator[str]:
