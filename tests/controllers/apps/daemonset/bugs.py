@@ -38,12 +38,16 @@ BUGS: Final[Mapping[str, Bug]] = {
     "let every node have two pods": Bug(
         1, rolling, "bounds_of", _let_all_have_two_pods
     ),
-    "keep surplus daemon pods": Bug(1, manage, "_surplus", _keep_surplus_pods),
-    "miss changes of nodes": Bug(1, NodeChanges, "_note_update", _miss_changes),
+    "keep surplus daemon pods": Bug(
+        0, manage, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
+    ),
+    "miss changes of nodes": Bug(
+        0, NodeChanges, "_note_update", _miss_changes, "taint-under-a-daemon-pod"
+    ),
     "keep all revisions of daemon sets": Bug(
-        1, RevisionKeeper, "clean_up", _keep_all_revisions
+        2, RevisionKeeper, "clean_up", _keep_all_revisions
     ),
     "remember the templates of deleted daemon sets": Bug(
-        1, CompiledTemplates, "forget", lambda *_: None
+        0, CompiledTemplates, "forget", lambda *_: None, "churn-of-daemon-sets"
     ),
 }
