@@ -80,6 +80,11 @@ class Expectations:
             outcome_unknown=former.outcome_unknown,
         )
 
+    def awaited_deletions(self, key: str) -> frozenset[str]:
+        """Return the uids of the objects whose deletion is expected."""
+        expected = self._expected.get(key)
+        return frozenset() if expected is None else frozenset(expected.deletions)
+
     def creations_settled(self, key: str, count: int = 1) -> None:
         """Expect `count` fewer adds: they were seen, or will never come."""
         expected = self._expected.get(key)

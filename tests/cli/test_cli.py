@@ -230,7 +230,7 @@ def test_all_problems_are_reported_at_once() -> None:
         "--v: invalid argument: not a whole number: 'x'",
         (
             '--controllers: "deploymnt" is not in the list of known controllers: try '
-            "deployment-controller, daemonset-controller"
+            "deployment-controller"
         ),
         (
             '--controllers: "nope" is not in the list of known controllers: try '

@@ -23,6 +23,7 @@ WATCHED: Final = (
     "controllerrevisions",
     "daemonsets",
     "deployments",
+    "jobs",
     "replicasets",
     "pods",
     "namespaces",

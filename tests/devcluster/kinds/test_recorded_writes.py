@@ -67,6 +67,28 @@ async def test_a_new_object_has_the_recorded_defaults(
 
 
 @every_recording
+async def test_an_object_can_be_written_back_as_it_is(
+    cluster: Cluster, recording: Recorded
+) -> None:
+    """Nothing changes: its defaults are all there, and none is filled in twice."""
+    cluster.add_namespace(recording.name)
+    objects = cluster.server.objects
+    for given in recording.created():
+        kind = KINDS[given["kind"]]
+        name = f"{given['metadata']['name']}-again"
+        given["metadata"]["name"] = name
+        place = recording.name if kind.namespaced else ""
+        if objects.storage.collection(kind.resource).get((place, name)) is not None:
+            continue
+        obj = create(cluster, recording.name, kind, given)
+        for subresource in ("", "status") if kind.has_status else ("",):
+            body, unknown = check_object(obj, kind, kind.version)
+            assert unknown == []
+            written = objects.update(kind, place, name, body, subresource)
+            assert written.obj == obj
+
+
+@every_recording
 async def test_what_controllers_created_can_be_created(
     cluster: Cluster, recording: Recorded
 ) -> None:

@@ -118,6 +118,11 @@ def strategy(kind: str, **rolling: Any) -> JSON:
             ),
         ),
         (
+            "StatefulSet",
+            {"spec": {"volumeClaimTemplates": [{"metadata": {"name": "x"}}]}},
+            "spec.volumeClaimTemplates[0].spec.resources[storage]: Required value",
+        ),
+        (
             "DaemonSet",
             {"spec": {"selector": {"matchLabels": None}}},
             "spec.selector: Invalid value: {}: empty selector is invalid for daemonset",

@@ -5,11 +5,14 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
+from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.job.assessment import (
+    FINALIZER,
     NO_BACK_OFF,
     Assessment,
     assess,
@@ -48,19 +51,28 @@ def decide(
     now: datetime,
     *,
     released: AbstractSet[str] = frozenset(),
+    condemned: AbstractSet[str] = frozenset(),
     back_off: BackOff = NO_BACK_OFF,
     may_change: bool = True,
 ) -> JobDecision:
     """Return the decision for a job that has not finished and has these pods.
 
     `may_change` is false while the cache does not show all writes: then the number of
-    pods stays as it is. See `assess` for `released` and `back_off`.
+    pods stays as it is. See `assess` for `released` and `back_off`. `condemned` are the
+    uids of surplus pods that were deleted, though the cache may still show them as
+    active: they terminate, and have no finalizer.
 
     Pods that are being deleted count as failed only if the job does not end without
     them. They may have been deleted because it ends, by a sync that was interrupted
     before it could write that down.
     """
     job = started(job, now)
+    if condemned:
+        time = format_time(now)
+        pods = [
+            _deleted(pod, time) if pod.metadata.uid in condemned else pod
+            for pod in pods
+        ]
     for spare in (True, False) if any(map(is_deleting, pods)) else (False,):
         assessment = assess(
             job, pods, released=released, back_off=back_off, spare_terminating=spare
@@ -72,3 +84,18 @@ def decide(
         return JobDecision(assessment, None)
     plan = plan_pods(assessment, now)
     return JobDecision(assessment, None, plan, is_decided=True)
+
+
+def _deleted(pod: Pod, time: str) -> Pod:
+    """Return a surplus pod as the cache will show it after its deletion."""
+    metadata = pod.metadata
+    return replace(
+        pod,
+        metadata=replace(
+            metadata,
+            deletion_timestamp=metadata.deletion_timestamp or time,
+            finalizers=tuple(
+                each for each in metadata.finalizers or () if each != FINALIZER
+            ),
+        ),
+    )

@@ -8,6 +8,7 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
+from controller_manager.client.errors import NotFound, is_about
 from controller_manager.controllers.batch.job.apply import remove_finalizer
 from controller_manager.controllers.batch.job.assessment import has_finalizer
 from controller_manager.controllers.batch.job.conditions import is_finished
@@ -21,13 +22,16 @@ from controller_manager.informers.indexes import (
 )
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 60.0
 """The seconds of the first and of the longest delay of a retry."""
+
+_CACHE_RECHECK: Final = 5.0
+"""Seconds until the cache of jobs is looked at again."""
 
 
 class OrphanPods:
@@ -49,6 +53,8 @@ class OrphanPods:
         self._queue = context.queue(
             "job_orphan_pod", ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
         )
+        self._gone = ""
+        """The uid of the job that the API server last said is gone."""
         self._jobs = context.lister(JOBS, BY_SELECTED_LABEL)
         self._pods = context.lister(PODS, BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
         context.informers.informer(PODS).add_handler(
@@ -114,12 +120,40 @@ class OrphanPods:
 
     async def _sync(self, key: str) -> Outcome:
         pod = self._pods.by_key(key)
-        if pod is not None and has_finalizer(pod) and self._is_orphan(pod):
-            await remove_finalizer(self._client, pod)
-            if self._jobs.by_key(key) is None:
-                # No key waits for the cache to show this write: this is a pod's key.
-                self._context.consistency.forget(key)
+        if pod is None or not has_finalizer(pod) or not self._is_orphan(pod):
+            return DONE
+        if not await self._has_no_job(pod):
+            return Requeue(_CACHE_RECHECK, "the cache does not show the job of the pod")
+        await remove_finalizer(self._client, pod)
+        if self._jobs.by_key(key) is None:
+            # No key waits for the cache to show this write: this is a pod's key.
+            self._context.consistency.forget(key)
         return DONE
+
+    async def _has_no_job(self, pod: Pod) -> bool:
+        """Ask the API server about a job that the cache does not have.
+
+        The cache of jobs may be behind that of pods, and the job may have to count
+        the pod. Pods of one job come one after the other: one answer is remembered.
+        """
+        reference = controller_of(pod)
+        if reference is None or self._jobs.controller_of(pod) is not None:
+            return True
+        if reference.uid != self._gone:
+            namespace = pod.metadata.namespace
+            if await self._job_exists(namespace, reference.name, reference.uid):
+                return False
+            self._gone = reference.uid
+        return True
+
+    async def _job_exists(self, namespace: str, name: str, uid: str) -> bool:
+        try:
+            job = await self._client.get(JOBS, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return False
+        return job.metadata.uid == uid
 
 
 def _adopts(job: Job) -> bool:

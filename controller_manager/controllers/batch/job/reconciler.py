@@ -204,6 +204,7 @@ class JobReconciler(Reconciler[Job]):
             pods,
             self.clock.now(),
             released=self._memory.still_shown(key, pods),
+            condemned=self._memory.expectations.awaited_deletions(key),
             back_off=self._memory.back_off(key),
             may_change=expected is State.FULFILLED,
         )

@@ -14,6 +14,9 @@ from controller_manager.devcluster.kinds.columns import (
     container_cells,
     name_of,
 )
+from controller_manager.devcluster.kinds.core.claim_validation import (
+    validate_claim_spec,
+)
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.kinds.replica_status import (
     validate_collision_count,
@@ -103,6 +106,17 @@ class StatefulSetStrategy(Strategy):
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
         return validate_stateful_set_spec(obj["spec"])
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the templates of claims, which do not change later."""
+        templates = obj["spec"].get("volumeClaimTemplates", ())
+        return [
+            cause
+            for number, each in enumerate(templates)
+            for cause in validate_claim_spec(
+                each["spec"], f"spec.volumeClaimTemplates[{number}].spec"
+            )
+        ]
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that only the few mutable fields of the spec change."""

@@ -32,27 +32,26 @@ _IMMUTABLE: Final = (
 )
 
 
-def validate_claim(claim: JSON) -> list[Cause]:
-    """Check the spec of a claim."""
-    spec = claim["spec"]
-    causes = validate_access_modes(spec.get("accessModes", []))
+def validate_claim_spec(spec: JSON, field: str = "spec") -> list[Cause]:
+    """Check the spec of a claim or of a template of claims."""
+    causes = validate_access_modes(spec.get("accessModes", []), field)
     if "selector" in spec:
-        causes += validate_selector(spec["selector"], "spec.selector")
+        causes += validate_selector(spec["selector"], f"{field}.selector")
     size = spec["resources"].get("requests", {}).get("storage")
-    where = "spec.resources[storage]"
+    where = f"{field}.resources[storage]"
     if size is None:
         causes.append(required(where))
     else:
         causes += validate_positive_quantity(size, where)
     for name in ("storageClassName", "volumeAttributesClassName"):
         if spec.get(name):
-            causes += validate_subdomain(spec[name], f"spec.{name}")
-    return causes + validate_volume_mode(spec)
+            causes += validate_subdomain(spec[name], f"{field}.{name}")
+    return causes + validate_volume_mode(spec, field)
 
 
-def validate_access_modes(modes: list[str]) -> list[Cause]:
+def validate_access_modes(modes: list[str], spec_field: str = "spec") -> list[Cause]:
     """Check that there are access modes, and that they can stand together."""
-    field = "spec.accessModes"
+    field = f"{spec_field}.accessModes"
     causes = []
     if not modes:
         causes.append(required(field, "at least 1 access mode is required"))
@@ -67,12 +66,12 @@ def validate_access_modes(modes: list[str]) -> list[Cause]:
     return causes
 
 
-def validate_volume_mode(spec: JSON) -> list[Cause]:
+def validate_volume_mode(spec: JSON, field: str = "spec") -> list[Cause]:
     """Check that the volume mode exists."""
     mode = spec.get("volumeMode")
     if mode in VOLUME_MODES:
         return []
-    return [not_supported("spec.volumeMode", shown(mode), VOLUME_MODES)]
+    return [not_supported(f"{field}.volumeMode", shown(mode), VOLUME_MODES)]
 
 
 def validate_claim_update(old: JSON, new: JSON) -> list[Cause]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.claim_validation import (
-    validate_claim,
+    validate_claim_spec,
     validate_claim_update,
 )
 from controller_manager.devcluster.kinds.core.volume_columns import (
@@ -59,7 +59,7 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
-        return validate_claim(obj)
+        return validate_claim_spec(obj["spec"])
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the spec changes only where it may."""

@@ -9,56 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.controllers.batch.job.stored import (
+    ENDS,
+    has,
+    has_ended,
+    index_of,
+    indexes_in,
+    is_deleting,
+    is_indexed,
+    is_ours,
+    is_tracked,
+    phase_of,
+)
 from tests.simulation.objects import controller_of, lives
 
 JSON = dict[str, Any]
 
-FINALIZER: Final = "batch.kubernetes.io/job-tracking"
-INDEX: Final = "batch.kubernetes.io/job-completion-index"
-
-_ENDS: Final = ("Complete", "Failed")
-_ENDINGS: Final = (*_ENDS, "FailureTarget", "SuccessCriteriaMet")
 _RESULTS: Final = ("succeeded", "failed")
-
-
-def has(job: JSON, *types: str) -> bool:
-    """Tell whether a condition of one of these types is true."""
-    return any(
-        each["type"] in types and each["status"] == "True"
-        for each in job.get("status", {}).get("conditions") or ()
-    )
-
-
-def is_tracked(pod: JSON | None) -> bool:
-    """Tell whether a pod exists and has the finalizer."""
-    return pod is not None and FINALIZER in pod["metadata"].get("finalizers", [])
-
-
-def index_of(pod: JSON) -> str:
-    """Return the completion index of a pod, empty for none."""
-    return str(pod["metadata"].get("annotations", {}).get(INDEX, ""))
-
-
-def indexes_in(text: str | None) -> set[str]:
-    """Return the indexes of a text like ``1,3-5``."""
-    found: set[str] = set()
-    for part in (text or "").split(","):
-        first, _, last = part.partition("-")
-        if first:
-            found |= {str(each) for each in range(int(first), int(last or first) + 1)}
-    return found
-
-
-def _phase(pod: JSON) -> str:
-    return str(pod.get("status", {}).get("phase", ""))
-
-
-def _has_ended(pod: JSON) -> bool:
-    return _phase(pod) in ("Succeeded", "Failed")
-
-
-def _is_deleting(obj: JSON) -> bool:
-    return "deletionTimestamp" in obj["metadata"]
 
 
 @dataclass
@@ -104,6 +71,10 @@ class Ledger:
             before = self._pages.get(uid, _Page({"metadata": job["metadata"]}))
             page = _Page(job, owned.get(uid, {}), before.listed)
             pages[uid] = page
+            if not is_ours(job):
+                problems = _touched(page, self._known)
+                yield from (f"{job['metadata']['name']}: {each}" for each in problems)
+                continue
             for problem in (
                 *_miscounted(before, page),
                 *_uncounted(before, page, everywhere),
@@ -131,10 +102,10 @@ def _miscounted(before: _Page, page: _Page) -> Iterator[str]:
             if is_tracked(page.pods.get(uid)):
                 yield f"pod {uid} is counted while it has its finalizer"
         total, listed = page.status.get(result, 0) + len(now), len(page.listed[result])
-        by_index = result == "succeeded" and _is_indexed(page.job)
+        by_index = result == "succeeded" and is_indexed(page.job)
         if total != listed and not again and not by_index:
             yield f"{total} pods are counted as {result}, {listed} were listed"
-    if _is_indexed(page.job):
+    if is_indexed(page.job):
         yield from _miscounted_indexes(before, page)
 
 
@@ -142,10 +113,10 @@ def _wrong_result(page: _Page, uid: str, result: str) -> Iterator[str]:
     pod = page.pods.get(uid)
     if pod is None:
         return  # it was released meanwhile
-    phase = _phase(pod)
+    phase = phase_of(pod)
     if result == "succeeded" and phase != "Succeeded":
         yield f"pod {uid} is listed as succeeded, it is {phase}"
-    goes = _is_deleting(pod) or has(page.job, "FailureTarget", "Failed")
+    goes = is_deleting(pod) or has(page.job, "FailureTarget", "Failed")
     if result == "failed" and phase != "Failed" and not goes:
         yield f"pod {uid} is listed as failed, it is {phase}"
 
@@ -170,14 +141,14 @@ def _miscounted_indexes(before: _Page, page: _Page) -> Iterator[str]:
 
 
 def _is_success_of(index: str, pod: JSON) -> bool:
-    return index_of(pod) == index and _phase(pod) == "Succeeded"
+    return index_of(pod) == index and phase_of(pod) == "Succeeded"
 
 
 def _uncounted(
     before: _Page, page: _Page, everywhere: Mapping[str, JSON]
 ) -> Iterator[str]:
     """Yield pods that ended, or were deleted, and lost the finalizer uncounted."""
-    if has(page.job, *_ENDS, "SuccessCriteriaMet") or _is_deleting(page.job):
+    if has(page.job, *ENDS, "SuccessCriteriaMet") or is_deleting(page.job):
         return
     for uid, pod in before.pods.items():
         now = everywhere.get(uid)
@@ -189,23 +160,24 @@ def _uncounted(
         ):
             continue  # released
         # A surplus pod loses its finalizer before it is deleted, so `pod`.
-        if (_has_ended(last) or _is_deleting(pod)) and not _is_counted(page, uid, last):
-            yield f"pod {uid}, {_phase(last)}, lost its finalizer and is not counted"
+        if (has_ended(last) or is_deleting(pod)) and not _is_counted(page, uid, last):
+            yield f"pod {uid}, {phase_of(last)}, lost its finalizer and is not counted"
 
 
 def _matches(job: JSON, pod: JSON) -> bool:
     wanted = job["spec"].get("selector", {}).get("matchLabels", {})
-    return wanted.items() <= pod["metadata"].get("labels", {}).items()
+    labels = pod["metadata"].get("labels", {})
+    return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def _is_counted(page: _Page, uid: str, pod: JSON) -> bool:
     if uid in page.listed["succeeded"] | page.listed["failed"]:
         return True
-    if _is_indexed(page.job):
+    if is_indexed(page.job):
         index = index_of(pod)
         if not index or int(index) >= page.job["spec"]["completions"]:
             return True  # it never counts
-        if _phase(pod) == "Succeeded":
+        if phase_of(pod) == "Succeeded":
             return index in indexes_in(page.status.get("completedIndexes"))
     return _is_ignored(page.job, pod)
 
@@ -227,13 +199,13 @@ def _is_ignored(job: JSON, pod: JSON) -> bool:
 
 def _changed_after_the_end(before: _Page, page: _Page) -> Iterator[str]:
     """Yield changes of an ended job, and what is left to do when one ends."""
-    if has(before.job, *_ENDS):
+    if has(before.job, *ENDS):
         if page.status != before.status:
             yield f"its status changed after its end, from {before.status}"
         return
-    if not has(page.job, *_ENDS):
+    if not has(page.job, *ENDS):
         return
-    if all(has(page.job, each) for each in _ENDS):
+    if all(has(page.job, each) for each in ENDS):
         yield "it is complete and has failed"
     for uid, pod in page.pods.items():
         if is_tracked(pod):
@@ -242,21 +214,23 @@ def _changed_after_the_end(before: _Page, page: _Page) -> Iterator[str]:
         yield "it ended with uncounted pods"
 
 
+def _touched(page: _Page, known: set[str]) -> Iterator[str]:
+    """Yield new pods of a job that another controller manages."""
+    for uid, pod in page.pods.items():
+        if uid not in known and "generateName" in pod["metadata"]:
+            yield f"pod {uid} was made for a job that another controller manages"
+
+
 def _surplus(before: _Page, page: _Page, known: set[str]) -> Iterator[str]:
     """Yield new pods that a controller made and that the job did not need."""
     for uid, pod in page.pods.items():
         if uid in known or "generateName" not in pod["metadata"]:
             continue
-        if has(before.job, *_ENDINGS):
+        if has(before.job, *ENDS, "FailureTarget", "SuccessCriteriaMet"):
             yield f"pod {uid} was made although the job ends"
-        if page.job["spec"].get("managedBy", _US) != _US:
-            yield f"pod {uid} was made for a job that another controller manages"
         others = [each for key, each in page.pods.items() if key != uid]
-        if _is_indexed(page.job):
+        if is_indexed(page.job):
             yield from _surplus_of_index(page, pod, others)
-
-
-_US: Final = "kubernetes.io/job-controller"
 
 
 def _surplus_of_index(page: _Page, pod: JSON, others: list[JSON]) -> Iterator[str]:
@@ -270,28 +244,5 @@ def _surplus_of_index(page: _Page, pod: JSON, others: list[JSON]) -> Iterator[st
             continue
         if lives(other, owner):
             yield f"a second pod of index {index}"
-        elif _phase(other) == "Succeeded" and is_tracked(other):
+        elif phase_of(other) == "Succeeded" and is_tracked(other):
             yield f"another pod of index {index}, which has succeeded"
-
-
-def _is_indexed(job: JSON) -> bool:
-    return bool(job["spec"].get("completionMode") == "Indexed")
-
-
-def asked_for(job: JSON, pods: Iterable[JSON]) -> tuple[int, int]:
-    """Return the live pods of a job, and these plus all successes so far."""
-    status = job.get("status", {})
-    uid = job["metadata"]["uid"]
-    owned = [pod for pod in pods if controller_of(pod) == uid]
-    live = sum(lives(pod, uid) for pod in owned)
-    listed = (status.get("uncountedTerminatedPods") or {}).get("succeeded") or ()
-    waiting = {
-        pod["metadata"]["uid"]
-        for pod in owned
-        if _phase(pod) == "Succeeded" and is_tracked(pod)
-    }
-    if _is_indexed(job):
-        completed = indexes_in(status.get("completedIndexes"))
-        ended = {index_of(pod) for pod in owned if pod["metadata"]["uid"] in waiting}
-        return live, live + len(completed | ended)
-    return live, live + status.get("succeeded", 0) + len(waiting.union(listed))

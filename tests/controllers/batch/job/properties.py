@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.controllers.apps.replicaset.properties import Wanted
-from tests.controllers.batch.job.ledger import Ledger, asked_for, has, is_tracked
+from tests.controllers.batch.job.ledger import Ledger
+from tests.controllers.batch.job.stored import (
+    ENDS,
+    asked_for,
+    has,
+    is_ours,
+    is_tracked,
+)
 from tests.controllers.batch.job.workload import JobUsers
 from tests.simulation.changes import only
 from tests.simulation.managers import Manager
@@ -15,8 +22,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.state import State
 
 JSON = dict[str, Any]
-
-_ENDS = ("Complete", "Failed")
 
 
 @dataclass
@@ -64,12 +69,18 @@ class JobProperties(Properties):
     def after_write(self, write: Write) -> Iterator[str]:
         self._look()
         found, self._found = self._found, []
+        yield from self._writes_for_others(write)
         # A stopped process cannot call back what a slow webhook holds up.
         if write.verb == "create" and write.target.plural == "pods":
             if write.is_late:
                 return
             yield from self._surplus(write)
         yield from found
+
+    def _writes_for_others(self, write: Write) -> Iterator[str]:
+        mine = write.controller == self.controller and write.target.plural == "jobs"
+        if mine and write.before is not None and not is_ours(write.before):
+            yield f"{write}: another controller manages this job"
 
     def _surplus(self, write: Write) -> Iterator[str]:
         owner = controller_of(write.answered)
@@ -105,7 +116,7 @@ class JobProperties(Properties):
         running = {
             job["metadata"]["uid"]
             for job in self.state.stored("jobs")
-            if not has(job, *_ENDS)
+            if not has(job, *ENDS)
         }
         for pod in self.state.stored("pods"):
             if is_tracked(pod) and not (
@@ -115,7 +126,11 @@ class JobProperties(Properties):
 
     def end_state(self) -> JSON:
         """Return the state of every job as far as faults of pods do not change it."""
-        return {path_of(job): _seen_of(job) for job in self.state.stored("jobs")}
+        return {
+            path_of(job): _seen_of(job)
+            for job in self.state.stored("jobs")
+            if is_ours(job)
+        }
 
 
 def _parallelism(job: JSON) -> int:

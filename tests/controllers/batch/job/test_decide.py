@@ -58,6 +58,15 @@ def test_surplus_pods_are_deleted() -> None:
     assert decision.plan == Delete((running(2)[0],))
 
 
+def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
+    """Though the cache does not show that yet; it is not counted."""
+    subject = job(completions=3, suspend=True, podReplacementPolicy="Failed")
+    decision = decided(subject, running(2), condemned={"r0", "r1"}, may_change=False)
+    found = tally(decision.assessment, Activity(), decision.target, at(60))
+    status = found.status
+    assert (status.active, status.terminating, found.released) == (0, 2, ())
+
+
 DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.batch.job.ledger import FINALIZER, INDEX, Ledger, asked_for
+from tests.controllers.batch.job.ledger import Ledger
+from tests.controllers.batch.job.stored import FINALIZER, INDEX, asked_for
 
 JSON = dict[str, Any]
 

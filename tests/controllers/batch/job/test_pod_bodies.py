@@ -20,6 +20,7 @@ VARIABLE = {
     "name": "JOB_COMPLETION_INDEX",
     "valueFrom": {
         "fieldRef": {
+            "apiVersion": "v1",
             "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"
         }
     },

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.controllers.batch.job.ledger import FINALIZER, has, is_tracked
+from tests.controllers.batch.job.stored import ENDS, FINALIZER, has, is_tracked
 from tests.simulation.objects import controller_of
 from tests.simulation.workload import Workload
 
@@ -54,7 +54,7 @@ def _on_exit_code(action: str, code: int) -> JSON:
     return {"rules": [{"action": action, "onExitCodes": requirement}]}
 
 
-_INDEXED: Final = {"completionMode": "Indexed"}
+_INDEXED: Final[JSON] = {"completionMode": "Indexed"}
 
 JOBS: Final[Mapping[str, JSON]] = {
     each["metadata"]["name"]: each
@@ -150,8 +150,6 @@ class JobUsers(Workload):
         policy, size = rng.choice(_POLICIES), rng.randrange(2, 6)
         job = self.world.find("jobs", NAMESPACE, name)
         if job is not None:
-            if policy == "Orphan":
-                self._expect_orphans(job)
             self.world.delete("jobs", job, policy=policy)
             await self.world.until_gone("jobs", NAMESPACE, name)
         self._create(NAMESPACE, name)
@@ -161,18 +159,10 @@ class JobUsers(Workload):
             resized = {"completions": size, "parallelism": size}
             self._edit(name, lambda spec: spec.update(resized))
 
-    def _expect_orphans(self, job: JSON) -> None:
-        uid = job["metadata"]["uid"]
-        self.world.state.orphaned.update(
-            (pod["metadata"]["uid"], uid)
-            for pod in self.world.stored("pods", NAMESPACE)
-            if controller_of(pod) == uid
-        )
-
     def _edit(self, name: str, edit: Callable[[JSON], None]) -> None:
         """Change the spec of a job that has not ended."""
         job = self.world.find("jobs", NAMESPACE, name)
-        if job is not None and not has(job, "Complete", "Failed"):
+        if job is not None and not has(job, *ENDS):
             self.world.change("jobs", job, lambda obj: edit(obj["spec"]))
 
     async def clean_up(self) -> None:
