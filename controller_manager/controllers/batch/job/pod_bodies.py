@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import JOBS, Job
@@ -20,13 +21,19 @@ from controller_manager.controllers.batch.job.spec import has_limit_per_index
 
 JSON = dict[str, Any]
 
+_Spec = dict[str, Raw]
+"""A pod spec, field by field; what is not read stays bytes."""
+
 _LONGEST_PREFIX: Final = 58
 """The most characters of a generateName that the API server keeps: 63 less 5."""
 
 _VARIABLE: Final = {
     "name": "JOB_COMPLETION_INDEX",
     "valueFrom": {
-        "fieldRef": {"fieldPath": f"metadata.labels['{JOB_COMPLETION_INDEX}']"}
+        "fieldRef": {
+            "apiVersion": "v1",
+            "fieldPath": f"metadata.labels['{JOB_COMPLETION_INDEX}']",
+        }
     },
 }
 
@@ -56,20 +63,30 @@ def _tracked(template: PodTemplateSpec) -> PodTemplateSpec:
     return replace(template, metadata=metadata)
 
 
-def _with_variable(template: PodTemplateSpec) -> JSON:
-    """Return the pod spec; its containers get the variable with their index."""
-    spec: JSON = msgspec.json.decode(template.spec)
-    for containers in ("initContainers", "containers"):
-        for container in spec.get(containers) or ():
-            present = container.get("env") or []
-            if all(each["name"] != _VARIABLE["name"] for each in present):
-                container["env"] = [*present, _VARIABLE]
+def _with_variable(template: PodTemplateSpec) -> _Spec:
+    """Return the fields of the pod spec; containers get the variable with their index.
+
+    The fields are encoded once for all pods.
+    """
+    spec = msgspec.json.decode(template.spec, type=_Spec)
+    for field in ("initContainers", "containers"):
+        if field in spec:
+            containers: list[JSON] = msgspec.json.decode(spec[field]) or []
+            for container in containers:
+                _add_variable(container)
+            spec[field] = raw_json(containers)
     return spec
+
+
+def _add_variable(container: JSON) -> None:
+    present = container.get("env") or []
+    if all(each["name"] != _VARIABLE["name"] for each in present):
+        container["env"] = [*present, _VARIABLE]
 
 
 def _with_index(
     template: PodTemplateSpec,
-    spec: JSON,
+    spec: _Spec,
     job: Job,
     index: int,
     replaced: Mapping[int, Pod],
@@ -82,11 +99,11 @@ def _with_index(
         policy = job.spec.pod_failure_policy
         annotations |= annotations_of_replacement(policy, replaced.get(index))
     labels = {**(metadata.labels or {}), **mark}
-    named = {**spec, "hostname": f"{job.metadata.name}-{index}"}
+    hostname = raw_json(f"{job.metadata.name}-{index}")
     return replace(
         template,
         metadata=replace(metadata, labels=labels, annotations=annotations),
-        spec=raw_json(named),
+        spec=raw_json({**spec, "hostname": hostname}),
     )
 
 

@@ -20,7 +20,8 @@ VARIABLE = {
     "name": "JOB_COMPLETION_INDEX",
     "valueFrom": {
         "fieldRef": {
-            "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"
+            "apiVersion": "v1",
+            "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']",
         }
     },
 }
