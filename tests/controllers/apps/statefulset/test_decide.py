@@ -305,6 +305,8 @@ def test_a_name_of_somebody_else_is_refused() -> None:
     assert steps(view(stateful_set(), foreign=(stranger,))) == ["refuse web-0"]
     leaving = pod(0, uid="other", labels=labels, terminating=True)
     assert steps(view(stateful_set(), foreign=(leaving,))) == []
+    together = view(stateful_set(2, **PARALLEL), foreign=(stranger,))
+    assert steps(together) == ["create web-1 web-new", "refuse web-0"]
     released = pod(0, uid="other")
     assert steps(view(stateful_set(), foreign=(released,))) == []
 

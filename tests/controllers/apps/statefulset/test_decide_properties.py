@@ -48,7 +48,7 @@ def pods(draw: st.DrawFn, ordinal: int) -> Pod:
 
 
 @st.composite
-def views(draw: st.DrawFn, **fixed: Any) -> View:
+def views(draw: st.DrawFn, /, **fixed: Any) -> View:
     """Draw a set with any pods, in any phase of an update."""
     spec: dict[str, Any] = {
         "podManagementPolicy": draw(st.sampled_from(("OrderedReady", "Parallel"))),
