@@ -37,6 +37,10 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 """The fields that a step may have; a step with others is refused."""
 
 
+_ABSENT: Final = ("code", "reason")
+"""The fields of a wait until an object is gone; objects do not have them."""
+
+
 class Form(Protocol):
     """The form of a recording: the kinds and fields that its checkpoints show."""
 
@@ -110,6 +114,7 @@ class Player:
         )
         self._heartbeats = Heartbeats(self._access, clock, max(poll, 0.5))
         self._results: list[tuple[str, Any, Any]] = []
+        self._deleted: dict[str, str] = {}
         self._steps: dict[str, Callable[[Any], Awaitable[None]]] = {
             "create": self._create,
             "patch": self._patch,
@@ -186,7 +191,9 @@ class Player:
 
     async def _delete(self, step: JSON) -> None:
         path = self._access.path(step["kind"], step["name"])
-        await self._access.call("DELETE", path, step.get("options") or {})
+        answer = await self._access.call("DELETE", path, step.get("options") or {})
+        about = answer.get("details", answer["metadata"])
+        self._deleted[path] = about["uid"]
 
     async def _evict(self, step: JSON) -> None:
         for code in await self._pods.evict(step):
@@ -217,10 +224,17 @@ class Player:
         path = self._access.path(step["kind"], step["name"])
         while True:
             obj = await self._access.call("GET", path, expected=NOT_FOUND)
-            if _holds(obj, step):
+            if _holds(obj, step) or self._is_replaced(path, obj, step):
                 return
             assert asyncio.get_running_loop().time() < deadline, (step, obj)
             await asyncio.sleep(self._poll)
+
+    def _is_replaced(self, path: str, obj: JSON, step: JSON) -> bool:
+        """Tell whether what must be gone was made again, between two looks."""
+        waits_for_absence = not step["until"].keys().isdisjoint(_ABSENT)
+        deleted = self._deleted.get(path)
+        uid = obj["metadata"].get("uid")
+        return waits_for_absence and None not in (deleted, uid) and deleted != uid
 
     async def _wait_for_pods(self, step: JSON) -> None:
         """Wait until the step is about exactly `n` pods."""

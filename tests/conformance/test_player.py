@@ -195,6 +195,21 @@ async def test_a_scenario_waits_for_a_field_and_a_condition(cluster: Cluster) ->
     assert cluster.clock.monotonic() - before < 1
 
 
+async def test_an_object_that_was_made_again_is_gone(cluster: Cluster) -> None:
+    """Though there is one of its name whenever the player looks."""
+    gone = {"kind": "ConfigMap", "name": "a", "until": {"code": 404}}
+    made = {"kind": "ConfigMap", "metadata": {"name": "a"}}
+    before = cluster.clock.monotonic()
+    await play(
+        cluster,
+        {"create": made},
+        {"delete": {"kind": "ConfigMap", "name": "a"}},
+        {"create": made},
+        {"wait": gone},
+    )
+    assert cluster.clock.monotonic() == before
+
+
 @pytest.mark.parametrize(
     "step",
     [

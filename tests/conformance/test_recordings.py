@@ -7,6 +7,7 @@ import pytest
 
 from controller_manager.registry import registry
 from tests.clusters import Cluster
+from tests.conformance.deliberate import AMENDMENTS
 from tests.conformance.managers import SwitchedManager
 from tests.conformance.player import Player
 from tests.conformance.recordings import (
@@ -38,6 +39,14 @@ def test_what_only_shows_a_fault_of_upstream_has_tests_of_its_own() -> None:
     assert FAULTS.keys() <= ALL_RECORDINGS.keys()
     root = Path(__file__).parents[2]
     assert [each for each in FAULTS.values() if not (root / each).exists()] == []
+
+
+def test_a_recording_is_amended_only_for_a_documented_difference() -> None:
+    """It names the row of docs/differences.md, and would come out otherwise."""
+    rows = (Path(__file__).parents[2] / "docs" / "differences.md").read_text()
+    for name, amendment in AMENDMENTS.items():
+        assert f"| {amendment.difference}" in rows
+        assert name in ALL_RECORDINGS
 
 
 def test_a_recording_runs_with_the_flags_with_which_it_was_made() -> None:

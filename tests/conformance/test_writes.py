@@ -13,6 +13,7 @@ JSON = dict[str, Any]
 
 SETS = "/apis/apps/v1/namespaces/n/statefulsets"
 PODS = "/api/v1/namespaces/n/pods"
+CLAIMS = "/api/v1/namespaces/n/persistentvolumeclaims"
 
 
 def write(method: str, path: str, body: JSON | None = None, status: int = 200) -> Write:
@@ -41,20 +42,20 @@ def test_a_write_concerns_a_scenario(path: str, *, is_concerned: bool) -> None:
     [
         (
             write(
-                "POST", PODS, {"kind": "Pod", "metadata": {"generateName": "a-"}}, 201
+                "POST", CLAIMS, {"kind": "X", "metadata": {"generateName": "a-"}}, 201
             ),
             {
                 "verb": "create",
-                "resource": "pods",
+                "resource": "persistentvolumeclaims",
                 "code": 201,
                 "body": {"metadata": {"generateName": "a-"}},
             },
         ),
         (
-            write("POST", PODS, {"metadata": {"name": "a", "uid": "u"}}, 409),
+            write("POST", CLAIMS, {"metadata": {"name": "a", "uid": "u"}}, 409),
             {
                 "verb": "create",
-                "resource": "pods",
+                "resource": "persistentvolumeclaims",
                 "code": 409,
                 "name": "a",
                 "body": {"metadata": {"name": "a"}},
@@ -142,7 +143,7 @@ def test_a_kind_of_write_that_upstream_does_not_send_is_found() -> None:
     """It may patch what upstream updates; new and deleted objects must be the same."""
     recorded = normalised(
         [
-            write("POST", PODS, {"metadata": {"name": "a"}}),
+            write("POST", CLAIMS, {"metadata": {"name": "a"}}),
             write("PUT", f"{SETS}/web/status", {"status": {"replicas": 1}}),
             write("DELETE", f"{PODS}/a"),
         ],
@@ -152,7 +153,7 @@ def test_a_kind_of_write_that_upstream_does_not_send_is_found() -> None:
         [
             write("PATCH", f"{SETS}/web/status", {"status": {"replicas": 2}}),
             write("PATCH", f"{SETS}/web", {"spec": {}}),
-            write("POST", PODS, {"metadata": {"name": "b"}}),
+            write("POST", CLAIMS, {"metadata": {"name": "b"}}),
             write("DELETE", f"{PODS}/b", {"gracePeriodSeconds": 0}),
             write("DELETE", f"{PODS}/c"),
         ],
@@ -160,6 +161,22 @@ def test_a_kind_of_write_that_upstream_does_not_send_is_found() -> None:
     )
     assert unknown_kinds(ours, recorded) == [
         '["change", "statefulsets"]',
-        '["create", "pods", {"metadata": {"name": "b"}}]',
+        '["create", "persistentvolumeclaims", {"metadata": {"name": "b"}}]',
         '["delete", "pods", {"gracePeriodSeconds": 0}]',
     ]
+
+
+def test_a_new_pod_has_the_defaults_of_the_server() -> None:
+    """The audit log of the server, from which the recordings are, shows them."""
+    given = {"restartPolicy": "Never", "containers": []}
+    sent = write("POST", PODS, {"metadata": {"name": "a"}, "spec": given})
+    (entry,) = normalised([sent], Aliases())
+    assert entry["body"]["spec"] == {
+        "containers": [],
+        "dnsPolicy": "ClusterFirst",
+        "enableServiceLinks": True,
+        "restartPolicy": "Never",
+        "schedulerName": "default-scheduler",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
+    }

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds.batch.job import KIND as JOB
+from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
 from tests.clusters import Write
 from tests.conformance.aliases import Aliases
 from tests.conformance.whole import whole, without_noise
@@ -45,8 +46,8 @@ def _entry(write: Write) -> JSON:
     """
     resource, name, subresource = _target(write.path)
     body = json.loads(write.body) if write.body else {}
-    if (write.method, resource) == ("POST", "jobs"):
-        _complete_job(body)
+    if write.method == "POST" and resource in _DEFAULTS:
+        _DEFAULTS[resource](body)
     verb = _VERBS.get(write.method, "delete" if name else "deletecollection")
     entry = {
         "verb": verb,
@@ -64,6 +65,19 @@ def _complete_job(job: JSON) -> None:
     labels = job["spec"]["template"].get("metadata", {}).get("labels")
     if labels:
         job["metadata"].setdefault("labels", labels)
+
+
+def _complete_pod(pod: JSON) -> None:
+    """Fill in the defaults of a new pod."""
+    spec = pod.setdefault("spec", {})
+    default_pod_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+
+
+_DEFAULTS: Final[Mapping[str, Callable[[JSON], None]]] = {
+    "jobs": _complete_job,
+    "pods": _complete_pod,
+}
 
 
 def _target(path: str) -> tuple[str, str, str]:
@@ -90,9 +104,6 @@ def _content(verb: str, subresource: str, body: JSON) -> JSON:
     if verb == "patch":
         return {"patch": without_noise(body)}
     content = whole(body) if "metadata" in body else without_noise(body)
-    if "containers" in content.get("spec", {}):
-        # Templates that come from the API server lack only this field.
-        content["spec"].setdefault("enableServiceLinks", True)
     if subresource == "status":
         return {"status": content.get("status")}
     return {"body": content}

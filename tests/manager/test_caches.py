@@ -36,7 +36,8 @@ async def test_a_resource_that_cannot_be_listed_delays_only_its_own_controllers(
         assert not ready.healthy
         assert (
             "[-]informer-jobs.batch failed: waiting for the cache to sync; "
-            "ttl-after-finished-controller cannot start: jobs.batch not read for"
+            "cronjob-controller, job-controller, ttl-after-finished-controller cannot "
+            "start: jobs.batch not read for"
         ) in ready.text
         assert "no jobs here" in ready.text
         log = daemon.log.getvalue()

@@ -53,6 +53,12 @@ PATTERNS: Final = {
     "unobserved": "unobserved state: ten seconds pass unseen, then all is read anew",
 }
 
+SHORT_LIVED: Final = {"ds-min-ready": ("stale restart", "stale takeover", "unobserved")}
+"""Scenarios that wait for a state that ends by itself, and patterns that last longer.
+
+A user who waits for that state then waits for ever, whatever the manager does.
+"""
+
 _POLL: Final = 0.5
 _RESTART: Final = 0.5
 _STALE: Final = 8.0
@@ -333,6 +339,8 @@ def problems_with(
     try:
         played = play_scenario(name, broken, more_properties)
     except AssertionError as error:
+        if broken.pattern in SHORT_LIVED.get(name, ()):
+            return []
         return [f"{name}, {broken}: {error}"]
     problems = [f"{name}, {broken}: {each}" for each in played.violations]
     for ours, theirs in zip(played.checkpoints, reference.checkpoints, strict=True):

@@ -50,8 +50,7 @@ class FailedPodBackoff:
     ) -> dict[str, float]:
         """Return the seconds for which failed pods must stay, by node.
 
-        `nodes` are the nodes where pods may run; others are forgotten. A node without
-        a delay is absent.
+        Nodes that are not in `nodes` are forgotten. A node without a delay is absent.
         """
         failures = self._failures.pop(key, None)
         if failures is None or failures.generation != generation:

@@ -1,25 +1,58 @@
-"""What is made from a daemon set's template once, and not in every sync."""
+"""What is known of a daemon set's template and kept from sync to sync."""
 
 from collections.abc import Callable, Collection, Iterable
 
 from msgspec import Raw
 
 from controller_manager.api.apps.v1 import ControllerRevision, DaemonSet
-from controller_manager.api.core.v1 import PodTemplateSpec
+from controller_manager.api.core.v1 import Node, PodTemplateSpec
 from controller_manager.api.meta import key_of
 from controller_manager.control.history.template import find_equal, template_data
-from controller_manager.controllers.apps.daemonset.placement import Placement
+from controller_manager.controllers.apps.daemonset.placement import Fit, Placement
 
 
 class Compiled:
-    """The placement of a template, its revision data, and the revisions equal to it."""
+    """The placement of a template, the nodes that fit it, and the equal revisions.
+
+    A cluster may have thousands of nodes, and a daemon set may want some of them. So
+    a sync does not look at all nodes: they are compared with the placement once, and
+    again one by one when they change.
+    """
 
     def __init__(self, template: PodTemplateSpec, placement: Placement) -> None:
         """Take the template, and its placement."""
-        self.placement = placement
+        self._placement = placement
+        self._fits: dict[str, Fit] | None = None
         self.template = template
         self._data: Raw | None = None
         self._is_equal: dict[str, bool] = {}
+
+    def fits(self, nodes: Callable[[], Iterable[Node]]) -> dict[str, Fit]:
+        """Return a copy of what the nodes are to the daemon set.
+
+        Nodes where no pod may run are left out. `nodes` is called the first time.
+        """
+        if self._fits is None:
+            found = ((each, self._placement.fit(each)) for each in nodes())
+            self._fits = {
+                node.metadata.name: fit for node, fit in found if fit is not Fit.NONE
+            }
+        return dict(self._fits)
+
+    def has_changed(self, name: str, node: Node | None) -> bool:
+        """Note a node's present state; tell whether it is something else now.
+
+        `None` for a node that is gone. False if `fits` was not called yet.
+        """
+        if self._fits is None:
+            return False
+        before = self._fits.get(name, Fit.NONE)
+        now = Fit.NONE if node is None else self._placement.fit(node)
+        if now is Fit.NONE:
+            self._fits.pop(name, None)
+        else:
+            self._fits[name] = now
+        return now is not before
 
     @property
     def data(self) -> Raw:
@@ -45,7 +78,7 @@ class Compiled:
 class CompiledTemplates:
     """The compiled template of each daemon set, by key.
 
-    A node that changes is checked against all daemon sets. To decode their templates
+    A node that changes is compared with all daemon sets. To decode their templates
     for that would cost 10 µs each.
     """
 

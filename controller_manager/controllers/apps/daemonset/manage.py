@@ -25,6 +25,8 @@ def manage_pods(view: View, delays: Mapping[str, float], now: datetime) -> Plan:
     deletions: list[Deletion] = []
     waits: list[float] = []
     for node, fit in view.fits.items():
+        if fit is not Fit.NONE and view.is_at_rest(node):
+            continue
         if fit is Fit.RUN and not view.on(node):
             nodes.append(node)
         elif fit is Fit.NONE:

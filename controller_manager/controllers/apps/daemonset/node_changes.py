@@ -1,13 +1,13 @@
 """Finds the daemon sets that a changed node concerns (syncNodeUpdate)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DaemonSet
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.owners import controller_of
-from controller_manager.controllers.apps.daemonset.placement import Fit, Placement
+from controller_manager.controllers.apps.daemonset.compiled import CompiledTemplates
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
@@ -39,8 +39,7 @@ DAEMON_PODS_BY_NODE: Final = Index("daemonPodNode", _node_of, _has_same_node)
 class NodeChanges:
     """Adds the keys of daemon sets to which a changed node is something else now.
 
-    Only labels and taints of a node count, so a heartbeat costs one comparison. A node
-    waits in a queue with its state before the first change that was not looked at yet.
+    Only labels and taints of a node count, so a heartbeat costs one comparison.
     Upstream compares a node with the pods on it instead: it does not notice that a
     daemon set wants one pod less, or that a node is gone.
     """
@@ -49,26 +48,27 @@ class NodeChanges:
         self,
         context: ControllerContext,
         daemon_sets: Lister[DaemonSet],
-        placement: Callable[[DaemonSet], Placement],
+        templates: CompiledTemplates,
         queue: WorkQueue,
     ) -> None:
-        """Take the daemon sets, their placement, and the queue of their keys."""
+        """Take the daemon sets, their templates, and the queue of their keys."""
         self._daemon_sets = daemon_sets
-        self._placement = placement
+        self._templates = templates
         self._queue = queue
         self._context = context
         self._changed = context.queue("daemonset-node-updates")
-        self._before: dict[str, Node | None] = {}
-        """The former state of each node in the queue; `None` if it did not exist."""
+        self._came_or_went: set[str] = set()
+        """Nodes in the queue that were added or deleted."""
         self._leads = False
         self.nodes: Lister[Node] = context.lister(NODES)
         self._pods: Store[Pod] = context.informers.informer(PODS).store
         self._pods.add_index(DAEMON_PODS_BY_NODE)
-        context.informers.informer(NODES).add_handler(
+        informer = context.informers.informer(NODES)
+        informer.add_handler(
             Handler(
-                on_add=lambda node: self._note(node.metadata.name, None),
-                on_update=self._updated,
-                on_delete=lambda node: self._note(node.metadata.name, node),
+                on_add=self._note_presence,
+                on_update=self._note_update,
+                on_delete=self._note_presence,
             )
         )
 
@@ -76,46 +76,43 @@ class NodeChanges:
         """Look at changes from now on; all daemon sets are synced now anyway."""
         self._leads = True
 
+    def has(self, name: str) -> bool:
+        """Tell whether there is a node of this name."""
+        return self.nodes.get("", name) is not None
+
     def workers(self, count: int) -> Workers:
         """Return the workers that look at changed nodes, not yet running."""
         return self._context.workers(self._changed, self.sync_node, count)
 
-    def _updated(self, old: Node, new: Node) -> None:
-        if (
+    def _note_update(self, old: Node, new: Node) -> None:
+        if self._leads and (
             old.metadata.labels != new.metadata.labels
             or old.spec.taints != new.spec.taints
         ):
-            self._note(new.metadata.name, old)
+            self._changed.add(new.metadata.name)
 
-    def _note(self, name: str, before: Node | None) -> None:
+    def _note_presence(self, node: Node) -> None:
         if self._leads:
-            self._before.setdefault(name, before)
-            self._changed.add(name)
+            self._came_or_went.add(node.metadata.name)
+            self._changed.add(node.metadata.name)
 
     async def sync_node(self, name: str) -> Outcome:
         """Add the keys of all daemon sets that the change of a node concerns."""
-        if name in self._before:
-            before, after = self._before.pop(name), self.nodes.get("", name)
-            for key in self._concerned(name, before, after):
-                self._queue.add(key)
+        for key in self._concerned(name):
+            self._queue.add(key)
         return DONE
 
-    def _concerned(
-        self, name: str, before: Node | None, after: Node | None
-    ) -> Iterator[str]:
-        if before is None or after is None:
-            yield from self._with_pod_on(name)
+    def _concerned(self, name: str) -> Iterator[str]:
+        node = self.nodes.get("", name)
         for daemon_set in self._daemon_sets.all():
-            placement = self._placement(daemon_set)
-            if _fit(placement, before) is not _fit(placement, after):
+            if self._templates.of(daemon_set).has_changed(name, node):
                 yield key_of(daemon_set)
+        if name in self._came_or_went:
+            self._came_or_went.discard(name)
+            yield from self._with_pod_on(name)
 
     def _with_pod_on(self, name: str) -> Iterator[str]:
         for pod in self._pods.by_index(DAEMON_PODS_BY_NODE, name):
             daemon_set = self._daemon_sets.controller_of(pod)
             if daemon_set is not None:
                 yield key_of(daemon_set)
-
-
-def _fit(placement: Placement, node: Node | None) -> Fit:
-    return Fit.NONE if node is None else placement.fit(node)

@@ -4,11 +4,10 @@ Upstream: pkg/controller/daemon of v1.36 (daemon_controller.go, update.go). `man
 `rolling` and `status` decide; `apply` and `revisions` write.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
@@ -47,19 +46,17 @@ from controller_manager.controllers.apps.daemonset.gates import (
     COMPARISON_OPERATORS,
     READS_OWN_WRITES,
 )
-from controller_manager.controllers.apps.daemonset.manage import manage_pods
 from controller_manager.controllers.apps.daemonset.metrics import DaemonSetMetrics
 from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
 from controller_manager.controllers.apps.daemonset.options import DaemonSetOptions
-from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
-from controller_manager.controllers.apps.daemonset.plan import Plan
+from controller_manager.controllers.apps.daemonset.placement import placement_of
 from controller_manager.controllers.apps.daemonset.revisions import (
     RevisionKeeper,
     Revisions,
     named_owner,
 )
-from controller_manager.controllers.apps.daemonset.rolling import plan_update
 from controller_manager.controllers.apps.daemonset.status import calculate_status
+from controller_manager.controllers.apps.daemonset.updates import PodUpdates
 from controller_manager.controllers.apps.daemonset.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -70,14 +67,6 @@ from controller_manager.runtime.worker import Workers
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""
-
-
-class _Progress(Struct):
-    """How far a sync has come; `next_look` is in seconds."""
-
-    view: View
-    failure: Exception | None = None
-    next_look: float | None = None
 
 
 def init_daemon_set_controller(context: ControllerContext) -> Controller:
@@ -111,7 +100,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         self._nodes = NodeChanges(
             context,
             self.objects,
-            lambda daemon_set: self._templates.of(daemon_set).placement,
+            self._templates,
             self.queue,
         )
         self._metrics = context.metrics.of(DaemonSetMetrics)
@@ -126,11 +115,14 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         history = History(client, DAEMON_SETS, self.lister(CONTROLLER_REVISIONS))
         self._revisions = RevisionKeeper(client, history)
         self._claimer = Claimer(client, DAEMON_SETS, PODS)
-        self._pods = DaemonPods(
+        pods = DaemonPods(
             PodControl(client, context.recorder, DAEMON_SETS),
             context.recorder,
             self._expectations,
             self._backoff,
+        )
+        self._updates = PodUpdates(
+            pods, self._backoff, context.clock, context.logger, self._give_way
         )
 
     def make_node_workers(self) -> Workers:
@@ -189,9 +181,8 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             daemon_set, selector, compiled, lambda: self._claim(daemon_set, selector)
         )
         pods = await self._claim(daemon_set, selector)
-        nodes = self._nodes.nodes.all()
-        fits = {each.metadata.name: compiled.placement.fit(each) for each in nodes}
-        view = View.of(daemon_set, revisions.hash, fits, pods)
+        fits = compiled.fits(self._nodes.nodes.all)
+        view = View.of(daemon_set, revisions.hash, fits, pods, self._nodes.has)
         state = self._expectations.state(key)
         if state is State.UNKNOWN or (
             state is State.FULFILLED and self._may_repeat_former_leader(view)
@@ -200,7 +191,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         if state is State.PENDING:
             await self._report(view, is_processed=False)
             return Done(self._next_look(view, None))
-        progress = await self._update(view)
+        progress = await self._updates.carry_out(view)
         if progress.failure is None:
             progress.failure = await self._clean_up(daemon_set, revisions, pods)
         await self._report(progress.view, is_processed=True)
@@ -232,47 +223,14 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         orphans = pods.orphans(daemon_set.metadata.namespace, selector)
         return await self._claimer.claim(daemon_set, selector, (*owned, *orphans))
 
-    def _plans(self) -> tuple[Callable[[View], Plan], ...]:
-        """Return the functions that plan a sync, in their order."""
-
-        def manage(view: View) -> Plan:
-            generation = view.daemon_set.status.observed_generation
-            possible = [node for node, fit in view.fits.items() if fit is not Fit.NONE]
-            delays = self._backoff.delays(
-                key_of(view.daemon_set), generation, set(possible)
-            )
-            return manage_pods(view, delays, self.clock.now())
-
-        return manage, lambda view: plan_update(view, self.clock.now())
-
     def _may_repeat_former_leader(self, view: View) -> bool:
         """Tell whether a former leader may have done already what is to be done."""
-        return self._takeover.must_recheck(view.daemon_set) and not all(
-            plan(view).is_empty for plan in self._plans()
-        )
+        must_recheck = self._takeover.must_recheck(view.daemon_set)
+        return must_recheck and self._updates.are_needed(view)
 
-    async def _update(self, view: View) -> _Progress:
-        """Give each node its pods, then continue the update, up to a failure."""
-        progress = _Progress(view)
-        for plan_of in self._plans():
-            plan = plan_of(progress.view)
-            if plan.next_look is not None:
-                progress.next_look = plan.next_look
-            if plan.is_empty:
-                continue
-            self.logger.v(2).info(
-                "Changing pods",
-                creating=len(plan.nodes),
-                deleting=len(plan.deletions),
-            )
-            applied = await self._pods.carry_out(
-                view.daemon_set, plan, view.revision_hash
-            )
-            progress.view = progress.view.after(applied.created, applied.deleted)
-            progress.failure = applied.failure
-            if progress.failure is not None:
-                break
-        return progress
+    async def _give_way(self) -> None:
+        """Let other tasks run if the work of this turn has taken long enough."""
+        await self.context.turns.wait(0)
 
     async def _clean_up(
         self, daemon_set: DaemonSet, revisions: Revisions, pods: Sequence[Pod]
@@ -318,6 +276,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
 
     async def _report(self, view: View, *, is_processed: bool) -> None:
         """Write the status if it has changed."""
+        await self._give_way()
         daemon_set = view.daemon_set
         status = calculate_status(view, self.clock.now(), is_processed=is_processed)
         if status == daemon_set.status:

@@ -22,6 +22,8 @@ def plan_update(view: View, now: datetime) -> Plan:
     """
     if view.daemon_set.spec.update_strategy.type != ROLLING_UPDATE:
         return Plan()
+    if not view.has_old_pods():
+        return Plan()
     bounds = bounds_of(view)
     if bounds.surge > 0:
         return plan_surge(view, bounds, now)

@@ -48,7 +48,7 @@ def calculate_status(
 
 
 def _count(view: View, node: str, fit: Fit, counts: _Counts, now: datetime) -> None:
-    pods = view.on(node)
+    pods = view.pods.get(node)
     if fit is not Fit.RUN:
         counts.misscheduled += bool(pods)
         return

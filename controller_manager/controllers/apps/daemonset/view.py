@@ -1,6 +1,6 @@
 """The data of one sync of a daemon set, as an immutable value."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting, labels_of
-from controller_manager.api.pods import is_available, is_terminal
+from controller_manager.api.pods import TERMINAL_PHASES, is_available, is_terminal
 from controller_manager.control.history.names import POD_REVISION_LABEL
 from controller_manager.controllers.apps.daemonset.placement import Fit
 from controller_manager.controllers.apps.daemonset.targets import target_of
@@ -20,9 +20,10 @@ _NONE: Sequence[Pod] = ()
 class View(Struct, frozen=True):
     """A daemon set, what each node is to it, and its pods by node.
 
-    `fits` has every node. `pods` has also nodes that do not exist; a node without pods
-    is absent, and so are pods for no certain node. `deleted` has the uids of pods that
-    this sync has deleted already.
+    `fits` has every node where a pod may run, and other nodes that have pods. `pods`
+    has also nodes that do not exist; a node without pods is absent, and so are pods
+    for no certain node. `deleted` has the uids of pods that this sync has deleted
+    already.
     """
 
     daemon_set: DaemonSet
@@ -38,9 +39,17 @@ class View(Struct, frozen=True):
         revision_hash: str,
         fits: Mapping[str, Fit],
         pods: Iterable[Pod],
+        exists: Callable[[str], bool],
     ) -> "View":
-        """Return the view of these pods, which the daemon set controls."""
-        return cls(daemon_set, revision_hash, fits, by_node(pods))
+        """Return the view of these pods, which the daemon set controls.
+
+        `fits` may lack nodes where no pod may run; `exists` tells whether there is
+        such a node.
+        """
+        placed = by_node(pods)
+        others = [node for node in placed if node not in fits and exists(node)]
+        fits = {**fits, **dict.fromkeys(others, Fit.NONE)}
+        return cls(daemon_set, revision_hash, fits, placed)
 
     def after(self, created: Iterable[Pod], deleted: Iterable[str]) -> "View":
         """Return the view after pods were created, and others deleted by uid."""
@@ -66,7 +75,31 @@ class View(Struct, frozen=True):
     def is_updated(self, pod: Pod) -> bool:
         """Tell whether the pod was made from the current template (IsPodUpdated)."""
         label = labels_of(pod).get(POD_REVISION_LABEL)
-        return bool(self.revision_hash) and label == self.revision_hash
+        return label == self.revision_hash and bool(label)
+
+    def is_at_rest(self, node: str) -> bool:
+        """Tell whether the node has exactly one pod, which neither ended nor leaves.
+
+        So it is with almost all nodes in almost all syncs.
+        """
+        pods = self.pods.get(node, _NONE)
+        if len(pods) != 1:
+            return False
+        metadata, phase = pods[0].metadata, pods[0].status.phase
+        return (
+            phase not in TERMINAL_PHASES
+            and not metadata.deletion_timestamp
+            and metadata.uid not in self.deleted
+        )
+
+    def has_old_pods(self) -> bool:
+        """Tell whether some pod was made from a former template."""
+        current = self.revision_hash
+        return any(
+            (pod.metadata.labels or {}).get(POD_REVISION_LABEL) != current
+            for pods in self.pods.values()
+            for pod in pods
+        )
 
     def is_available(self, pod: Pod, now: datetime) -> bool:
         """Tell whether the pod has been ready for minReadySeconds."""
@@ -87,10 +120,13 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """
     found: dict[str, list[Pod]] = {}
     for pod in pods:
-        if is_deleting(pod) and is_terminal(pod):
+        if pod.metadata.deletion_timestamp and is_terminal(pod):
             continue
-        if node := target_of(pod):
-            found.setdefault(node, []).append(pod)
+        if node := pod.spec.node_name or target_of(pod):
+            if node in found:
+                found[node].append(pod)
+            else:
+                found[node] = [pod]
     return found
 
 

@@ -2,7 +2,7 @@
 
 ``reconciler`` has the watches and caches, ``view`` the data of a sync, ``decide`` the
 decision, ``actions`` the possible actions; ``apply`` and ``claim_control`` carry them
-out, ``events`` has the messages.
+out, ``events`` has the messages, ``deletions`` waits for the cache.
 
 Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``health``,
 ``replicas`` (what to do about one pod), ``updating`` (rolling updates), ``stuck``

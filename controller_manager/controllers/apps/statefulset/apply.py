@@ -13,6 +13,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.client.client import Client, DeleteOptions, PatchType
 from controller_manager.client.errors import (
+    AlreadyExists,
     APIError,
     Conflict,
     NotFound,
@@ -194,6 +195,9 @@ class _Work:
             template = revisions.template(self._set, change.revision)
             body = pod_body(self._set, template, change.revision, change.ordinal)
             await self._client.create_json(PODS, namespace, body)
+        except AlreadyExists:
+            # The cache will show the pod: the set's own, or that of somebody else.
+            raise
         except (APIError, TransportError, ClaimProblem) as error:
             if is_namespace_terminating(error.__cause__ or error):
                 raise _NamespaceTerminating from error
@@ -243,6 +247,9 @@ class _Work:
             )
         except NotFound:
             pass
+        except Conflict:
+            self._caches.deletion_failed(self._set, pod)  # another pod has the name
+            raise
         except (APIError, TransportError) as error:
             self._caches.deletion_failed(self._set, pod)
             self._events.pod("Delete", metadata.name, error)

@@ -28,6 +28,7 @@ from controller_manager.control.history.revisions import History
 from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
 from controller_manager.controllers.apps.statefulset.decide import decide
+from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.gates import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
@@ -100,8 +101,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._applier = StatefulSetApplier(
             context.client, context.recorder, self._history, self
         )
-        self._deletions: dict[str, set[str]] = {}
-        """The uids of pods that were deleted, but that the cache may still show."""
+        self._deletions = UnseenDeletions()
         self._gone: dict[str, str] = {}
         """Sets that are gone on the API server but still cached: the uid of each,
         and the resource version that is cached."""
@@ -148,7 +148,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def forget(self, key: str) -> None:
         """Drop the state of a key whose set is gone."""
-        self._deletions.pop(key, None)
+        self._deletions.forget(key)
         self._metrics.forget(*split_key(key))
 
     def is_known_gone(self, obj: StatefulSet) -> bool:
@@ -164,7 +164,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     async def reconcile(self, stateful_set: StatefulSet) -> Outcome:
         """Bring pods, claims, revisions and status closer to the spec."""
-        if self._has_unseen_deletions(stateful_set):
+        owned = self._pods.controlled_by(stateful_set)
+        if self._deletions.are_unseen(key_of(stateful_set), owned):
             return Requeue(_UNSEEN_RECHECK, "the cache does not show all deletions")
         try:
             selector = compile_selector(stateful_set.spec.selector)
@@ -197,24 +198,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             allowed_unavailable(view),
             unavailable(view, view.slots(), self.clock.now()),
         )
-
-    def _has_unseen_deletions(self, stateful_set: StatefulSet) -> bool:
-        """Tell whether the cache shows a pod as running that was deleted.
-
-        A deletion has no version for which the cache could be waited.
-        """
-        key = key_of(stateful_set)
-        if key not in self._deletions:
-            return False
-        self._deletions[key] &= {
-            pod.metadata.uid
-            for pod in self._pods.controlled_by(stateful_set)
-            if not is_deleting(pod)
-        }
-        if self._deletions[key]:
-            return True
-        del self._deletions[key]
-        return False
 
     async def _claim_pods(
         self, stateful_set: StatefulSet, selector: Selector
@@ -277,12 +260,11 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def deletion_sent(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Have the set wait until the cache shows the deletion of a pod."""
-        unseen = self._deletions.setdefault(key_of(stateful_set), set())
-        unseen.add(pod.metadata.uid)
+        self._deletions.sent(key_of(stateful_set), pod)
 
     def deletion_failed(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Do not wait for the deletion of a pod: if it was deleted, no harm is done."""
-        self._deletions.get(key_of(stateful_set), set()).discard(pod.metadata.uid)
+        """Do not wait for the deletion of a pod."""
+        self._deletions.failed(key_of(stateful_set), pod)
 
     def gone(self, stateful_set: StatefulSet) -> None:
         """Mark a set that is gone but still cached; it is not synced any more.

@@ -104,7 +104,7 @@ def view_of(
 ) -> View:
     """Return a view as `view` does."""
     nodes = {**dict.fromkeys(("n1", "n2", "n3"), Fit.RUN), **fits}
-    return View.of(of or daemon_set(), NEW, nodes, pods)
+    return View.of(of or daemon_set(), NEW, nodes, pods, lambda _: False)
 
 
 def summary(plan: Plan) -> tuple[list[str], list[str]]:

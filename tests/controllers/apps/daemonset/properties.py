@@ -11,7 +11,7 @@ import msgspec
 
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.api.intstr import scaled_value
-from controller_manager.controllers.apps.daemonset import reconciler
+from controller_manager.controllers.apps.daemonset import updates
 from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
 from controller_manager.controllers.apps.daemonset.plan import Plan
 from controller_manager.controllers.apps.daemonset.rolling import plan_update
@@ -75,7 +75,7 @@ class DaemonSetProperties(Properties):
         """Check every plan of an update."""
         with ExitStack() as stack:
             planner = checked_planner(plan_update, violate)
-            stack.enter_context(mock.patch.object(reconciler, "plan_update", planner))
+            stack.enter_context(mock.patch.object(updates, "plan_update", planner))
             yield
 
     def before_write(self) -> None:
@@ -157,15 +157,16 @@ class DaemonSetProperties(Properties):
                 yield f"{path_of(each)}: of its revisions {problem}"
 
     def _wrong_nodes(self, daemon_set: JSON, pods: list[JSON]) -> list[str]:
-        """Return the nodes that must have a pod and do not, or the reverse."""
+        """Return the nodes that have too few pods, or too many."""
         encoded = msgspec.json.encode(daemon_set["spec"]["template"])
         template = msgspec.json.decode(encoded, type=PodTemplateSpec)
         placement = placement_of(template, compares_numbers=False)
         nodes = [msgspec.convert(each, Node) for each in self.state.stored("nodes")]
-        wanted = {
+        wanted = Counter(
             each.metadata.name for each in nodes if placement.fit(each) is Fit.RUN
-        }
-        return sorted(wanted ^ {_node_of(pod) for pod in pods})
+        )
+        found = Counter(map(_node_of, pods))
+        return sorted({*(wanted - found), *(found - wanted)})
 
     def _wrong_revisions(self, daemon_set: JSON, pods: list[JSON]) -> list[str]:
         """Return what is wrong about the revisions, in words."""

@@ -84,7 +84,7 @@ def test_bounds_count_only_nodes_that_must_have_a_pod() -> None:
 def test_a_bound_that_is_no_number_is_named() -> None:
     """An API server refuses it."""
     with pytest.raises(IntOrStringError, match="'many'"):
-        plan_update(view(of=daemon_set(unavailable="many")), NOW)
+        plan_update(view(*OLD, of=daemon_set(unavailable="many")), NOW)
 
 
 def test_an_old_pod_goes_from_a_node_that_only_keeps_it() -> None:

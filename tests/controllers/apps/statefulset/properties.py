@@ -228,7 +228,15 @@ def _out_of_order(
     condemned = view.condemned()
     if move.pod in condemned and move.pod is not condemned[0]:
         yield f"{move.pod.metadata.name} is deleted before a higher one"
-    if move.for_update and is_running_and_ready(move.pod):
+    if move.for_update and not is_running_and_ready(move.pod):
+        revision, current = revision_of(move.pod), view.revisions.current
+        works = any(
+            is_running_and_ready(pod) and revision_of(pod) == current
+            for pod in view.pods
+        )
+        if not revision or (revision == current and works):
+            yield f"{move.pod.metadata.name} is replaced though it may recover"
+    elif move.for_update:
         for slot in slots:
             if slot.pod is not move.pod and view.is_unavailable(slot.pod, now):
                 yield f"{move.pod.metadata.name} is replaced beside {slot.name}"

@@ -24,7 +24,6 @@ from tests.controllers.apps.statefulset.builders import (
     JSON,
     claim_template,
     owner,
-    rolling,
     stateful_set_json,
 )
 from tests.controllers.builders import template
@@ -91,7 +90,7 @@ class Sets(User):
 def _image(pod: JSON) -> str:
     conditions = pod["status"].get("conditions", [])
     ready = any((c["type"], c["status"]) == ("Ready", "True") for c in conditions)
-    return pod["spec"]["containers"][0]["image"] + ("*" if ready else "")
+    return str(pod["spec"]["containers"][0]["image"]) + ("*" if ready else "")
 
 
 @pytest.fixture
@@ -436,20 +435,6 @@ async def test_minimum_ready_seconds_need_no_event(
         assert await sets.images() == {"web-0": "app:v1*"}
         await settle(10)
         assert await sets.images() == {"web-0": "app:v1*", "web-1": "app:v1"}
-
-
-async def test_several_pods_are_replaced_if_gate_and_spec_say_so(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """The development cluster keeps the field if its own gate is on."""
-    strategy = rolling(maxUnavailable=2)
-    async with manager(cluster, feature_gates="MaxUnavailableStatefulSet=true"):
-        await sets.make(
-            replicas=4, updateStrategy=strategy, podManagementPolicy="Parallel"
-        )
-        await settle(5)
-        spec = (await sets.stateful_set()).spec.update_strategy.rolling_update
-        assert spec is not None
 
 
 def test_the_metrics_of_a_set_that_is_gone_are_gone() -> None:

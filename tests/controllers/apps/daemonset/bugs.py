@@ -1,0 +1,53 @@
+"""Deliberate bugs of the daemon set controller."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from controller_manager.api.core.v1 import Node, Pod
+from controller_manager.controllers.apps.daemonset import manage, rolling
+from controller_manager.controllers.apps.daemonset.bounds import Bounds
+from controller_manager.controllers.apps.daemonset.compiled import CompiledTemplates
+from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
+from controller_manager.controllers.apps.daemonset.revisions import RevisionKeeper
+from controller_manager.controllers.apps.daemonset.view import View
+from tests.simulation.planted import Bug
+
+
+def _let_all_be_unavailable(view: View) -> Bounds:
+    return Bounds(len(view.fits), 0, len(view.fits))
+
+
+def _let_all_have_two_pods(view: View) -> Bounds:
+    return Bounds(0, len(view.fits), len(view.fits))
+
+
+def _keep_surplus_pods(*_: object) -> Sequence[Pod]:
+    return []
+
+
+def _miss_changes(_: NodeChanges, __: Node, ___: Node) -> None:
+    pass
+
+
+async def _keep_all_revisions(*_: object) -> None:
+    pass
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "update all nodes at once": Bug(1, rolling, "bounds_of", _let_all_be_unavailable),
+    "let every node have two pods": Bug(
+        1, rolling, "bounds_of", _let_all_have_two_pods
+    ),
+    "keep surplus daemon pods": Bug(
+        0, manage, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
+    ),
+    "miss changes of nodes": Bug(
+        0, NodeChanges, "_note_update", _miss_changes, "taint-under-a-daemon-pod"
+    ),
+    "keep all revisions of daemon sets": Bug(
+        2, RevisionKeeper, "clean_up", _keep_all_revisions
+    ),
+    "remember the templates of deleted daemon sets": Bug(
+        0, CompiledTemplates, "forget", lambda *_: None, "churn-of-daemon-sets"
+    ),
+}

@@ -1,0 +1,73 @@
+"""Deliberate bugs of the stateful set controller."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.apps.statefulset import (
+    claim_control,
+    decide,
+    replicas,
+    updating,
+)
+from controller_manager.controllers.apps.statefulset.claim_control import ClaimControl
+from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
+from controller_manager.controllers.apps.statefulset.identity import revision_of
+from controller_manager.controllers.apps.statefulset.view import Slot, View
+from tests.simulation.planted import Bug
+
+
+def _never_wait(*_: object) -> None:
+    return None
+
+
+def _replace_whatever_is_not_ready(_: View, slot: Slot, __: object) -> bool:
+    return slot.pod is not None and slot.pod.status.phase == "Running"
+
+
+def _replace_all_at_once(view: View, slots: Any, _: object) -> tuple[Pod, ...]:
+    update = view.revisions.update
+    pods = [slot.pod for slot in slots if slot.pod is not None]
+    return tuple(pod for pod in pods if revision_of(pod) != update)
+
+
+def _no_claims(*_: object) -> tuple[()]:
+    return ()
+
+
+def _own_nothing(*_: object) -> None:
+    return None
+
+
+async def _trust_the_cache(_: ClaimControl) -> None:
+    return None
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "create pods out of order": Bug(1, replicas, "_unavailable_because", _never_wait),
+    "replace pods that may recover": Bug(
+        1, replicas, "is_stuck", _replace_whatever_is_not_ready
+    ),
+    "update all pods at once": Bug(1, decide, "outdated_pods", _replace_all_at_once),
+    "ignore the partition": Bug(1, updating, "partition", lambda _: 0),
+    "create pods without claims": Bug(1, replicas, "missing_claims", _no_claims),
+    "forget the retention policy": Bug(
+        1, claim_control, "corrected_owners", _own_nothing
+    ),
+    "give claims to a set that is gone": Bug(
+        5, ClaimControl, "_check_set", _trust_the_cache
+    ),
+    "delete a pod again and again": Bug(
+        0,
+        UnseenDeletions,
+        "are_unseen",
+        lambda *_: False,
+        "update-behind-a-lagging-watch",
+    ),
+    "wait for broken pods": Bug(
+        0, replicas, "is_stuck", lambda *_: False, "repaired-template"
+    ),
+    "use claims that are about to go": Bug(
+        0, replicas, "_is_doomed", lambda *_: False, "claims-of-a-replaced-set"
+    ),
+}
