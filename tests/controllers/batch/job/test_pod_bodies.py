@@ -21,7 +21,7 @@ VARIABLE = {
     "valueFrom": {
         "fieldRef": {
             "apiVersion": "v1",
-            "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"
+            "fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']",
         }
     },
 }
