@@ -101,7 +101,7 @@ class Recording:
         minute is waited for, something happens in each minute.
         """
         if any("second" in each for each in self.steps):
-            return 20.0
+            return 35.0
         return 30.0 if self.family in _GROUPED else 90.0
 
     def config(self, **generic: Any) -> Config:

@@ -4,7 +4,8 @@ Every function is one; its docstring says where it was reported, what upstream
 does, and what must happen here. It takes an environment with one manager, in which
 only the scenario causes faults. Here are those that concern any controller; a
 controller has its own in a module ``scenarios`` beside its tests, in
-``SCENARIOS``. Those of `cluster_faults` come from clusters, not from upstream.
+``SCENARIOS``, and those that need a standby also in ``PAIRS``. Those of
+`cluster_faults` come from clusters, not from upstream.
 """
 
 import asyncio
@@ -116,7 +117,11 @@ NAMED: Final[Mapping[str, Scenario]] = {
 }
 
 
-_PAIRS: Final = (clock_of_a_standby_is_behind, *cluster_faults.PAIRS)
+_PAIRS: Final = (
+    clock_of_a_standby_is_behind,
+    *cluster_faults.PAIRS,
+    *(pair for each in modules("scenarios") for pair in getattr(each, "PAIRS", ())),
+)
 """Scenarios that need a leader and a standby."""
 
 

@@ -11,7 +11,7 @@ class UnseenDeletions:
 
     A deletion has no version for which the cache could be waited, so the uids of the
     pods are remembered. A set is not synced while the cache shows one of them as not
-    being deleted: it would be deleted again, and in an update the next one with it.
+    being deleted: each sync would delete it again.
     """
 
     def __init__(self) -> None:

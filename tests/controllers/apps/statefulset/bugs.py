@@ -58,6 +58,16 @@ BUGS: Final[Mapping[str, Bug]] = {
         5, ClaimControl, "_check_set", _trust_the_cache
     ),
     "delete a pod again and again": Bug(
-        1, UnseenDeletions, "are_unseen", lambda *_: False
+        0,
+        UnseenDeletions,
+        "are_unseen",
+        lambda *_: False,
+        "update-behind-a-lagging-watch",
+    ),
+    "wait for broken pods": Bug(
+        0, replicas, "is_stuck", lambda *_: False, "repaired-template"
+    ),
+    "use claims that are about to go": Bug(
+        0, replicas, "_is_doomed", lambda *_: False, "claims-of-a-replaced-set"
     ),
 }

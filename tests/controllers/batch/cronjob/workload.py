@@ -52,7 +52,7 @@ class CronJobUsers(Workload):
             "concurrencyPolicy": _POLICIES[name],
             "successfulJobsHistoryLimit": rng.choice([0, 1, 3]),
             "failedJobsHistoryLimit": rng.choice([0, 1]),
-            "jobTemplate": {"spec": _job_spec(name)},
+            "jobTemplate": {"spec": job_spec(name)},
         }
         self._store("cronjobs", namespace, {"metadata": {"name": name}, "spec": spec})
 
@@ -105,7 +105,7 @@ class CronJobUsers(Workload):
             ],
         }
         if conditions == _SUCCESS:
-            status |= {"completionTime": now, "succeeded": 1}
+            status["completionTime"] = now
         self.world.change("jobs", job, lambda obj: obj.update(status=status), "status")
 
     def _delete_one(self, rng: random.Random) -> None:
@@ -134,7 +134,7 @@ class CronJobUsers(Workload):
                 "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
                 "ownerReferences": [owner],
             },
-            "spec": _job_spec(metadata["name"]),
+            "spec": job_spec(metadata["name"]),
         }
         self._store("jobs", NAMESPACE, job)
 
@@ -156,7 +156,8 @@ class CronJobUsers(Workload):
             self._end(job, _SUCCESS)
 
 
-def _job_spec(name: str) -> JSON:
+def job_spec(name: str) -> JSON:
+    """Return the spec of a job that no job controller runs."""
     container = {"name": "c", "image": "app:v1"}
     return {
         "managedBy": MANAGED_BY,

@@ -57,6 +57,9 @@ class Ledger:
         self._pages: dict[str, _Page] = {}
         self._known: set[str] = set()
         """The uids of all pods that were there at the last look."""
+        self.extended: set[str] = set()
+        """The uids of the jobs that got new pods, made by controllers, between the last
+        two looks."""
 
     def look(self, jobs: Iterable[JSON], pods: Iterable[JSON]) -> Iterator[str]:
         """Compare with the last look; yield what is wrong."""
@@ -66,6 +69,11 @@ class Ledger:
             everywhere[pod["metadata"]["uid"]] = pod
             owned.setdefault(controller_of(pod), {})[pod["metadata"]["uid"]] = pod
         pages: dict[str, _Page] = {}
+        self.extended = {
+            uid
+            for uid, mine in owned.items()
+            if any(_is_made(pod) for key, pod in mine.items() if key not in self._known)
+        }
         for job in jobs:
             uid = job["metadata"]["uid"]
             before = self._pages.get(uid, _Page({"metadata": job["metadata"]}))
@@ -212,19 +220,27 @@ def _changed_after_the_end(before: _Page, page: _Page) -> Iterator[str]:
             yield f"it ended while pod {uid} has its finalizer"
     if page.uncounted("succeeded") or page.uncounted("failed"):
         yield "it ended with uncounted pods"
+    for count in ("active", "ready", "terminating"):
+        if left := page.status.get(count, 0):
+            yield f"it ended with {left} {count} pods"
 
 
 def _touched(page: _Page, known: set[str]) -> Iterator[str]:
     """Yield new pods of a job that another controller manages."""
     for uid, pod in page.pods.items():
-        if uid not in known and "generateName" in pod["metadata"]:
+        if uid not in known and _is_made(pod):
             yield f"pod {uid} was made for a job that another controller manages"
+
+
+def _is_made(pod: JSON) -> bool:
+    """Tell whether a controller made the pod; users give names to their pods."""
+    return "generateName" in pod["metadata"]
 
 
 def _surplus(before: _Page, page: _Page, known: set[str]) -> Iterator[str]:
     """Yield new pods that a controller made and that the job did not need."""
     for uid, pod in page.pods.items():
-        if uid in known or "generateName" not in pod["metadata"]:
+        if uid in known or not _is_made(pod):
             continue
         if has(before.job, *ENDS, "FailureTarget", "SuccessCriteriaMet"):
             yield f"pod {uid} was made although the job ends"

@@ -102,13 +102,15 @@ class JobProperties(Properties):
             yield f"{name} asked for {asked} successes and wanted {in_all}"
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what the ledger finds, and jobs with more pods than ever wanted."""
+        """Yield what the ledger finds, and new pods beyond all that was wanted."""
         self.before_write()
         found, self._found = self._found, []
         yield from found
         for job in self.state.stored("jobs"):
-            bounds = self._bounds[job["metadata"]["uid"]]
-            yield from self._beyond(job, bounds.at_once.ever, bounds.in_all.ever)
+            uid = job["metadata"]["uid"]
+            if uid in self._ledger.extended:
+                bounds = self._bounds[uid]
+                yield from self._beyond(job, bounds.at_once.ever, bounds.in_all.ever)
 
     def wrong_at_the_end(self, managers: Sequence[Manager]) -> Iterator[str]:
         """Yield pods that nobody will count, and jobs that have not ended."""

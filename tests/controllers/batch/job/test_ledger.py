@@ -209,6 +209,10 @@ WRONG: dict[str, tuple[list[State], str]] = {
         [(job(conditions=condition("Failed"), **uncounted(failed=["x"])), [])],
         "j: it ended with uncounted pods",
     ),
+    "it ends with pods": (
+        [(job(conditions=condition("Failed"), terminating=2), [])],
+        "j: it ended with 2 terminating pods",
+    ),
     "a pod after the end": (
         [
             (job(conditions=condition("FailureTarget")), []),

@@ -1,0 +1,132 @@
+"""Upstream's known faults with stateful sets, each played on purpose."""
+
+import asyncio
+from typing import Any, Final
+
+from tests.controllers.apps.statefulset.builders import (
+    claim_template,
+    stateful_set_json,
+)
+from tests.simulation.environment import Environment, Scenario
+from tests.simulation.objects import JSON
+from tests.simulation.world import NAMESPACE
+
+
+def create(environment: Environment, replicas: int, **spec: Any) -> None:
+    kind = environment.world.kind("statefulsets")
+    obj = stateful_set_json(replicas=replicas, **spec)
+    environment.world.server.objects.create(kind, NAMESPACE, obj)
+
+
+def get(environment: Environment) -> JSON:
+    found = environment.world.find("statefulsets", NAMESPACE, "web")
+    assert found is not None
+    return found
+
+
+def use(environment: Environment, image: str) -> None:
+    def edit(obj: JSON) -> None:
+        obj["spec"]["template"]["spec"]["containers"][0]["image"] = image
+
+    environment.world.change("statefulsets", get(environment), edit)
+
+
+def images(environment: Environment) -> list[str]:
+    """Return the images of all pods, by the names of the pods."""
+    return [
+        pod["spec"]["containers"][0]["image"]
+        for pod in environment.world.stored("pods", NAMESPACE)
+    ]
+
+
+def is_complete(environment: Environment) -> bool:
+    obj = get(environment)
+    status, wanted = obj.get("status", {}), obj["spec"]["replicas"]
+    sizes = ("replicas", "availableReplicas", "updatedReplicas")
+    return status.get("observedGeneration") == obj["metadata"]["generation"] and all(
+        status.get(each, 0) == wanted for each in sizes
+    )
+
+
+async def repaired_template(environment: Environment) -> None:
+    """kubernetes#67250: an update to a template that does not work is undone.
+
+    Upstream waits for the broken pod for ever. Here it is replaced, and then the rest.
+    """
+    create(environment, 3)
+    await environment.until(lambda: is_complete(environment), within=60)
+    use(environment, "broken:v1")
+    await asyncio.sleep(60)
+    assert images(environment) == ["app:v1", "app:v1", "broken:v1"]
+    use(environment, "app:v1")
+    await environment.until(lambda: is_complete(environment), within=60)
+    assert images(environment) == ["app:v1"] * 3
+
+
+async def update_behind_a_lagging_watch(environment: Environment) -> None:
+    """No upstream issue: the watch of pods lags for twenty minutes in an update.
+
+    Then the cache shows the deleted pod as ready, and each sync would delete it again.
+    The set waits until the cache shows the deletion.
+    """
+    create(environment, 3, podManagementPolicy="Parallel")
+    await environment.until(lambda: is_complete(environment), within=60)
+    environment.manager.connection.lagging["pods"] = environment.now + 1200
+    for number in range(110):
+        use(environment, f"app:v{number + 2}")
+        await asyncio.sleep(10)
+        deletions = [each for each in environment.checks.trace if " DELETE " in each]
+        assert len(deletions) == 1
+    await environment.until(lambda: is_complete(environment), within=300)
+
+
+async def adopted_pods_are_replaced(environment: Environment) -> None:
+    """No upstream issue: pods without a revision are adopted, then replaced.
+
+    Upstream subtracts them from the current pods, sends -1, and fails the sync. The
+    properties look at each status that is sent.
+    """
+    pods = environment.world.kind("pods")
+    for number in range(2):
+        body = stateful_set_json()["spec"]["template"]
+        metadata = {**body["metadata"], "name": f"web-{number}"}
+        pod = {"metadata": metadata, "spec": body["spec"]}
+        environment.world.server.objects.create(pods, NAMESPACE, pod)
+    create(environment, 2)
+    await environment.until(lambda: is_complete(environment), within=120)
+
+
+async def claims_of_a_replaced_set(environment: Environment) -> None:
+    """No upstream issue: a set is deleted and made again while its claims still exist.
+
+    Upstream's new pods use claims that are about to be deleted with the old set, and
+    lose them later. Here they wait for new ones.
+    """
+    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+    spec: JSON = {
+        "volumeClaimTemplates": [claim_template()],
+        "persistentVolumeClaimRetentionPolicy": policy,
+    }
+    create(environment, 2, **spec)
+    await environment.until(lambda: is_complete(environment), within=120)
+    claims = "persistentvolumeclaims"
+    old = {each["metadata"]["uid"] for each in environment.world.stored(claims)}
+    environment.world.change(
+        "statefulsets", get(environment), lambda obj: obj["spec"].update(replicas=0)
+    )
+    await environment.until(lambda: not images(environment), within=60)
+    environment.world.delete("statefulsets", get(environment))
+    create(environment, 2, **spec)
+    await environment.until(lambda: is_complete(environment), within=300)
+    now = environment.world.stored(claims)
+    assert len(now) == 2
+    assert not old & {each["metadata"]["uid"] for each in now}
+    assert not any("deletionTimestamp" in each["metadata"] for each in now)
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    repaired_template,
+    update_behind_a_lagging_watch,
+    adopted_pods_are_replaced,
+    claims_of_a_replaced_set,
+)

@@ -1,0 +1,92 @@
+"""Deliberate bugs of the job controller."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import Job, JobStatus
+from controller_manager.api.core.v1 import Pod
+from controller_manager.client.client import Client
+from controller_manager.controllers.batch.job import (
+    apply,
+    orphans,
+    plan,
+    reconciler,
+    tracking,
+)
+from controller_manager.controllers.batch.job.assessment import Assessment
+from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.controllers.batch.job.memory import Memory
+from controller_manager.controllers.batch.job.spec import parallelism
+from controller_manager.controllers.batch.job.tracking import Tally
+from tests.simulation.planted import Bug
+
+_tally = tracking.tally
+_finish = tracking.finish
+_remove_finalizer = apply.remove_finalizer
+
+
+def _count_at_once(*arguments: Any) -> Tally:
+    """Count pods in the first status, while they still have their finalizers."""
+    found = _tally(*arguments)
+    return replace(found, status=tracking.settle(found.status, frozenset()))
+
+
+def _mention_nothing(*_: Any) -> None:
+    """Let pods lose their finalizers before any status has them."""
+
+
+def _end_before_the_last_pod(
+    job: Job, status: JobStatus, target: Any, now: Any
+) -> JobStatus:
+    ended = _finish(job, replace(status, terminating=0), target, now)
+    return replace(ended, terminating=status.terminating)
+
+
+def _wanted_without_successes(assessment: Assessment) -> int:
+    return parallelism(assessment.job)
+
+
+def _only_completed(assessment: Assessment) -> IndexSet:
+    return assessment.completed
+
+
+async def _remove_finalizer_of_whatever_is_there(
+    client: Client, pod: Pod, *, unless_changed: bool = False
+) -> None:
+    del unless_changed
+    await _remove_finalizer(client, pod)
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "count pods before they lose their finalizers": Bug(
+        1, reconciler, "tally", _count_at_once
+    ),
+    "remove finalizers before pods are mentioned": Bug(
+        1, tracking, "_mention_one", _mention_nothing
+    ),
+    "end a job before its last pod": Bug(
+        1, reconciler, "finish", _end_before_the_last_pod
+    ),
+    "ask for pods that have succeeded": Bug(
+        1, plan, "_wanted", _wanted_without_successes
+    ),
+    "give an index to a second pod": Bug(1, plan, "_taken_indexes", _only_completed),
+    "let go of a surplus pod that has succeeded": Bug(
+        0,
+        apply,
+        "remove_finalizer",
+        _remove_finalizer_of_whatever_is_there,
+        "surplus-pod-succeeds",
+    ),
+    "count a pod that lost its owner again": Bug(
+        0, reconciler, "is_uncounted", lambda *_: True, "owner-is-removed"
+    ),
+    "take the finalizer from a pod that is adopted": Bug(
+        0, orphans, "_adopts", lambda _: False, "owner-is-removed"
+    ),
+    "count a pod that is gone again": Bug(
+        0, Memory, "add_released", lambda *_: None, "counted-pod-is-gone"
+    ),
+}
