@@ -9,7 +9,6 @@ from controller_manager.controllers.apps.statefulset import (
     replicas,
     updating,
 )
-from controller_manager.controllers.apps.statefulset.claim_control import ClaimControl
 from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.view import Slot, View
@@ -38,10 +37,6 @@ def _own_nothing(*_: object) -> None:
     return None
 
 
-async def _trust_the_cache(_: ClaimControl) -> None:
-    return None
-
-
 _CLAIMS: Final = "claims-follow-their-policy"
 
 BUGS: Final[Mapping[str, Bug]] = {
@@ -58,9 +53,6 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "forget the retention policy": Bug(
         0, replicas, "corrected_owners", _own_nothing, _CLAIMS
-    ),
-    "give claims to a set that is gone": Bug(
-        5, ClaimControl, "_check_set", _trust_the_cache
     ),
     "delete a pod again and again": Bug(
         0,
