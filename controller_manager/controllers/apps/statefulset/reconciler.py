@@ -158,7 +158,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache."""
-        self._metrics.skipped(resource.group, resource.plural)
+        self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
