@@ -206,8 +206,13 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
         Those match the selector and have a name that the set gives.
         """
-        owned = self._pods.controlled_by(stateful_set)
-        orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
+        namespace = stateful_set.metadata.namespace
+        owned = [
+            pod
+            for pod in self._pods.controlled_by(stateful_set)
+            if pod.metadata.namespace == namespace  # a forged owner may be elsewhere
+        ]
+        orphans = self._pods.orphans(namespace, selector)
         named = [
             pod
             for pod in (*owned, *orphans)

@@ -18,6 +18,7 @@ from controller_manager.controllers.batch.job import (
 from controller_manager.controllers.batch.job.assessment import Assessment
 from controller_manager.controllers.batch.job.indexes import IndexSet
 from controller_manager.controllers.batch.job.memory import Memory
+from controller_manager.controllers.batch.job.orphans import OrphanPods
 from controller_manager.controllers.batch.job.spec import parallelism
 from controller_manager.controllers.batch.job.tracking import Tally
 from tests.simulation.planted import Bug
@@ -59,6 +60,10 @@ async def _remove_finalizer_of_whatever_is_there(
     await _remove_finalizer(client, pod)
 
 
+async def _believe_the_cache(_: OrphanPods, __: Pod) -> bool:
+    return True
+
+
 BUGS: Final[Mapping[str, Bug]] = {
     "count pods before they lose their finalizers": Bug(
         1, reconciler, "tally", _count_at_once
@@ -85,6 +90,9 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "take the finalizer from a pod that is adopted": Bug(
         0, orphans, "_adopts", lambda _: False, "owner-is-removed"
+    ),
+    "believe that a job is gone which is not seen": Bug(
+        0, OrphanPods, "_has_no_job", _believe_the_cache, "job-is-not-seen-yet"
     ),
     "count a pod that is gone again": Bug(
         0, Memory, "add_released", lambda *_: None, "counted-pod-is-gone"

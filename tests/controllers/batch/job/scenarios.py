@@ -209,6 +209,29 @@ async def counted_pod_is_gone(environment: Environment) -> None:
     assert jobs.numbers("succeeded", "failed") == (3, 0)
 
 
+async def job_is_not_seen_yet(environment: Environment) -> None:
+    """No issue: a standby takes over that has not seen the job, but its pods.
+
+    One of them has succeeded and is being deleted. Upstream takes it for the pod of a
+    job that is gone, and its work is done again. Here the API server is asked.
+    """
+    await asyncio.sleep(10)
+    leader, standby = sorted(
+        environment.world.managers, key=lambda each: not each.leads
+    )
+    assert leader.leads
+    standby.connection.lagging["jobs"] = environment.now + 300
+    jobs = _Jobs(environment, job_json("web", 30, completions=2, parallelism=2))
+    await jobs.until(lambda: len(jobs.pods("Running")) == 2, within=20)
+    leader.connection.down_until = environment.now + 900
+    leader.crash()
+    await jobs.until(lambda: len(jobs.pods("Succeeded")) == 2, within=60)
+    environment.world.delete("pods", jobs.pods("Succeeded")[0])
+    await jobs.until(jobs.has_ended, within=600)
+    assert standby.leads
+    assert jobs.numbers("succeeded", "failed") == (2, 0)
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     failure_during_a_back_off,
     success_is_not_seen,
@@ -218,6 +241,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     surplus_pod_succeeds,
     owner_is_removed,
     counted_pod_is_gone,
+    job_is_not_seen_yet,
 )
-PAIRS: Final[tuple[Scenario, ...]] = (counted_pod_is_gone,)
+PAIRS: Final[tuple[Scenario, ...]] = (counted_pod_is_gone, job_is_not_seen_yet)
 """Scenarios that need a leader and a standby."""
