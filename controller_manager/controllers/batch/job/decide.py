@@ -13,7 +13,6 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
-    NO_BACK_OFF,
     Assessment,
     assess,
 )
@@ -52,7 +51,7 @@ def decide(
     *,
     released: AbstractSet[str] = frozenset(),
     condemned: AbstractSet[str] = frozenset(),
-    back_off: BackOff = NO_BACK_OFF,
+    back_off: BackOff | None = None,
     may_change: bool = True,
 ) -> JobDecision:
     """Return the decision for a job that has not finished and has these pods.

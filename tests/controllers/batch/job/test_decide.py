@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
-from controller_manager.controllers.batch.job.plan import Create, Delete
+from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.tracking import Activity, tally
 from tests.controllers.batch.job.cases import at, job, pod, running, standing, text
 
@@ -65,6 +65,36 @@ def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
     found = tally(decision.assessment, Activity(), decision.target, at(60))
     status = found.status
     assert (status.active, status.terminating, found.released) == (0, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("pods", "plan"),
+    [
+        ([], Create(2)),
+        ([pod("f", "Failed", created=56, tracked=False)], Wait(6.0)),
+        ([pod("f", "Failed", created=56)], Wait(6.0)),
+        (
+            [
+                pod("f", "Failed", created=50, tracked=False),
+                pod("g", "Failed", created=56),
+            ],
+            Wait(16.0),
+        ),
+        (
+            [
+                pod("f", "Failed", created=56, tracked=False),
+                pod("s", "Succeeded", created=58, tracked=False),
+            ],
+            Create(2),
+        ),
+        ([pod("d", "Failed", created=56, tracked=False, deleting=True)], Create(2)),
+    ],
+)
+def test_a_new_process_knows_the_back_off_by_the_pods_that_are_left(
+    pods: list[Pod], plan: Plan
+) -> None:
+    """Also by those that another process has counted."""
+    assert decided(job(completions=9, podReplacementPolicy="Failed"), pods).plan == plan
 
 
 DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
