@@ -52,6 +52,13 @@ def test_a_job_that_ends_gets_no_pods() -> None:
     assert (decision.plan, decision.is_decided, decision.writes) == (None, False, True)
 
 
+def test_a_job_that_seems_complete_is_about_to_be_written() -> None:
+    """A work queue with a success ends with its last pod, which the cache may lack."""
+    queue = job({"succeeded": 1}, completions=None, parallelism=2)
+    assert (decided(queue).plan, decided(queue).writes) == (None, True)
+    assert not decided(queue, running(1)).writes
+
+
 def test_surplus_pods_are_deleted() -> None:
     """Those that the plan names."""
     decision = decided(job(completions=3, parallelism=1), running(2))
