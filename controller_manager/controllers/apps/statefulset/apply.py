@@ -203,6 +203,7 @@ class _Work:
                 raise _NamespaceTerminating from error
             self._events.pod("Create", change.name, error)
             raise
+        self._claims.report_conflicts(change.claims)
         self._events.pod("Create", change.name)
 
     async def _update(self, change: UpdatePod) -> None:

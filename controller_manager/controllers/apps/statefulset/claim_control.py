@@ -4,8 +4,6 @@ The role allows no patch of claims, so their owners are changed by PUT, from a c
 that was just read.
 """
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
@@ -99,7 +97,7 @@ class ClaimControl:
         Raises ClaimProblem for the first one that cannot be changed, and Outdated if
         the set is not the one that the API server has.
         """
-        self._report_conflicts(work.conflicts)
+        self.report_conflicts(work)
         for name in work.owners:
             try:
                 await self._correct(pod, name)
@@ -107,8 +105,9 @@ class ClaimControl:
                 msg = f"could not update claim {name} for delete policy ownerRefs: "
                 raise ClaimProblem(msg + str(error)) from error
 
-    def _report_conflicts(self, names: Iterable[str]) -> None:
-        for name in names:
+    def report_conflicts(self, work: ClaimWork) -> None:
+        """Record an event for each claim that another controller owns."""
+        for name in work.conflicts:
             self._events.conflict(name)
 
     async def _correct(self, pod: Pod, name: str) -> None:

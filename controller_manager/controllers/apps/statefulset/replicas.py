@@ -86,6 +86,11 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
     claims = ClaimWork(
         missing=missing_claims(view.stateful_set, slot.ordinal, view.claims),
         deleting=deleting_claims(view.stateful_set, slot.ordinal, view.claims),
+        conflicts=tuple(
+            each.metadata.name
+            for each in present
+            if has_conflict(each, view.stateful_set, None)
+        ),
     )
     revision = revision_for(view, slot.ordinal)
     create = CreatePod(slot.name, slot.ordinal, revision, claims)
