@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
-from controller_manager.api.core.v1 import PERSISTENT_VOLUME_CLAIMS, PODS
+from controller_manager.api.core.v1 import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS
 from controller_manager.api.meta import PartialObject, is_deleting, labels_of
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from tests.clusters import Cluster
@@ -17,6 +17,7 @@ from tests.controllers.apps.statefulset.builders import (
     claim_template,
     owner,
     rolling,
+    stateful_set_json,
 )
 from tests.controllers.apps.statefulset.test_on_cluster import Sets, manager
 from tests.controllers.builders import template
@@ -397,3 +398,28 @@ async def test_a_claim_of_another_controller_is_reported_with_the_pod(
         assert await operator.owners_of_claims() == {"data-web-0": ["Database"]}
     (message,) = await operator.messages("ConflictingController")
     assert message.startswith("PersistentVolumeClaim data-web-0 has a conflicting ")
+
+
+@pytest.mark.parametrize("templates", [[], [claim_template()]])
+async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
+    cluster: Cluster, operator: Operator, templates: list[JSON]
+) -> None:
+    """Neither a pod nor a claim can be created there any more."""
+    await operator.create(NAMESPACES, {"metadata": {"name": "work"}})
+    subject = stateful_set_json(replicas=1, volumeClaimTemplates=templates)
+    subject["metadata"]["namespace"] = "work"
+    async with manager(cluster) as recording:
+        await operator.create(STATEFUL_SETS, subject)
+        await settle(5)
+        await operator.client.delete(NAMESPACES, "", "work")
+        for claim in await operator.claims():
+            free: JSON = {"metadata": {"finalizers": None}}
+            await operator.client.patch(PERSISTENT_VOLUME_CLAIMS, "work", claim, free)
+            await operator.client.delete(PERSISTENT_VOLUME_CLAIMS, "work", claim)
+        recording.writes.clear()
+        await operator.client.delete(PODS, "work", "web-0")
+        await settle(600)
+    refused = [each.path for each in recording.writes if each.method == "POST"]
+    kind = "persistentvolumeclaims" if templates else "pods"
+    assert set(refused) == {f"/api/v1/namespaces/work/{kind}"}
+    assert len(refused) <= 3  # one for each event of the pod and the claim
