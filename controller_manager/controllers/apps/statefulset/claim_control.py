@@ -20,6 +20,7 @@ from controller_manager.client.errors import (
     APIError,
     NotFound,
     TransportError,
+    is_namespace_terminating,
 )
 from controller_manager.controllers.apps.statefulset.actions import ClaimWork
 from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
@@ -59,7 +60,9 @@ class ClaimControl:
         """Create the missing claims of the pod of that name.
 
         Tries all of them. Raises ClaimProblem with the problems of all claims, if
-        there are any: one that cannot be created, or that is being deleted.
+        there are any: one that cannot be created, or that is being deleted. Raises
+        the error of the API server, and tries no other, if the namespace is being
+        deleted.
         """
         problems = [_is_being_deleted(name) for name in work.deleting]
         for claim in work.missing:
@@ -78,6 +81,8 @@ class ClaimControl:
         except AlreadyExists:
             await self._check_existing(name)
         except (APIError, TransportError) as error:
+            if is_namespace_terminating(error):
+                raise
             self._events.claim(name, pod, error)
             msg = f"failed to create PVC {name}: {error}"
             raise ClaimProblem(msg) from error
@@ -106,7 +111,7 @@ class ClaimControl:
                 raise ClaimProblem(msg + str(error)) from error
 
     def report_conflicts(self, work: ClaimWork) -> None:
-        """Tell by events which claims have another controller."""
+        """Record an event for each claim that another controller owns."""
         for name in work.conflicts:
             self._events.conflict(name)
 

@@ -87,9 +87,9 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
         missing=missing_claims(view.stateful_set, slot.ordinal, view.claims),
         deleting=deleting_claims(view.stateful_set, slot.ordinal, view.claims),
         conflicts=tuple(
-            claim.metadata.name
-            for claim in present
-            if has_conflict(claim, view.stateful_set, None)
+            each.metadata.name
+            for each in present
+            if has_conflict(each, view.stateful_set, None)
         ),
     )
     revision = revision_for(view, slot.ordinal)
