@@ -192,7 +192,7 @@ class Player:
     async def _delete(self, step: JSON) -> None:
         path = self._access.path(step["kind"], step["name"])
         answer = await self._access.call("DELETE", path, step.get("options") or {})
-        about = answer.get("details", answer["metadata"])
+        about: JSON = answer.get("details") or answer["metadata"]
         self._deleted[path] = about["uid"]
 
     async def _evict(self, step: JSON) -> None:

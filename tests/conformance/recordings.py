@@ -97,12 +97,16 @@ class Recording:
         """Seconds without a change after which no more changes come.
 
         Upstream's checkpoints may be taken while slow controllers wait: in the second
-        form for a minute, as the pod garbage collector does. Where a second of the
-        minute is waited for, something happens in each minute.
+        form for a minute, as the pod garbage collector does.
         """
-        if any("second" in each for each in self.steps):
-            return 35.0
+        if self.goes_by_minutes:
+            return 20.0
         return 30.0 if self.family in _GROUPED else 90.0
+
+    @property
+    def goes_by_minutes(self) -> bool:
+        """Whether something happens in each minute, so that nothing is ever at rest."""
+        return any("second" in each for each in self.steps)
 
     def config(self, **generic: Any) -> Config:
         """Return a config with the flags of its family, and those of `AS_UPSTREAM`.

@@ -48,6 +48,22 @@ async def test_deletions_are_fulfilled_by_uid(expectations: Expectations) -> Non
     assert expectations.state("a") is State.FULFILLED
 
 
+async def test_more_can_be_expected_in_the_same_sync(
+    expectations: Expectations,
+) -> None:
+    """What was expected before is not forgotten."""
+    expectations.expect_more("a", 1, {"x"})
+    expectations.expect_more("a", 2, {"y"})
+    expectations.creations_settled("a", 3)
+    expectations.deletion_settled("a", "x")
+    assert expectations.state("a") is State.PENDING
+    expectations.deletion_settled("a", "y")
+    assert expectations.state("a") is State.FULFILLED
+    expectations.outcome_unknown("a")
+    expectations.expect_more("a", 0, set())
+    assert expectations.state("a") is State.UNKNOWN
+
+
 async def test_the_outcome_of_an_old_expectation_is_unknown(
     expectations: Expectations,
 ) -> None:

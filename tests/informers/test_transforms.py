@@ -52,6 +52,23 @@ def test_equal_parts_become_the_same() -> None:
     assert one.status.phase is two.status.phase
 
 
+def test_the_affinity_of_a_pod_is_kept_until_it_has_a_node() -> None:
+    """Each daemon pod has another one, by which its node is known before that."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    affinity = {"nodeAffinity": required}
+    pods = [
+        msgspec.convert({"spec": {"affinity": affinity, "nodeName": node}}, Pod)
+        for node in ("", "node-1")
+    ]
+    unbound = pods[0].spec.affinity
+    for pod in pods:
+        PodTransform()(pod)
+    assert unbound is not None
+    assert [pod.spec.affinity for pod in pods] == [unbound, None]
+
+
 def test_parts_that_differ_stay_as_they_are() -> None:
     """Owners, and the states of pods."""
     share = PodTransform()

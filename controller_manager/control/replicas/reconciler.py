@@ -14,16 +14,14 @@ from controller_manager.api.apps.v1 import ReplicaSet
 from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
 from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
-from controller_manager.api.pods import is_active, is_terminating
+from controller_manager.api.pods import is_active, is_terminating, next_availability
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
     Selector,
     SelectorError,
     compile_selector,
-    format_selector,
 )
 from controller_manager.api.workloads import desired_replicas, selector_of
-from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import (
     APIError,
     Conflict,
@@ -36,6 +34,7 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.replicas.metrics import ReplicaSetMetrics
 from controller_manager.control.replicas.plan import (
@@ -51,7 +50,6 @@ from controller_manager.control.replicas.status import (
     OwnerStatus,
     calculate_status,
     differs_in_substance,
-    next_availability_check,
 )
 from controller_manager.control.slow_start import slow_start
 from controller_manager.control.takeover import Takeover
@@ -90,12 +88,11 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         self._resource = self.resource
         self._owners = context.lister(self._resource, BY_CONTROLLER)
         self._pods: Lister[Pod] = self.lister(PODS)
-        self._consistency = context.consistency
         self._metrics = context.metrics.of(ReplicaSetMetrics)
         self._expectations = Expectations(context.clock)
-        self._gone: dict[str, str] = {}
-        """Owners that are gone on the API server but still cached: the uid of each,
-        and the resource version that is cached."""
+        self._reads = OwnerReads(
+            context.client, self._resource, self._owners, context.consistency
+        )
         self._takeover = Takeover(
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
@@ -111,7 +108,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     def deleted(self, obj: OwnerT) -> None:
         """Drop the state of an owner, so that a new one of its name starts afresh."""
         self.forget(key_of(obj))
-        self._gone.pop(obj.metadata.uid, None)
+        self._reads.forget(obj)
 
     def forget(self, key: str) -> None:
         """Drop the expectations of a key whose owner is gone."""
@@ -128,13 +125,12 @@ class ReplicasReconciler(Reconciler[OwnerT]):
 
     def is_known_gone(self, obj: OwnerT) -> bool:
         """Tell whether the API server has said that this owner is gone."""
-        metadata = obj.metadata
-        return self._gone.get(metadata.uid) == metadata.resource_version
+        return self._reads.is_known_gone(obj)
 
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache, if upstream's gate is enabled."""
         if self.reads_own_writes:
-            self._metrics.skipped(resource.group, resource.plural)
+            self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
@@ -170,11 +166,11 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             failure,
             now,
         )
-        await self._report(key, owner, status, acted=acted and failure is None)
+        await self._report(owner, status, acted=acted and failure is None)
         if failure is not None:
             raise failure
         min_ready_seconds = owner.spec.min_ready_seconds
-        available_in = next_availability_check(active, min_ready_seconds, now)
+        available_in = next_availability(active, min_ready_seconds, now)
         return Done(self._next_look(key, available_in))
 
     def _next_look(self, key: str, available_in: float | None) -> float | None:
@@ -220,21 +216,12 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     async def _read_api_server(
         self, key: str, owner: OwnerT, selector: Selector
     ) -> Outcome:
-        """Record the versions that the caches must reach before the next writes.
+        """Let the caches show all writes before the next ones.
 
         A write got no response, was not seen for five minutes, or may have been made
-        by the former leader. A quorum read returns the pods that exist, so it shows
-        the result of that write. The watch will show the versions of these pods; it
-        may never show the version of the list itself.
+        by the former leader.
         """
-        namespace, name = owner.metadata.namespace, owner.metadata.name
-        stored = await self.client.get(self._resource, namespace, name)
-        self._consistency.record(key, self._resource, stored)
-        options = ListOptions(label_selector=format_selector(selector_of(owner)))
-        async for page in self.client.list_all(PODS, namespace, options):
-            for pod in page.items:
-                if selector.matches(labels_of(pod)):
-                    self._consistency.record(key, PODS, pod)
+        await self._reads.wait_for_all_caches(owner, selector)
         self._expectations.forget(key)
         self._takeover.rechecked(key)
         self.logger.v(2).info("The cache may be stale, read from the API server")
@@ -330,14 +317,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             for pod in self._pods.controlled_by(sibling)
         ]
 
-    async def _report(
-        self,
-        key: str,
-        owner: OwnerT,
-        status: OwnerStatus,
-        *,
-        acted: bool,
-    ) -> None:
+    async def _report(self, owner: OwnerT, status: OwnerStatus, *, acted: bool) -> None:
         """Write the status if it has changed.
 
         A status that is written right after pods were created or deleted is soon out
@@ -356,33 +336,8 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         except NotFound as error:
             if not is_about(error, owner.metadata.name):
                 raise
-            self._mark_gone(key, owner)
+            self._reads.mark_gone(owner)
             return
         except Conflict:
-            await self._wait_for_cache(key, owner)
+            await self._reads.wait_for_cache(owner)
             raise
-
-    def _mark_gone(self, key: str, owner: OwnerT) -> None:
-        """Mark an owner that is gone but still cached; it is not synced any more.
-
-        Otherwise pods would be created for it as long as the cache is stale, and the
-        garbage collector would delete them.
-        """
-        cached = self._owners.by_key(key)
-        if cached is not None and cached.metadata.uid == owner.metadata.uid:
-            self._gone[owner.metadata.uid] = cached.metadata.resource_version
-
-    async def _wait_for_cache(self, key: str, owner: OwnerT) -> None:
-        """Record the stored version of an owner; its key then waits for the cache."""
-        metadata = owner.metadata
-        try:
-            stored = await self.client.get(
-                self._resource, metadata.namespace, metadata.name
-            )
-        except NotFound as error:
-            if is_about(error, metadata.name):
-                self._mark_gone(key, owner)
-            return
-        if stored.metadata.uid != metadata.uid:
-            self._mark_gone(key, owner)
-        self._consistency.record(key, self._resource, stored)

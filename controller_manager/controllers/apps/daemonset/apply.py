@@ -63,7 +63,8 @@ class DaemonPods:
         uids = {each.pod.metadata.uid for each in plan.deletions}
         self._expectations.expect_more(key, len(plan.nodes), uids)
         for each in plan.deletions:
-            self._record_end(daemon_set, each)
+            if each.has_ended:
+                self._record_end(daemon_set, each)
         applied = Applied([], [])
         applied.failure = await self._create(daemon_set, plan, revision_hash, applied)
         results = await asyncio.gather(
@@ -84,11 +85,9 @@ class DaemonPods:
             self._backoff.replaced(key_of(daemon_set), generation, deletion.node)
             message = f"Found failed daemon pod {which}, will try to kill it"
             event = WARNING, FAILED_DAEMON_POD, message
-        elif deletion.pod.status.phase == "Succeeded":
+        else:
             message = f"Found succeeded daemon pod {which}, will try to delete it"
             event = NORMAL, SUCCEEDED_DAEMON_POD, message
-        else:
-            return
         self._recorder.event(DAEMON_SETS, daemon_set, *event)
 
     async def _create(

@@ -35,7 +35,7 @@ def manage_pods(view: View, delays: Mapping[str, float], now: datetime) -> Plan:
             running, ended = _by_end(view.staying(node))
             delay = delays.get(node)
             leaving, waiting = _replaced(ended, delay)
-            deletions += (Deletion(node, pod) for pod in leaving)
+            deletions += (Deletion(node, pod, has_ended=True) for pod in leaving)
             if waiting and delay is not None:
                 waits.append(delay)
             surplus = _surplus(view, running, now)

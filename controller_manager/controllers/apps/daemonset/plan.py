@@ -14,11 +14,13 @@ BURST_REPLICAS: Final = 250
 class Deletion(Struct, frozen=True):
     """A pod to delete, and its node.
 
-    A pod that has ended is deleted with an event.
+    `has_ended` says that the pod goes because it has failed or succeeded: an event
+    tells so, and a failed one begins a delay.
     """
 
     node: str
     pod: Pod
+    has_ended: bool = False
 
 
 class Plan(Struct, frozen=True):

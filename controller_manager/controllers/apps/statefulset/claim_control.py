@@ -111,7 +111,7 @@ class ClaimControl:
                 raise ClaimProblem(msg + str(error)) from error
 
     def report_conflicts(self, work: ClaimWork) -> None:
-        """Record an event for each claim that another controller owns."""
+        """Tell by events which claims have another controller."""
         for name in work.conflicts:
             self._events.conflict(name)
 

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
+from controller_manager.api.pods import next_availability
 from controller_manager.control.decision import Decision, Reason, Step
 from controller_manager.controllers.apps.statefulset.actions import (
     Action,
@@ -31,11 +32,11 @@ from controller_manager.controllers.apps.statefulset.actions import (
     CorrectOwners,
     DeletePod,
     InTurn,
+    RefusePod,
     StatefulSetDecision,
     StatefulSetStep,
     Together,
 )
-from controller_manager.controllers.apps.statefulset.health import next_availability
 from controller_manager.controllers.apps.statefulset.replicas import (
     PodPlan,
     claim_work,
@@ -105,16 +106,23 @@ def _in_turn(changes: Sequence[Change], last: PodPlan) -> Plan:
 def _all_at_once(view: View, now: datetime) -> Plan:
     """Plan for Parallel: pods do not wait for each other, except in an update."""
     condemned = view.condemned()
+    plans = [plan_slot(view, slot, now).changes for slot in view.slots()]
+    refused = [each for changes in plans if _refuses(changes) for each in changes]
     groups = (
-        [plan_slot(view, slot, now).changes for slot in view.slots()],
+        [changes for changes in plans if not _refuses(changes)],
         [(change,) for change in _owner_corrections(view, condemned)],
         [plan_condemned(view, condemned, pod, now).changes for pod in condemned],
     )
     busy = (tuple(changes for changes in group if changes) for group in groups)
     actions: list[Action] = [Together(each) for each in busy if each]
-    if update := _update(view, now):
-        actions.append(InTurn(tuple(update)))
+    # A refusal fails, so it comes last: a name that is in use stops no other pod.
+    if last := (*_update(view, now), *refused):
+        actions.append(InTurn(last))
     return Plan(tuple(actions))
+
+
+def _refuses(changes: Sequence[Change]) -> bool:
+    return any(isinstance(each, RefusePod) for each in changes)
 
 
 def _owner_corrections(view: View, condemned: Sequence[Pod]) -> list[Change]:

@@ -173,7 +173,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache."""
-        self._metrics.skipped(resource.group, resource.plural)
+        self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
@@ -221,8 +221,13 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
         Those match the selector and have a name that the set gives.
         """
-        owned = self._pods.controlled_by(stateful_set)
-        orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
+        namespace = stateful_set.metadata.namespace
+        owned = [
+            pod
+            for pod in self._pods.controlled_by(stateful_set)
+            if pod.metadata.namespace == namespace  # a forged owner may be elsewhere
+        ]
+        orphans = self._pods.orphans(namespace, selector)
         named = [
             pod
             for pod in (*owned, *orphans)

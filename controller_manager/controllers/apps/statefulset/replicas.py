@@ -87,9 +87,9 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
         missing=missing_claims(view.stateful_set, slot.ordinal, view.claims),
         deleting=deleting_claims(view.stateful_set, slot.ordinal, view.claims),
         conflicts=tuple(
-            each.metadata.name
-            for each in present
-            if has_conflict(each, view.stateful_set, None)
+            claim.metadata.name
+            for claim in present
+            if has_conflict(claim, view.stateful_set, None)
         ),
     )
     revision = revision_for(view, slot.ordinal)
@@ -174,7 +174,9 @@ def plan_condemned(
     """Return what to do about a pod outside of the wanted ordinals.
 
     `condemned` are all of them, the highest first. In turn, a pod that is not
-    available waits for a lower one that is not available either.
+    available waits for a lower one that is not available either. Pods that have ended
+    wait for nothing and are not waited for, since they do not recover (upstream waits
+    for them, for ever).
     """
     if is_deleting(pod):
         reason = _wait(pod, "this pod to terminate")
@@ -182,11 +184,12 @@ def plan_condemned(
     delete = PodPlan((DeletePod(pod),), ends=True)
     if view.is_parallel:
         return delete
-    is_sound = is_running_and_ready(pod) and is_available(
-        pod, view.min_ready_seconds, now
-    )
-    broken = [each for each in condemned if view.is_unavailable(each, now)]
-    if is_sound or broken[-1] is pod:
+    broken = [
+        each
+        for each in condemned
+        if not is_terminal(each) and _unavailable_because(view, each, now)
+    ]
+    if pod not in broken or broken[-1] is pod:
         return delete
     return PodPlan(ends=True, reason=_wait(broken[-1], "this pod to become available"))
 

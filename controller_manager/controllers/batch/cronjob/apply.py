@@ -45,8 +45,11 @@ from controller_manager.controllers.batch.cronjob.view import (
 class Memory(Protocol):
     """What the controller remembers of its writes and reads."""
 
-    def note_deletion(self, cron_job: CronJob, uid: str) -> None:
-        """Note that a job was deleted; the cache may not show it yet."""
+    def note_deletion(self, cron_job: CronJob, name: str, uid: str) -> None:
+        """Note that a job is about to be deleted; the cache shows it for a while."""
+
+    def note_failure(self, cron_job: CronJob, uid: str) -> None:
+        """Note that a job was not deleted, as far as is known."""
 
     def note_search(self, cron_job: CronJob) -> None:
         """Note that the jobs of a former leader were looked for."""
@@ -160,14 +163,16 @@ class CronJobApplier:
             propagation_policy=PropagationPolicy.BACKGROUND, uid=action.uid
         )
         namespace = view.cron_job.metadata.namespace
+        # The watch may be faster than the answer.
+        self._memory.note_deletion(view.cron_job, action.name, action.uid)
         try:
             await self._client.delete(JOBS, namespace, action.name, options)
         except (APIError, TransportError) as error:
             if _is_gone(error, action.name):
                 return view.with_deletion(action.uid, None)
+            self._memory.note_failure(view.cron_job, action.uid)
             self._record(view, warning("FailedDelete", f"Deleted job: {error}"))
             return view.with_deletion(action.uid, error)
-        self._memory.note_deletion(view.cron_job, action.uid)
         self._record(view, normal("SuccessfulDelete", f"Deleted job {action.name}"))
         return view.with_deletion(action.uid, None)
 

@@ -20,7 +20,7 @@ class Deletions:
         self._uids.setdefault(key, set()).add(uid)
 
     def seen(self, key: str, uid: str) -> None:
-        """Note that the cache shows a deletion."""
+        """Note that the cache shows a deletion, or that it has failed."""
         uids = self._uids.get(key, set())
         uids.discard(uid)
         if not uids:

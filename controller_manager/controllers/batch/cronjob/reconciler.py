@@ -104,9 +104,15 @@ class CronJobReconciler(Reconciler[CronJob]):
 
     # The `Memory` of the applier.
 
-    def note_deletion(self, cron_job: CronJob, uid: str) -> None:
+    def note_deletion(self, cron_job: CronJob, name: str, uid: str) -> None:
         """Leave a deleted job out as long as the cache still shows it."""
-        self._deletions.note(key_of(cron_job), uid)
+        cached = self._jobs.get(cron_job.metadata.namespace, name)
+        if cached is not None and cached.metadata.uid == uid:
+            self._deletions.note(key_of(cron_job), uid)
+
+    def note_failure(self, cron_job: CronJob, uid: str) -> None:
+        """Take a job that was not deleted into account again."""
+        self._deletions.seen(key_of(cron_job), uid)
 
     def note_search(self, cron_job: CronJob) -> None:
         """Do not look again for the jobs of a former leader."""

@@ -148,6 +148,33 @@ async def test_a_failed_pod_is_replaced_when_its_delay_ends(cluster: Cluster) ->
         assert len(await operator.events("FailedDaemonPod")) == 6
 
 
+async def test_only_a_pod_that_goes_because_it_failed_gets_an_event(
+    cluster: Cluster,
+) -> None:
+    """Not one that goes because its node does not fit any more."""
+    async with running(cluster, "n1", "n2") as (operator, _):
+        await operator.run_all()
+        (doomed,) = (await operator.placed())["n1"]
+        await operator.taint("n1", "reserved", effect="NoExecute")
+        status = {"status": {"phase": "Failed"}}
+        await operator.client.patch(
+            PODS, "default", doomed, status, subresource="status"
+        )
+        await settle(5)
+        assert await operator.events("FailedDaemonPod") == []
+        (other,) = (await operator.placed())["n2"]
+        status = {"status": {"phase": "Succeeded"}}
+        await operator.client.patch(
+            PODS, "default", other, status, subresource="status"
+        )
+        await settle(5)
+        (event,) = await operator.events("SucceededDaemonPod")
+        assert event.message == (
+            f"Found succeeded daemon pod default/{other} on node n2, will try to "
+            "delete it"
+        )
+
+
 async def replacement_of_a_failed_pod(operator: Operator) -> float:
     """Have the only pod fail; return the seconds until another one replaces it."""
     loop = asyncio.get_running_loop()

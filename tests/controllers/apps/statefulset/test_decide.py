@@ -128,6 +128,13 @@ def test_pods_are_created_in_order(seen: View, expected: list[str]) -> None:
         ([pod(0), pod(1, ready=False), pod(2, ready=False)], []),
         ([pod(0), pod(1, ready=False), pod(2)], ["delete web-2"]),
         ([pod(0), pod(1, ready=False)], ["delete web-1"]),
+        # A pod that has ended is not waited for.
+        ([pod(0), pod(1, phase="Failed", ready=False), pod(2)], ["delete web-2"]),
+        (
+            [pod(0), *(pod(each, phase="Failed", ready=False) for each in (1, 2))],
+            ["delete web-2"],
+        ),
+        ([pod(0), pod(1, phase="Failed"), pod(2, phase="Failed")], ["delete web-2"]),
     ],
 )
 def test_condemned_pods_go_from_the_highest_on(
@@ -298,6 +305,8 @@ def test_a_name_of_somebody_else_is_refused() -> None:
     assert steps(view(stateful_set(), foreign=(stranger,))) == ["refuse web-0"]
     leaving = pod(0, uid="other", labels=labels, terminating=True)
     assert steps(view(stateful_set(), foreign=(leaving,))) == []
+    together = view(stateful_set(2, **PARALLEL), foreign=(stranger,))
+    assert steps(together) == ["create web-1 web-new", "refuse web-0"]
     released = pod(0, uid="other")
     assert steps(view(stateful_set(), foreign=(released,))) == []
 

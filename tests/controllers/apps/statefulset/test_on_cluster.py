@@ -296,13 +296,19 @@ async def test_a_claim_with_another_controller_is_reported(
     await sets.create(PERSISTENT_VOLUME_CLAIMS, mine)
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
     async with manager(cluster):
-        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
+        await sets.make(
+            replicas=1,
+            volumeClaimTemplates=[claim_template()],
+            persistentVolumeClaimRetentionPolicy=policy,
+        )
         await settle(5)
+        assert await sets.images() == {"boss": "app:v1", "web-0": "app:v1"}
+        assert len(await sets.messages("ConflictingController")) == 1
         own = owner("StatefulSet", "web", (await sets.stateful_set()).metadata.uid)
         both = [*mine["metadata"]["ownerReferences"], {**own, "controller": False}]
         change = {"metadata": {"ownerReferences": both}}
         await sets.patch(PERSISTENT_VOLUME_CLAIMS, "data-web-0", change)
-        await sets.edit(persistentVolumeClaimRetentionPolicy=policy)
+        await sets.make_ready("web-0")
         await settle(5)
         claim = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
         (reference,) = claim.metadata.owner_references or ()

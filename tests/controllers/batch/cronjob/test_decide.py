@@ -14,6 +14,7 @@ from controller_manager.controllers.batch.cronjob.actions import (
     DeleteJob,
     LookForActive,
     ReadCronJob,
+    RecordEvent,
     SearchRuns,
 )
 from controller_manager.controllers.batch.cronjob.decide import decide
@@ -56,22 +57,22 @@ TOO_MANY = warning(
 )
 
 
-def saw(name: str, end: str) -> object:
+def saw(name: str, end: str) -> RecordEvent:
     return normal("SawCompletedJob", f"Saw completed job: {name}, condition: {end}")
 
 
-def unexpected(name: str) -> object:
+def unexpected(name: str) -> RecordEvent:
     return warning(
         "UnexpectedJob",
         f"Saw a job that the controller did not create or forgot: {name}",
     )
 
 
-def missing(name: str) -> object:
+def missing(name: str) -> RecordEvent:
     return normal("MissingJob", f"Active job went missing: {name}")
 
 
-def unsupported(schedule: str) -> object:
+def unsupported(schedule: str) -> RecordEvent:
     return warning(
         "UnsupportedSchedule",
         f'CRON_TZ or TZ used in schedule "{schedule}" is not officially supported, see '

@@ -1,0 +1,177 @@
+"""Properties of the stateful set controller's decisions for every view."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.control.decision import Decision, Step
+from controller_manager.controllers.apps.statefulset.actions import (
+    Change,
+    CreatePod,
+    DeletePod,
+    InTurn,
+)
+from controller_manager.controllers.apps.statefulset.decide import decide, plan_sync
+from controller_manager.controllers.apps.statefulset.identity import ordinals
+from controller_manager.controllers.apps.statefulset.revisions import Revisions
+from controller_manager.controllers.apps.statefulset.status import calculate_status
+from controller_manager.controllers.apps.statefulset.view import Settings, View
+from tests.controllers.apps.statefulset.builders import (
+    pod,
+    rolling,
+    stateful_set,
+    view,
+)
+from tests.controllers.apps.statefulset.properties import plan_problems
+
+NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+LONG_AGO, RECENT = "2026-01-01T00:00:00Z", "2026-01-01T00:00:58Z"
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def pods(draw: st.DrawFn, ordinal: int) -> Pod:
+    """Draw a pod in any state, of any revision."""
+    return pod(
+        ordinal,
+        draw(st.sampled_from(("web-new", "web-old", "web-broken", ""))),
+        phase=draw(st.sampled_from(("Running", "Running", "Pending", "Failed"))),
+        ready=draw(st.booleans()),
+        since=draw(st.sampled_from((LONG_AGO, RECENT))),
+        terminating=draw(st.sampled_from((False, False, True))),
+    )
+
+
+@st.composite
+def views(draw: st.DrawFn, /, **fixed: Any) -> View:
+    """Draw a set with any pods, in any phase of an update."""
+    spec: dict[str, Any] = {
+        "podManagementPolicy": draw(st.sampled_from(("OrderedReady", "Parallel"))),
+        "updateStrategy": draw(
+            st.sampled_from((rolling(), rolling(), rolling(1), {"type": "OnDelete"}))
+        ),
+        "minReadySeconds": draw(st.sampled_from((0, 9))),
+        "ordinals": {"start": draw(st.integers(0, 2))},
+        **fixed,
+    }
+    present = draw(st.sets(st.integers(0, 6)))
+    current = draw(st.sampled_from(("web-new", "web-old")))
+    return view(
+        stateful_set(draw(st.integers(0, 4)), **spec),
+        *(draw(pods(each)) for each in sorted(present)),
+        revisions=Revisions(current, "web-new"),
+        settings=Settings(draw(st.booleans()), draw(st.booleans())),
+    )
+
+
+def changes(seen: View) -> list[Change]:
+    found: list[Change] = []
+    for action in plan_sync(seen, NOW).actions:
+        if isinstance(action, InTurn):
+            found += action.changes
+        else:
+            found += [change for group in action.groups for change in group]
+    return found
+
+
+@unhurried
+@given(views())
+def test_every_view_has_a_decision_after_one_step(seen: View) -> None:
+    """And the same view has the same one: it keeps no state."""
+    decided = decide(seen, NOW)
+    assert decided == decide(seen, NOW)
+    if isinstance(decided, Step):
+        decided = decide(replace(seen, acted=True), NOW)
+    assert isinstance(decided, Decision)
+
+
+@unhurried
+@given(views())
+def test_no_plan_breaks_the_order_of_pods(seen: View) -> None:
+    """The properties of the simulation hold for views that it never reaches."""
+    assert list(plan_problems(seen, plan_sync(seen, NOW), NOW)) == []
+
+
+@unhurried
+@given(views())
+def test_no_plan_touches_a_pod_twice_or_one_that_is_terminating(seen: View) -> None:
+    """A name is created or deleted once, and not both."""
+    names = []
+    for each in changes(seen):
+        if isinstance(each, DeletePod):
+            assert each.pod.metadata.deletion_timestamp is None
+            names.append(each.pod.metadata.name)
+        if isinstance(each, CreatePod):
+            names.append(each.name)
+    assert len(names) == len(set(names))
+
+
+@unhurried
+@given(views(), st.integers(0, 127))
+def test_no_status_has_a_negative_number(seen: View, mask: int) -> None:
+    """Whichever pods were replaced in the sync."""
+    replaced = [each for at, each in enumerate(seen.pods) if mask & 1 << at]
+    status = calculate_status(replace(seen, replaced=tuple(replaced)), NOW)
+    counts = (
+        status.replicas,
+        status.ready_replicas,
+        status.available_replicas,
+        status.current_replicas,
+        status.updated_replicas,
+    )
+    assert min(counts) >= 0
+    assert max(counts) <= len(seen.pods)
+
+
+@unhurried
+@given(views(updateStrategy=rolling()))
+def test_a_rolling_update_comes_to_its_end(seen: View) -> None:
+    """If pods go when they are deleted and new ones become ready at once.
+
+    In the end each wanted ordinal has a pod of the update revision, and no other pod
+    is left. Broken pods of old revisions are no obstacle.
+    """
+    seen = replace(seen, settings=Settings(replaces_stuck_pods=True))
+    for _ in range(40):
+        todo = changes(_recovered(seen))
+        if not todo:
+            break
+        seen = _carried_out(_recovered(seen), todo)
+    end = _recovered(seen)
+    assert not end.condemned()
+    for slot in end.slots():
+        assert slot.pod is not None
+        assert slot.pod.metadata.labels is not None
+        assert slot.pod.metadata.labels["controller-revision-hash"] == "web-new"
+
+
+def _recovered(seen: View) -> View:
+    """Return the view when terminating pods are gone, and pods that work are ready."""
+    kept = []
+    for each in seen.pods:
+        if each.metadata.deletion_timestamp is not None:
+            continue
+        revision = (each.metadata.labels or {})["controller-revision-hash"]
+        ordinal = int(each.metadata.name.removeprefix("web-"))
+        # Of two broken pods that are scaled away, the higher waits for the lower, as
+        # upstream.
+        is_wanted = ordinal in ordinals(seen.stateful_set)
+        is_broken = revision == "web-broken" and is_wanted
+        if each.status.phase != "Failed":
+            each = pod(ordinal, revision, ready=not is_broken)  # noqa: PLW2901
+        kept.append(each)
+    return replace(seen, pods=tuple(kept))
+
+
+def _carried_out(seen: View, todo: list[Change]) -> View:
+    deleted = {each.pod.metadata.name for each in todo if isinstance(each, DeletePod)}
+    left = [each for each in seen.pods if each.metadata.name not in deleted]
+    new = [
+        pod(each.ordinal, each.revision) for each in todo if isinstance(each, CreatePod)
+    ]
+    return replace(seen, pods=(*left, *new))
