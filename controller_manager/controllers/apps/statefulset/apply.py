@@ -245,16 +245,17 @@ class _Work:
                 metadata.name,
                 DeleteOptions(uid=metadata.uid),
             )
-        except NotFound:
-            pass
-        except Conflict:
-            self._caches.deletion_failed(self._set, pod)  # another pod has the name
-            raise
         except (APIError, TransportError) as error:
-            self._caches.deletion_failed(self._set, pod)
-            self._events.pod("Delete", metadata.name, error)
-            raise
+            if not _is_gone(error, pod):
+                self._caches.deletion_failed(self._set, pod)
+                if not isinstance(error, Conflict):  # another pod has the name
+                    self._events.pod("Delete", metadata.name, error)
+                raise
         else:
             self._events.pod("Delete", metadata.name)
         if change.for_update:
             self.replaced.append(pod)
+
+
+def _is_gone(error: Exception, pod: Pod) -> bool:
+    return isinstance(error, NotFound) and is_about(error, pod.metadata.name)

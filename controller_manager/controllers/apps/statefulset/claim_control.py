@@ -20,6 +20,7 @@ from controller_manager.client.errors import (
     APIError,
     NotFound,
     TransportError,
+    is_about,
     is_namespace_terminating,
 )
 from controller_manager.controllers.apps.statefulset.actions import ClaimWork
@@ -111,7 +112,7 @@ class ClaimControl:
                 raise ClaimProblem(msg + str(error)) from error
 
     def report_conflicts(self, work: ClaimWork) -> None:
-        """Record an event for each claim that another controller owns."""
+        """Tell by events which claims have another controller."""
         for name in work.conflicts:
             self._events.conflict(name)
 
@@ -119,7 +120,9 @@ class ClaimControl:
         namespace = self._stateful_set.metadata.namespace
         try:
             claim = await self._client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
-        except NotFound:
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
             return
         owners = corrected_owners(claim, self._stateful_set, pod)
         if owners is None or not await self._may_own(pod, owners):
@@ -137,7 +140,9 @@ class ClaimControl:
             return True
         try:
             fresh = await self._client.get(PODS, metadata.namespace, metadata.name)
-        except NotFound:
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
             return False
         return fresh.metadata.uid == metadata.uid
 

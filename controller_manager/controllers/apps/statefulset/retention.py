@@ -79,13 +79,12 @@ def corrected_owners(
 def has_conflict(claim: KubeObject, stateful_set: StatefulSet, pod: Pod | None) -> bool:
     """Tell whether another controller owns a claim that the policy is about.
 
-    `pod` is the one that uses the claim, `None` if it does not exist yet.
     The policy is not applied to such a claim. Without a policy, it may have any
     controller. `pod` is `None` if it does not exist yet.
     """
     if not deletes_scaled(stateful_set) and not deletes_deleted(stateful_set):
         return False
-    ours = {each.metadata.uid for each in (stateful_set, pod) if each is not None}
+    ours = {stateful_set.metadata.uid, pod.metadata.uid if pod else ""}
     return any(
         each.controller and each.uid not in ours
         for each in claim.metadata.owner_references or ()
