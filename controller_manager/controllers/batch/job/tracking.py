@@ -145,7 +145,8 @@ def finish(
 
     It cannot while pods are not counted, or still terminate. A job that was suspended
     has no start time, and then the API server refuses the condition until the job is
-    resumed.
+    resumed. It also refuses a completion before the start, as by a clock that was put
+    back.
     """
     uncounted = status.uncounted_terminated_pods or NO_PODS
     if target is None or uncounted.succeeded or uncounted.failed or status.terminating:
@@ -159,7 +160,7 @@ def finish(
         conditions=with_condition(status.conditions, final),
         completion_time=status.completion_time
         if target.is_failure
-        else format_time(now),
+        else max(format_time(now), status.start_time or ""),
     )
 
 

@@ -309,6 +309,12 @@ def test_a_suspended_job_without_completions_ends_without_a_start() -> None:
     assert after.completion_time == text(60)
 
 
+def test_a_job_is_not_complete_before_its_start() -> None:
+    """The clock was put back, or another machine's clock is behind."""
+    after = finish(job(), status(startTime=text(90)), SUCCESS, at(60))
+    assert after.completion_time == text(90)
+
+
 def test_a_job_starts_unless_it_is_suspended() -> None:
     """A start time that is there stays."""
     fresh = {"startTime": None}
