@@ -38,7 +38,11 @@ from controller_manager.controllers.batch.job.conditions import (
     condition,
     with_condition,
 )
-from controller_manager.controllers.batch.job.failure_policy import IGNORE, match
+from controller_manager.controllers.batch.job.failure_policy import (
+    IGNORE,
+    fails_job,
+    match,
+)
 from controller_manager.controllers.batch.job.indexes import (
     completion_index,
 )
@@ -247,7 +251,8 @@ def _may_release(assessment: Assessment, pod: Pod, target: Target | None) -> boo
     job = assessment.job
     if is_deleting(job) or target is not None or pod.status.phase == "Succeeded":
         return True
-    if not assessment.fails(pod):
+    if not assessment.fails(pod) or fails_job(job.spec.pod_failure_policy, pod):
+        # Nothing but the second pod says that the job fails, until the status does.
         return False
     if not assessment.to_replace:
         return True

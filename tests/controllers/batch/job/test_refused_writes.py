@@ -131,6 +131,37 @@ async def test_a_job_fails_as_soon_as_its_writes_are_accepted(
         assert [each.metadata.finalizers for each in left] == [None]
 
 
+async def test_the_pod_for_which_a_job_fails_stays_until_the_status_says_so(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """Meanwhile the other pods cannot be deleted, and a user deletes that pod.
+
+    Upstream removes its finalizer first. The pod is gone then, and the job goes on.
+    """
+    rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}]
+    async with cluster.manager(
+        job_config(),
+        transport=(transport := refusing(cluster, is_deletion, 500, "InternalError")),
+    ):
+        await user.run(completions=3, parallelism=2, podFailurePolicy={"rules": rules})
+        await settle(5)
+        fails, runs = await user.pods()
+        await user.end(fails, code=9)
+        await settle(5)
+        await user.client.delete(PODS, "default", fails.metadata.name)
+        await user.make_pods_ready([runs])
+        await settle(60)
+        assert await user.ends() == []
+        accept(transport)
+        await settle(70)
+        assert await user.ends() == [
+            ("FailureTarget", "PodFailurePolicy"),
+            ("Failed", "PodFailurePolicy"),
+        ]
+        assert (await user.job()).status.failed == 2
+        assert await user.pods() == []
+
+
 async def test_conditions_of_others_are_kept(cluster: Cluster, user: JobUser) -> None:
     """Users may write the status, too; Go clients write times that are not set."""
     other = {
