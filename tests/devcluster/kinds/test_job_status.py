@@ -269,6 +269,14 @@ async def test_a_wrong_status_is_refused(
         ({}, {"active": 1, "ready": 1}, {"active": 0, "ready": 0}),
         ({}, COMPLETE, {"conditions": [*COMPLETE["conditions"], {"type": "X"}]}),
         ({"suspend": True}, {"startTime": THEN}, {"startTime": None}),
+        (
+            {},
+            {"startTime": THEN, **true("Suspended")},
+            {
+                "startTime": LATER,
+                "conditions": [{"type": "Suspended", "status": "False"}],
+            },
+        ),
         (LIMITED, {}, {"completedIndexes": "0-1", "failedIndexes": "2,3"}),
         ({**INDEXED, "parallelism": 4}, {"succeeded": 4}, {"succeeded": 3}),
     ],

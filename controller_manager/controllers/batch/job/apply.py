@@ -196,16 +196,16 @@ class JobApplier:
                     self._event(job, NORMAL, reason, condition.message)
                 case conditions.FAILED:
                     self._event(job, WARNING, condition.reason, condition.message)
-                    self._metrics.finished(job, condition.reason)
+                    self._metrics.finished(job, condition.reason, failed=True)
                 case conditions.COMPLETE:
                     self._announce_completion(job, new)
+                    self._metrics.finished(job, condition.reason, failed=False)
 
     def _announce_completion(self, job: Job, status: JobStatus) -> None:
         completions = job.spec.completions
         if completions is not None and status.succeeded > completions:
             self._event(job, WARNING, "TooManySucceededPods", _TOO_MANY)
         self._event(job, NORMAL, "Completed", "Job completed")
-        self._metrics.finished(job, "")
 
     def _event(self, job: Job, event_type: str, reason: str, message: str) -> None:
         self._recorder.event(JOBS, job, event_type, reason, message)

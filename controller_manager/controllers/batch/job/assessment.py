@@ -145,11 +145,13 @@ def assess(
         tracked.sort(key=_index_order)
     valid = [pod for pod in tracked if has_valid_index(pod, job)]
     mentioned = job.status.uncounted_terminated_pods or NO_PODS
+    # A pod that was mentioned as failed may have succeeded since; it counts once.
+    known = frozenset((*(mentioned.succeeded or ()), *(mentioned.failed or ())))
     succeeded = _unmentioned(
-        (pod for pod in valid if pod.status.phase == "Succeeded"), mentioned.succeeded
+        (pod for pod in valid if pod.status.phase == "Succeeded"), known
     )
     all_failed = [pod for pod in valid if _fails(pod, job, spare=spare_terminating)]
-    failed = _unmentioned(all_failed, mentioned.failed)
+    failed = _unmentioned(all_failed, known)
     policy = job.spec.pod_failure_policy
     common = Assessment(
         job=job,
@@ -180,12 +182,23 @@ def assess(
 def _with_indexes(
     assessment: Assessment, valid: Iterable[Pod], failed: Iterable[Pod]
 ) -> Assessment:
-    """Add the indexes that have succeeded or failed, from tracked pods."""
+    """Add the indexes that have succeeded or failed, from tracked pods.
+
+    No index does both, because the API server would refuse each status that says so:
+    what the status has is final, and a success has precedence over a failure.
+    """
     job = assessment.job
     count = index_count(job)
     before = IndexSet.parse(job.status.completed_indexes, count)
-    ended = [pod for pod in valid if pod.status.phase == "Succeeded"]
-    completed = before.union(indexes_of(ended))
+    failed_before = IndexSet.parse(job.status.failed_indexes or "", count)
+    completed = before.union(
+        indexes_of(
+            pod
+            for pod in valid
+            if pod.status.phase == "Succeeded"
+            and completion_index(pod) not in failed_before
+        )
+    )
     assessment = replace(
         assessment,
         completed_before=before,
@@ -196,9 +209,12 @@ def _with_indexes(
     if limit is None:
         return assessment
     policy = job.spec.pod_failure_policy
-    lost = [pod for pod in failed if ends_index(policy, pod, limit)]
-    failed_indexes = IndexSet.parse(job.status.failed_indexes or "", count).union(
-        indexes_of(lost)
+    failed_indexes = failed_before.union(
+        indexes_of(
+            pod
+            for pod in failed
+            if completion_index(pod) not in completed and ends_index(policy, pod, limit)
+        )
     )
     settled = completed.union(failed_indexes).union(indexes_of(assessment.active))
     return replace(
@@ -242,8 +258,5 @@ def _index_order(pod: Pod) -> int:
     return -1 if index is None else index
 
 
-def _unmentioned(
-    pods: Iterable[Pod], mentioned: Sequence[str] | None
-) -> tuple[Pod, ...]:
-    known = frozenset(mentioned or ())
+def _unmentioned(pods: Iterable[Pod], known: AbstractSet[str]) -> tuple[Pod, ...]:
     return tuple(pod for pod in pods if pod.metadata.uid not in known)

@@ -57,6 +57,12 @@ def counts(policy: PodFailurePolicy | None, pod: Pod) -> bool:
     return verdict is None or verdict.action != IGNORE
 
 
+def fails_job(policy: PodFailurePolicy | None, pod: Pod) -> bool:
+    """Tell whether the job fails because of a failed pod."""
+    verdict = match(policy, pod)
+    return verdict is not None and verdict.action == FAIL_JOB
+
+
 def _found(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
     """Return what a rule found, for the message; `None` if it does not match."""
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -114,9 +114,9 @@ class JobMetrics:
         self._duration.labels(*labels).observe(seconds)
         self._syncs.labels(*labels).inc()
 
-    def finished(self, job: Job, reason: str) -> None:
-        """Count a finished job; the reason is empty for one that is complete."""
-        result = "failed" if reason else "succeeded"
+    def finished(self, job: Job, reason: str, *, failed: bool) -> None:
+        """Count a finished job by the reason of its condition Complete or Failed."""
+        result = "failed" if failed else "succeeded"
         self._finished.labels(completion_mode(job), result, reason).inc()
 
     def managed_elsewhere(self, manager: str) -> None:

@@ -15,6 +15,7 @@ from controller_manager.controllers.batch.job.assessment import Assessment
 from controller_manager.controllers.batch.job.conditions import (
     FAILURE_TARGET,
     SUCCESS_CRITERIA_MET,
+    SUSPENDED,
     true_condition,
 )
 from controller_manager.controllers.batch.job.failure_policy import FAIL_JOB, match
@@ -98,11 +99,14 @@ def completed(assessment: Assessment, active: int) -> Target | None:
 def seconds_to_deadline(job: Job, now: datetime) -> float | None:
     """Return the seconds until activeDeadlineSeconds are over, 0 or less afterwards.
 
-    `None` if the job has no deadline, has not started, or is suspended.
+    `None` if the job has no deadline, has not started, or is suspended. A job that is
+    about to be resumed starts now: managers before 1.35 left the old start time.
     """
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     if limit is None or start is None or is_suspended(job):
         return None
+    if true_condition(job, SUSPENDED) is not None:
+        return float(limit)
     return (parse_time(start) + timedelta(seconds=limit) - now).total_seconds()
 
 

@@ -38,7 +38,11 @@ from controller_manager.controllers.batch.job.conditions import (
     condition,
     with_condition,
 )
-from controller_manager.controllers.batch.job.failure_policy import IGNORE, match
+from controller_manager.controllers.batch.job.failure_policy import (
+    IGNORE,
+    fails_job,
+    match,
+)
 from controller_manager.controllers.batch.job.indexes import (
     completion_index,
 )
@@ -145,7 +149,8 @@ def finish(
 
     It cannot while pods are not counted, or still terminate. A job that was suspended
     has no start time, and then the API server refuses the condition until the job is
-    resumed.
+    resumed. It also refuses a completion before the start, as by a clock that was put
+    back.
     """
     uncounted = status.uncounted_terminated_pods or NO_PODS
     if target is None or uncounted.succeeded or uncounted.failed or status.terminating:
@@ -159,7 +164,7 @@ def finish(
         conditions=with_condition(status.conditions, final),
         completion_time=status.completion_time
         if target.is_failure
-        else format_time(now),
+        else max(format_time(now), status.start_time or ""),
     )
 
 
@@ -246,7 +251,8 @@ def _may_release(assessment: Assessment, pod: Pod, target: Target | None) -> boo
     job = assessment.job
     if is_deleting(job) or target is not None or pod.status.phase == "Succeeded":
         return True
-    if not assessment.fails(pod):
+    if not assessment.fails(pod) or fails_job(job.spec.pod_failure_policy, pod):
+        # Nothing but the second pod says that the job fails, until the status does.
         return False
     if not assessment.to_replace:
         return True

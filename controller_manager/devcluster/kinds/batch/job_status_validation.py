@@ -194,7 +194,10 @@ def _decreased_counts(change: JobStatusChange) -> list[Cause]:
 
 
 def _changed_times(change: JobStatusChange) -> list[Cause]:
-    """Check that the times stay; a suspended job may change its start time."""
+    """Check that the times stay.
+
+    The start time may change while the job is suspended, and when it is resumed.
+    """
     causes = []
     before, after = change.before, change.after
     time = after.get("completionTime")
@@ -202,7 +205,8 @@ def _changed_times(change: JobStatusChange) -> list[Cause]:
         detail = "completionTime cannot be mutated"
         causes.append(invalid("status.completionTime", shown(time), detail))
     moves = before.get("startTime") and change.changes("startTime")
-    if moves and not change.spec.get("suspend"):
+    resumes = change.was_true("Suspended") and not change.is_true("Suspended")
+    if moves and not resumes and not change.spec.get("suspend"):
         detail = "startTime cannot be removed for unsuspended job"
         causes.append(required("status.startTime", detail))
     return causes

@@ -95,7 +95,10 @@ def test_a_creation_has_a_reason(assessment: Assessment, reason: str) -> None:
 async def test_a_scraper_sees_what_became_of_jobs_and_pods(
     cluster: Cluster, user: JobUser
 ) -> None:
-    """One job is complete, one fails by its policy, one is of another controller."""
+    """One job is complete, one fails by its policy, one is of another controller.
+
+    Upstream counts a complete job with the reason of its condition, too.
+    """
     rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}]
     connections = Connections(cluster.transport, root_ca="PEM")
     config = job_config()
@@ -117,7 +120,7 @@ async def test_a_scraper_sees_what_became_of_jobs_and_pods(
         "job_pods_finished_total Indexed succeeded": 2,
         "job_pods_finished_total NonIndexed failed": 1,
         "jobs_by_external_controller_total example.com/other": 1,
-        "jobs_finished_total Indexed - succeeded": 1,
+        "jobs_finished_total Indexed CompletionsReached succeeded": 1,
         "jobs_finished_total NonIndexed PodFailurePolicy failed": 1,
         "pod_failures_handled_by_failure_policy_total FailJob": 1,
         "terminated_pods_tracking_finalizer_total add": 3,

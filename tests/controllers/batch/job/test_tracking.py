@@ -309,6 +309,22 @@ def test_a_suspended_job_without_completions_ends_without_a_start() -> None:
     assert after.completion_time == text(60)
 
 
+def test_a_pod_for_which_the_job_fails_is_kept_until_the_status_says_so() -> None:
+    """It is not counted before, because nothing else would tell that the job fails."""
+    rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}]
+    subject = job(podFailurePolicy={"rules": rules})
+    pods = [pod("f", "Failed", code=9), pod("g", "Failed", code=1)]
+    early, late = tallied(subject, pods), tallied(subject, pods, FAILURE)
+    assert (names(early.released), early.actions) == (["g"], {})
+    assert (names(late.released), late.actions) == (["f", "g"], {"FailJob": 1})
+
+
+def test_a_job_is_not_complete_before_its_start() -> None:
+    """The clock was put back, or another machine's clock is behind."""
+    after = finish(job(), status(startTime=text(90)), SUCCESS, at(60))
+    assert after.completion_time == text(90)
+
+
 def test_a_job_starts_unless_it_is_suspended() -> None:
     """A start time that is there stays."""
     fresh = {"startTime": None}

@@ -21,8 +21,8 @@ LONG_AGO = "2025-12-31T00:00:00Z"
 
 
 def job_config(**generic: Any) -> Config:
-    """Return the config of a manager that runs the job controller only."""
-    return make_config(controllers=("job-controller",), **generic)
+    """Return the config of a manager that runs the job controller, others if named."""
+    return make_config(**{"controllers": ("job-controller",), **generic})
 
 
 class JobUser(User):
