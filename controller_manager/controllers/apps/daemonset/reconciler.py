@@ -81,7 +81,8 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     watches = (
         For(DAEMON_SETS),
         Owns(PODS),
-        Owns(CONTROLLER_REVISIONS),
+        # A user may create a second, equal revision and expects to see both.
+        Owns(CONTROLLER_REVISIONS, when_added=False),
         # A daemon set may use a revision of its predecessor until that is deleted.
         Maps(CONTROLLER_REVISIONS, lambda _, each: named_owner(each), on=("delete",)),
     )
