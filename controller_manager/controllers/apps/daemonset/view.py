@@ -80,15 +80,22 @@ class View(Struct, frozen=True):
         """Tell whether the pod was made from the current template (IsPodUpdated).
 
         One of its two labels suffices: the revision of a template gets another hash
-        if it was deleted, or if a later API server adds a field to all templates.
+        if it was deleted, or if a later API server adds a field to all templates. The
+        generation of an adopted pod is that of a former daemon set, which says nothing.
+        Upstream lets it count, and so may not replace such a pod.
         """
         if self.has_current_hash(pod):
             return True
         generation = template_generation(self.daemon_set)
-        return (
-            generation is not None
-            and labels_of(pod).get(POD_TEMPLATE_GENERATION) == generation
-        )
+        if generation is None or self._is_older(pod):
+            return False
+        return labels_of(pod).get(POD_TEMPLATE_GENERATION) == generation
+
+    def _is_older(self, pod: Pod) -> bool:
+        """Tell whether the pod was created before its daemon set."""
+        began = self.daemon_set.metadata.creation_timestamp or ""
+        # API servers write all times in one form: as texts they sort as in time.
+        return (pod.metadata.creation_timestamp or "") < began
 
     def has_current_hash(self, pod: Pod) -> bool:
         """Tell whether the pod names the current revision."""

@@ -6,10 +6,10 @@ import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.client import DeleteOptions
+from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, running
-from tests.controllers.builders import template
+from tests.controllers.builders import daemon_set_json, template
 from tests.controllers.user import settle
 
 pytestmark = pytest.mark.looptime
@@ -100,3 +100,32 @@ async def test_a_pod_that_has_ended_is_replaced(
         active = [pod for pod in await operator.pods() if pod.status.phase == "Running"]
         assert sorted(pod.spec.node_name for pod in active) == ["n1", "n2"]
         assert await operator.numbers() == (2, 2, 2, 2, 0)
+
+
+async def test_pods_of_a_former_daemon_set_are_updated(cluster: Cluster) -> None:
+    """Upstream leaves them as they are: the number of templates is the same."""
+    async with running(cluster, "n1", "n2") as (operator, _):
+        await set_image(operator, "app:v2")
+        await operator.run_all()
+        orphan = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)
+        await operator.client.delete(DAEMON_SETS, "default", "agent", orphan)
+        await settle(5)
+        former = {pod.metadata.uid for pod in await operator.pods()}
+        made = template(app="agent", image="app:v2")
+        await operator.create(DAEMON_SETS, daemon_set_json(template=made))
+        await settle(5)
+        assert {pod.metadata.uid for pod in await operator.pods()} == former
+        assert await operator.numbers() == (2, 2, 2, 2, 0)
+        await set_image(operator, "app:v3")
+        await settle(1)
+        assert await operator.numbers() == (2, 2, 0, 2, 0)
+        for _ in range(4):
+            await finish_deletions(operator)
+            await operator.run_all()
+        assert former.isdisjoint(pod.metadata.uid for pod in await operator.pods())
+        assert await operator.numbers() == (2, 2, 2, 2, 0)
+
+
+async def set_image(operator: Operator, image: str) -> None:
+    spec = {"template": template(app="agent", image=image)}
+    await operator.patch(DAEMON_SETS, "agent", {"spec": spec})
