@@ -17,7 +17,7 @@ from controller_manager.api.owners import controller_reference
 from controller_manager.control.history.names import data_hash
 from controller_manager.control.history.template import template_data
 from tests.clusters import Cluster
-from tests.controllers.apps.daemonset.fixtures import Operator, running
+from tests.controllers.apps.daemonset.fixtures import Operator, config, running
 from tests.controllers.builders import daemon_set_json
 from tests.controllers.user import settle
 
@@ -132,6 +132,25 @@ async def test_a_user_may_create_and_delete_revisions(cluster: Cluster) -> None:
         await settle(2)
         numbers = {number for number, _ in seen(await operator.revisions()).values()}
         assert numbers == {2, 3}
+
+
+async def test_pods_of_upstreams_revision_are_taken_over(cluster: Cluster) -> None:
+    """It has another name for the same template; a lost one is made again."""
+    operator = Operator(cluster)
+    data = await data_of_agent(operator)
+    await store_revision(operator, "agent-b", data, labels={HASH: "b"})
+    async with running(cluster, "n1", "n2") as (operator, _):
+        await operator.run_all()
+        placed = await operator.placed()
+    async with cluster.manager(config()) as recording:
+        await settle(10)
+        assert recording.writes == []
+        await operator.client.delete(CONTROLLER_REVISIONS, "default", "agent-b")
+        await settle(10)
+    name = f"agent-{data_hash(data, None)}"
+    assert seen(await operator.revisions()).keys() == {name}
+    assert await operator.placed() == placed
+    assert await operator.numbers() == (2, 2, 2, 2, 0)
 
 
 async def test_a_revision_without_its_label_gets_its_name(cluster: Cluster) -> None:
