@@ -404,21 +404,21 @@ async def test_a_claim_of_another_controller_is_reported_with_the_pod(
 async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
     cluster: Cluster, operator: Operator
 ) -> None:
-    """The last pod owns its claim, and each of them held the other."""
+    """A pod that is to go owns its claim already, and each held the other."""
     ours = config()
     names = (*ours.generic.controllers, "persistentvolumeclaim-protection-controller")
     generic = replace(ours.generic, controllers=names)
     async with cluster.nodes(), cluster.manager(replace(ours, generic=generic)):
         await operator.make(
-            replicas=2,
+            replicas=3,
             volumeClaimTemplates=[claim_template()],
             persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
         )
         await settle(60)
         await operator.edit(replicas=1)
         await settle(1)
-        owners = await operator.owners_of_claims()
-        assert owners == {"data-web-0": [], "data-web-1": ["Pod"]}
+        assert (await operator.owners_of_claims())["data-web-1"] == ["Pod"]
+        assert not is_deleting(await operator.client.get(PODS, "default", "web-1"))
         foreground = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
         await operator.client.delete(STATEFUL_SETS, "default", "web", foreground)
         await settle(120)
