@@ -418,7 +418,8 @@ async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
         await operator.edit(replicas=1)
         await settle(1)
         assert (await operator.owners_of_claims())["data-web-1"] == ["Pod"]
-        assert not is_deleting(await operator.client.get(PODS, "default", "web-1"))
+        pod = await operator.client.get(PODS, "default", "web-1")
+        assert not is_deleting(pod)
         foreground = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
         await operator.client.delete(STATEFUL_SETS, "default", "web", foreground)
         await settle(120)
