@@ -1,5 +1,6 @@
 """The state of a pod: active, terminating, ready, available (pkg/api/v1/pod)."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from controller_manager.api.core.v1 import Pod, PodCondition
@@ -65,3 +66,19 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
         return True
     instant = available_at(pod, min_ready_seconds)
     return instant is not None and instant <= now
+
+
+def next_availability(
+    pods: Iterable[Pod], min_ready_seconds: int, now: datetime
+) -> float | None:
+    """Return the seconds until the next ready pod becomes available.
+
+    `None` if no pod becomes available by the passing of time.
+    """
+    if min_ready_seconds == 0:
+        return None
+    instants = (available_at(pod, min_ready_seconds) for pod in pods)
+    pending = [instant for instant in instants if instant and instant > now]
+    if not pending:
+        return None
+    return (min(pending) - now) / timedelta(seconds=1)

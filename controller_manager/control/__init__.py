@@ -5,8 +5,8 @@ does not show yet, ``pod_control`` creates and deletes pods, ``slow_start`` limi
 bursts, ``takeover`` protects against the last writes of a former leader, ``decision``
 is the form of a decision, ``gates`` has feature gates, ``replicas`` keeps a number
 of pods running, ``namespaces`` serves controllers that create an object in every
-namespace, ``history`` keeps controller revisions, ``hashes`` has the hashes of
-generated names, ``owner_reads`` reads what a stale cache may not show, and
-``scheduling`` tells which pod may run on which node. No module here knows a particular
-controller.
+namespace, ``history`` keeps controller revisions, ``stale_syncs`` is a metric,
+``hashes`` has the hashes of generated names, ``owner_reads`` reads what a stale cache
+may not show, and ``scheduling`` tells which pod may run on which node. No module here
+knows a particular controller.
 """

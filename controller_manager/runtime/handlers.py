@@ -100,15 +100,19 @@ class OwnedHandler(Generic[ObjectT]):
         queue: WorkQueue,
         hooks: OwnerHooks,
         delay: float = 0.0,
+        *,
+        when_added: bool = True,
     ) -> None:
         """Take the lister of the owners, and the queue that their keys go to.
 
-        A key is added `delay` seconds after the change.
+        A key is added `delay` seconds after the change. Without `when_added` it is not
+        added for a new object that has an owner.
         """
         self._owners = owners
         self._queue = queue
         self._hooks = hooks
         self._delay = delay
+        self._when_added = when_added
 
     def handler(self) -> Handler[ObjectT]:
         """Return the handler."""
@@ -131,7 +135,8 @@ class OwnedHandler(Generic[ObjectT]):
             self._orphan_changed(obj)
         elif (key := self._key_of_owner(obj)) is not None:
             self._hooks.dependent_added(key, obj)
-            self._enqueue(key)
+            if self._when_added:
+                self._enqueue(key)
 
     def _updated(self, old: ObjectT, new: ObjectT) -> None:
         handed_over = controller_of(old) != controller_of(new)

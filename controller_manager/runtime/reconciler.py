@@ -88,10 +88,12 @@ class Reconciler(ABC, Generic[ObjectT]):
             case For():
                 changes = handler_for(watch, self.queue, self, self._deleted)
                 informer.add_handler(changes)
-            case Owns(resource=resource, delay=delay):
+            case Owns(resource=resource, delay=delay, when_added=when_added):
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
                 self._listers[resource] = self.context.lister(resource, *owned)
-                handler = OwnedHandler[Any](self.objects, self.queue, self, delay)
+                handler = OwnedHandler[Any](
+                    self.objects, self.queue, self, delay, when_added=when_added
+                )
                 informer.add_handler(handler.handler())
             case Maps(resource=resource):
                 if resource not in self._listers:

@@ -48,11 +48,13 @@ class Owns(Struct, Generic[ObjectT], frozen=True):
     A change of a dependent adds the key of its owner. A change of owner adds the
     keys of both owners. A change of an orphan adds the keys of all objects whose
     selector matches it. A key is added `delay` seconds later: so many changes of an
-    object's dependents cause one sync.
+    object's dependents cause one sync. Without `when_added`, a new dependent that has
+    an owner adds no key.
     """
 
     resource: Resource[ObjectT]
     delay: float = 0.0
+    when_added: bool = True
 
 
 class Maps(Struct, Generic[ObjectT], frozen=True):

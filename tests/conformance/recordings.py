@@ -112,8 +112,8 @@ class Recording:
         """Return a config with the flags of its family, and those of `AS_UPSTREAM`.
 
         `generic` changes the config. It is for one manager, without rate limits, that
-        serves nothing. Raises
-        ValueError for an unknown flag, Failure for an invalid value.
+        serves nothing. Raises ValueError for an unknown flag, Failure for an invalid
+        value.
         """
         given: dict[str, list[str]] = {}
         text = (self.path.parent / "ARGS").read_text()

@@ -16,6 +16,7 @@ from controller_manager.api.core.v1 import (
     ReplicationControllerStatus,
 )
 from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.pods import next_availability
 from controller_manager.control.replicas.plan import (
     Create,
     Delete,
@@ -29,7 +30,6 @@ from controller_manager.control.replicas.ranking import (
 from controller_manager.control.replicas.status import (
     calculate_status,
     differs_in_substance,
-    next_availability_check,
 )
 from tests.controllers.builders import pod, replica_set
 
@@ -224,9 +224,9 @@ def test_the_next_look_is_at_the_next_pod_that_becomes_available() -> None:
     available = pod("a")
     soon = pod("b", ready_since="2026-01-01T11:59:52Z")
     later = pod("c", ready_since="2026-01-01T11:59:57Z")
-    assert next_availability_check([available, soon, later], 10, NOW) == 2.0
-    assert next_availability_check([available], 10, NOW) is None
-    assert next_availability_check([soon], 0, NOW) is None
+    assert next_availability([available, soon, later], 10, NOW) == 2.0
+    assert next_availability([available], 10, NOW) is None
+    assert next_availability([soon], 0, NOW) is None
 
 
 def test_a_status_that_counts_no_terminating_pods_is_compared_by_the_rest() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
 from controller_manager.api.core.v1 import Pod
@@ -89,6 +90,22 @@ async def test_without_a_delay_a_key_is_added_at_once(cluster: Cluster) -> None:
     """As for most controllers."""
     queue = WorkQueue(cluster.clock)
     handler_of_owned(queue, 0.0).on_add(owned("1"))
+    assert taken(queue) == ["default/rs"]
+
+
+async def test_a_new_dependent_need_not_cause_a_sync(cluster: Cluster) -> None:
+    """Its later changes do, and so does one that is being deleted already."""
+    queue, owners = WorkQueue(cluster.clock), Store[ReplicaSet]()
+    owners.put(owner())
+    lister = Lister(owners, REPLICASETS.kind)
+    owned_handler = OwnedHandler[Pod](lister, queue, NoHooks(), when_added=False)
+    handler = owned_handler.handler()
+    handler.on_add(owned("1"))
+    assert taken(queue) == []
+    handler.on_update(owned("1"), owned("2"))
+    assert taken(queue) == ["default/rs"]
+    leaving = replace(owned("3").metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    handler.on_add(replace(owned("3"), metadata=leaving))
     assert taken(queue) == ["default/rs"]
 
 

@@ -2,7 +2,11 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Histogram
+
+from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.control.stale_syncs import StaleSyncs
 
 _AGE_RATIO: Final = (0.25, 0.5, 1, 2, 4, 8)
 
@@ -18,15 +22,6 @@ class ReplicaSetMetrics:
             buckets=_AGE_RATIO,
             registry=registry,
         )
-        self._skips = Counter(
-            "replicaset_controller_stale_sync_skips_total",
-            "Syncs put off because a cache was older than the last write",
-            ["group", "resource"],
-            registry=registry,
+        self.stale_syncs = StaleSyncs(
+            registry, "replicaset_controller", REPLICASETS, PODS
         )
-        self._skips.labels("apps", "replicasets")
-        self._skips.labels("", "pods")
-
-    def skipped(self, group: str, resource: str) -> None:
-        """Count a sync that was requeued because the cache of `resource` is stale."""
-        self._skips.labels(group, resource).inc()

@@ -14,7 +14,7 @@ from controller_manager.api.apps.v1 import ReplicaSet
 from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
 from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
-from controller_manager.api.pods import is_active, is_terminating
+from controller_manager.api.pods import is_active, is_terminating, next_availability
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
     Selector,
@@ -50,7 +50,6 @@ from controller_manager.control.replicas.status import (
     OwnerStatus,
     calculate_status,
     differs_in_substance,
-    next_availability_check,
 )
 from controller_manager.control.slow_start import slow_start
 from controller_manager.control.takeover import Takeover
@@ -131,7 +130,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache, if upstream's gate is enabled."""
         if self.reads_own_writes:
-            self._metrics.skipped(resource.group, resource.plural)
+            self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
@@ -171,7 +170,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         if failure is not None:
             raise failure
         min_ready_seconds = owner.spec.min_ready_seconds
-        available_in = next_availability_check(active, min_ready_seconds, now)
+        available_in = next_availability(active, min_ready_seconds, now)
         return Done(self._next_look(key, available_in))
 
     def _next_look(self, key: str, available_in: float | None) -> float | None:

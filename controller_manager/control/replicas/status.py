@@ -1,7 +1,7 @@
 """The status of an owner that keeps a number of pods (replica_set_utils.go)."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
@@ -18,7 +18,7 @@ from controller_manager.api.core.v1 import (
     ReplicationControllerStatus,
 )
 from controller_manager.api.meta import labels_of
-from controller_manager.api.pods import available_at, is_available, is_ready
+from controller_manager.api.pods import is_available, is_ready
 from controller_manager.api.times import format_time
 from controller_manager.api.workloads import desired_replicas
 
@@ -121,19 +121,3 @@ def _substance(status: OwnerStatus) -> OwnerStatus:
         # No count of terminating pods means the same as a count of zero.
         return msgspec.structs.replace(status, terminating_replicas=0)
     return status
-
-
-def next_availability_check(
-    active: Iterable[Pod], min_ready_seconds: int, now: datetime
-) -> float | None:
-    """Return the seconds until the next ready pod becomes available.
-
-    `None` if no pod becomes available by the passing of time.
-    """
-    if min_ready_seconds == 0:
-        return None
-    instants = (available_at(pod, min_ready_seconds) for pod in active)
-    pending = [instant for instant in instants if instant and instant > now]
-    if not pending:
-        return None
-    return max((min(pending) - now) / timedelta(seconds=1), 0.0)

@@ -63,7 +63,11 @@ class FailedPodBackoff:
         }
         if kept:
             self._failures[key] = _Failures(generation, kept)
-        remaining = {node: each.at + each.delay - now for node, each in kept.items()}
+        # What is left by a floating-point error is no time: on virtual time, which does
+        # not pass during a sync, the same sync would come again and again.
+        remaining = {
+            node: round(each.at + each.delay - now, 6) for node, each in kept.items()
+        }
         return {node: seconds for node, seconds in remaining.items() if seconds > 0}
 
     def replaced(self, key: str, generation: int, node: str) -> None:

@@ -72,8 +72,8 @@ def _surplus(view: View, running: Sequence[Pod], now: datetime) -> list[Pod]:
         return []
     if not allows_surge(view.daemon_set):
         return oldest_first(running)[1:]
-    new = [pod for pod in oldest_first(running) if view.is_updated(pod)]
-    old = [pod for pod in oldest_first(running) if not view.is_updated(pod)]
+    new = [pod for pod in oldest_first(running) if view.has_current_hash(pod)]
+    old = [pod for pod in oldest_first(running) if not view.has_current_hash(pod)]
     surplus = [*new[1:], *old[1:]]
     if new and old and _is_superseded(view, old[0], new[0], now):
         surplus.append(old[0])

@@ -1,6 +1,10 @@
 """Metrics of daemon sets, with upstream's names."""
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.apps.v1 import DAEMON_SETS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.control.stale_syncs import StaleSyncs
 
 
 class DaemonSetMetrics:
@@ -8,15 +12,6 @@ class DaemonSetMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._skips = Counter(
-            "daemonset_controller_stale_sync_skips_total",
-            "Syncs put off because a cache was older than the last write",
-            ["group", "resource"],
-            registry=registry,
+        self.stale_syncs = StaleSyncs(
+            registry, "daemonset_controller", DAEMON_SETS, PODS
         )
-        self._skips.labels("apps", "daemonsets")
-        self._skips.labels("", "pods")
-
-    def skipped(self, group: str, resource: str) -> None:
-        """Count a sync that was requeued because the cache of `resource` is stale."""
-        self._skips.labels(group, resource).inc()

@@ -17,6 +17,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.pods import next_availability
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
     Selector,
@@ -37,7 +38,6 @@ from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.history.revisions import History
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl
-from controller_manager.control.replicas.status import next_availability_check
 from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.apps.daemonset.apply import DaemonPods
 from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
@@ -81,7 +81,8 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     watches = (
         For(DAEMON_SETS),
         Owns(PODS),
-        Owns(CONTROLLER_REVISIONS),
+        # A user may create a second, equal revision and expects to see both.
+        Owns(CONTROLLER_REVISIONS, when_added=False),
         # A daemon set may use a revision of its predecessor until that is deleted.
         Maps(CONTROLLER_REVISIONS, lambda _, each: named_owner(each), on=("delete",)),
     )
@@ -165,7 +166,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache, if upstream's gate is enabled."""
         if self.reads_own_writes:
-            self._metrics.skipped(resource.group, resource.plural)
+            self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
@@ -252,7 +253,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         seconds = [] if next_look is None else [next_look]
         pods = (pod for each in view.pods.values() for pod in each)
         minimum = daemon_set.spec.min_ready_seconds
-        available_in = next_availability_check(pods, minimum, self.clock.now())
+        available_in = next_availability(pods, minimum, self.clock.now())
         if available_in is not None:
             seconds.append(available_in)
         if self._expectations.state(key_of(daemon_set)) is not State.FULFILLED:

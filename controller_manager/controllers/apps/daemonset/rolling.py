@@ -22,7 +22,7 @@ def plan_update(view: View, now: datetime) -> Plan:
     """
     if view.daemon_set.spec.update_strategy.type != ROLLING_UPDATE:
         return Plan()
-    if not view.has_old_pods():
+    if not view.has_other_hashes():
         return Plan()
     bounds = bounds_of(view)
     if bounds.surge > 0:

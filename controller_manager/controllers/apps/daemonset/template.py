@@ -61,10 +61,19 @@ class PodTemplates:
         return PodTemplateSpec(metadata=self._metadata, spec=spec)
 
 
+def template_generation(daemon_set: DaemonSet) -> str | None:
+    """Return the number of changes of the template (GetTemplateGeneration).
+
+    `None` if the annotation with it is absent or no number.
+    """
+    generation = annotations_of(daemon_set.metadata).get(TEMPLATE_GENERATION, "")
+    return str(int(generation)) if generation.isdecimal() else None
+
+
 def _labels(daemon_set: DaemonSet, revision_hash: str) -> dict[str, str]:
     labels = dict(daemon_set.spec.template.metadata.labels or {})
-    generation = annotations_of(daemon_set.metadata).get(TEMPLATE_GENERATION, "")
-    if generation.isdecimal():
-        labels[POD_TEMPLATE_GENERATION] = str(int(generation))
+    generation = template_generation(daemon_set)
+    if generation is not None:
+        labels[POD_TEMPLATE_GENERATION] = generation
     labels[POD_REVISION_LABEL] = revision_hash
     return labels

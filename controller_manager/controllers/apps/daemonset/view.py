@@ -13,6 +13,10 @@ from controller_manager.api.pods import TERMINAL_PHASES, is_available, is_termin
 from controller_manager.control.history.names import POD_REVISION_LABEL
 from controller_manager.controllers.apps.daemonset.placement import Fit
 from controller_manager.controllers.apps.daemonset.targets import target_of
+from controller_manager.controllers.apps.daemonset.template import (
+    POD_TEMPLATE_GENERATION,
+    template_generation,
+)
 
 _NONE: Sequence[Pod] = ()
 
@@ -73,7 +77,21 @@ class View(Struct, frozen=True):
         return is_deleting(pod) or pod.metadata.uid in self.deleted
 
     def is_updated(self, pod: Pod) -> bool:
-        """Tell whether the pod was made from the current template (IsPodUpdated)."""
+        """Tell whether the pod was made from the current template (IsPodUpdated).
+
+        One of its two labels suffices: the revision of a template gets another hash
+        if it was deleted, or if a later API server adds a field to all templates.
+        """
+        if self.has_current_hash(pod):
+            return True
+        generation = template_generation(self.daemon_set)
+        return (
+            generation is not None
+            and labels_of(pod).get(POD_TEMPLATE_GENERATION) == generation
+        )
+
+    def has_current_hash(self, pod: Pod) -> bool:
+        """Tell whether the pod names the current revision."""
         label = labels_of(pod).get(POD_REVISION_LABEL)
         return label == self.revision_hash and bool(label)
 
@@ -92,8 +110,8 @@ class View(Struct, frozen=True):
             and metadata.uid not in self.deleted
         )
 
-    def has_old_pods(self) -> bool:
-        """Tell whether some pod was made from a former template."""
+    def has_other_hashes(self) -> bool:
+        """Tell whether some pod names another revision: it may be an old pod."""
         current = self.revision_hash
         return any(
             (pod.metadata.labels or {}).get(POD_REVISION_LABEL) != current

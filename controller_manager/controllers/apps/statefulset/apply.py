@@ -125,12 +125,12 @@ class StatefulSetApplier:
             await self._history.delete(revision)
 
 
-class _NamespaceTerminating(Exception):  # noqa: N818 - never leaves this module
-    """No object can be created any more; that is no failure."""
-
-
 class _Work:
-    """The changes of one sync."""
+    """The changes of one sync.
+
+    In a namespace that is being deleted nothing can be created any more. That ends
+    the sync, too, but is no failure.
+    """
 
     def __init__(
         self, client: Client, recorder: EventRecorder, caches: Caches, view: View
@@ -148,10 +148,8 @@ class _Work:
         try:
             for change in changes:
                 await self._make(change)
-        except _NamespaceTerminating:
-            return None
         except Exception as error:  # noqa: BLE001 - raised after the report
-            return error
+            return None if is_namespace_terminating(error) else error
         return None
 
     async def together(self, groups: Sequence[Sequence[Change]]) -> Exception | None:
@@ -163,7 +161,9 @@ class _Work:
                 await self._make(change)
 
         _, failure = await slow_start(len(groups), make_next_group)
-        return None if isinstance(failure, _NamespaceTerminating) else failure
+        if failure is not None and is_namespace_terminating(failure):
+            return None
+        return failure
 
     async def _make(self, change: Change) -> None:
         match change:
@@ -199,9 +199,8 @@ class _Work:
             # The cache will show the pod: the set's own, or that of somebody else.
             raise
         except (APIError, TransportError, ClaimProblem) as error:
-            if is_namespace_terminating(error.__cause__ or error):
-                raise _NamespaceTerminating from error
-            self._events.pod("Create", change.name, error)
+            if not is_namespace_terminating(error):
+                self._events.pod("Create", change.name, error)
             raise
         self._claims.report_conflicts(change.claims)
         self._events.pod("Create", change.name)
@@ -246,16 +245,17 @@ class _Work:
                 metadata.name,
                 DeleteOptions(uid=metadata.uid),
             )
-        except NotFound:
-            pass
-        except Conflict:
-            self._caches.deletion_failed(self._set, pod)  # another pod has the name
-            raise
         except (APIError, TransportError) as error:
-            self._caches.deletion_failed(self._set, pod)
-            self._events.pod("Delete", metadata.name, error)
-            raise
+            if not _is_gone(error, pod):
+                self._caches.deletion_failed(self._set, pod)
+                if not isinstance(error, Conflict):  # another pod has the name
+                    self._events.pod("Delete", metadata.name, error)
+                raise
         else:
             self._events.pod("Delete", metadata.name)
         if change.for_update:
             self.replaced.append(pod)
+
+
+def _is_gone(error: Exception, pod: Pod) -> bool:
+    return isinstance(error, NotFound) and is_about(error, pod.metadata.name)

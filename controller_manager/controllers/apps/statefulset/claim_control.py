@@ -20,6 +20,8 @@ from controller_manager.client.errors import (
     APIError,
     NotFound,
     TransportError,
+    is_about,
+    is_namespace_terminating,
 )
 from controller_manager.controllers.apps.statefulset.actions import ClaimWork
 from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
@@ -59,7 +61,9 @@ class ClaimControl:
         """Create the missing claims of the pod of that name.
 
         Tries all of them. Raises ClaimProblem with the problems of all claims, if
-        there are any: one that cannot be created, or that is being deleted.
+        there are any: one that cannot be created, or that is being deleted. Raises
+        the error of the API server, and tries no other, if the namespace is being
+        deleted.
         """
         problems = [_is_being_deleted(name) for name in work.deleting]
         for claim in work.missing:
@@ -78,6 +82,8 @@ class ClaimControl:
         except AlreadyExists:
             await self._check_existing(name)
         except (APIError, TransportError) as error:
+            if is_namespace_terminating(error):
+                raise
             self._events.claim(name, pod, error)
             msg = f"failed to create PVC {name}: {error}"
             raise ClaimProblem(msg) from error
@@ -114,7 +120,9 @@ class ClaimControl:
         namespace = self._stateful_set.metadata.namespace
         try:
             claim = await self._client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
-        except NotFound:
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
             return
         owners = corrected_owners(claim, self._stateful_set, pod)
         if owners is None or not await self._may_own(pod, owners):
@@ -132,7 +140,9 @@ class ClaimControl:
             return True
         try:
             fresh = await self._client.get(PODS, metadata.namespace, metadata.name)
-        except NotFound:
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
             return False
         return fresh.metadata.uid == metadata.uid
 

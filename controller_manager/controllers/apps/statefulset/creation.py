@@ -50,6 +50,7 @@ def pod_body(
         metadata["finalizers"] = made_from.finalizers
     spec: JSON = msgspec.json.decode(template.spec)
     spec["hostname"] = name
+    spec.pop("subdomain", None)  # that of the template never counts, as upstream
     if stateful_set.spec.service_name:
         spec["subdomain"] = stateful_set.spec.service_name
     if claims := claim_volumes(stateful_set, ordinal):

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
+from controller_manager.api.pods import next_availability
 from controller_manager.control.decision import Decision, Reason, Step
 from controller_manager.controllers.apps.statefulset.actions import (
     Action,
@@ -36,7 +37,6 @@ from controller_manager.controllers.apps.statefulset.actions import (
     StatefulSetStep,
     Together,
 )
-from controller_manager.controllers.apps.statefulset.health import next_availability
 from controller_manager.controllers.apps.statefulset.replicas import (
     PodPlan,
     claim_work,

@@ -2,7 +2,11 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
+
+from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
+from controller_manager.api.core.v1 import CLAIM_METADATA, PODS
+from controller_manager.control.stale_syncs import StaleSyncs
 
 _LABELS: Final = ("statefulset_namespace", "statefulset_name", "pod_management_policy")
 
@@ -12,19 +16,14 @@ class StatefulSetMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._skips = Counter(
-            "statefulset_controller_stale_sync_skips_total",
-            "Syncs put off because a cache was older than the last write",
-            ["group", "resource"],
-            registry=registry,
+        self.stale_syncs = StaleSyncs(
+            registry,
+            "statefulset_controller",
+            STATEFUL_SETS,
+            CONTROLLER_REVISIONS,
+            PODS,
+            CLAIM_METADATA,
         )
-        for group, resource in (
-            ("apps", "statefulsets"),
-            ("apps", "controllerrevisions"),
-            ("", "pods"),
-            ("", "persistentvolumeclaims"),
-        ):
-            self._skips.labels(group, resource)
         self._max_unavailable = Gauge(
             "statefulset_controller_statefulset_max_unavailable",
             "Maximum number of unavailable pods during a rolling update",
@@ -39,10 +38,6 @@ class StatefulSetMetrics:
         )
         self._policies: dict[tuple[str, str], str] = {}
         """The pod management policies of the sets that the gauges show."""
-
-    def skipped(self, group: str, resource: str) -> None:
-        """Count a sync that was requeued because the cache of `resource` is stale."""
-        self._skips.labels(group, resource).inc()
 
     def availability(
         self, namespace: str, name: str, policy: str, allowed: int, unavailable: int

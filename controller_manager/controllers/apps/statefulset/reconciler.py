@@ -113,15 +113,29 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
         If the pod exists, the claim is made anew a little later.
         """
+        for key, has_pod in self._sets_of(claim):
+            if has_pod:
+                self.queue.add_after(key, _LOST_CLAIM_DELAY)
+            else:
+                yield key
+
+    def _wants_free_claim(self, claim: PartialObject) -> Iterable[str]:
+        """Return the keys of the sets that may wait for the owner of a claim to go.
+
+        The garbage collector removes only the owner if the claim has another one.
+        """
+        if claim.metadata.owner_references:
+            yield from (key for key, has_pod in self._sets_of(claim) if not has_pod)
+
+    def _sets_of(self, claim: PartialObject) -> Iterable[tuple[str, bool]]:
+        """Yield the keys of the sets of a claim, and whether they have its pod."""
         found = parent_and_ordinal(claim.metadata.name)
         if found is None:
             return
         namespace, (prefix, ordinal) = claim.metadata.namespace, found
         for each in self._by_claim.by_index(BY_CLAIM, f"{namespace}/{prefix}"):
-            if self._pods.get(namespace, pod_name(each, ordinal)) is None:
-                yield key_of(each)
-            else:
-                self.queue.add_after(key_of(each), _LOST_CLAIM_DELAY)
+            pod = self._pods.get(namespace, pod_name(each, ordinal))
+            yield key_of(each), pod is not None
 
     def _wants_name(self, pod: Pod) -> Iterable[str]:
         """Return the key of the set that may want the name of a deleted pod."""
@@ -139,6 +153,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         Owns(CONTROLLER_REVISIONS),
         Maps(PODS, _wants_name, on=("delete",)),
         Maps(CLAIM_METADATA, _wants_claim, on=("delete",)),
+        Maps(CLAIM_METADATA, _wants_free_claim, on=("update",)),
     )
 
     def deleted(self, obj: StatefulSet) -> None:
@@ -158,7 +173,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache."""
-        self._metrics.skipped(resource.group, resource.plural)
+        self._metrics.stale_syncs.count(resource)
 
     # The sync.
 

@@ -128,13 +128,14 @@ def assess(
     pods: Sequence[Pod],
     *,
     released: AbstractSet[str] = frozenset(),
-    back_off: BackOff = NO_BACK_OFF,
+    back_off: BackOff | None = None,
     spare_terminating: bool = False,
 ) -> Assessment:
     """Return the assessment of a job that has these pods.
 
     `released` are the uids of pods whose finalizer was removed, though the cache may
-    still show it. `back_off` is the back-off after the pods that were counted before.
+    still show it. `back_off` is the back-off after the pods that were counted before;
+    without it, it follows from the pods that are left.
     With `spare_terminating` no pod that is being deleted counts as failed.
     """
     tracked = [
@@ -168,7 +169,11 @@ def assess(
             + sum(1 for pod in failed if counts(policy, pod))
             + len(mentioned.failed or ())
         ),
-        back_off=back_off.after(succeeded, failed),
+        back_off=(
+            _back_off_of(pods, failed)
+            if back_off is None
+            else back_off.after(succeeded, failed)
+        ),
         spares_terminating=spare_terminating,
     )
     return _with_indexes(common, valid, all_failed) if is_indexed(job) else common
@@ -217,6 +222,23 @@ def _with_indexes(
         failed_indexes=failed_indexes,
         to_replace=pods_to_replace(failed, settled),
     )
+
+
+def _back_off_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackOff:
+    """Return the back-off after all pods that are left, counted before or not.
+
+    Pods that are being deleted and were counted before may have been surplus pods,
+    which did not fail.
+    """
+    pods = list(pods)
+    failed = {pod.metadata.uid: pod for pod in newly_failed}
+    failed |= {
+        pod.metadata.uid: pod
+        for pod in pods
+        if pod.status.phase == "Failed" and not is_deleting(pod)
+    }
+    succeeded = [pod for pod in pods if pod.status.phase == "Succeeded"]
+    return NO_BACK_OFF.after(succeeded, failed.values())
 
 
 def _fails(pod: Pod, job: Job, *, spare: bool) -> bool:

@@ -13,13 +13,16 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
-    NO_BACK_OFF,
     Assessment,
     assess,
 )
 from controller_manager.controllers.batch.job.back_off import BackOff
 from controller_manager.controllers.batch.job.plan import Plan, plan_pods
-from controller_manager.controllers.batch.job.target import Target, find_target
+from controller_manager.controllers.batch.job.target import (
+    Target,
+    completed,
+    find_target,
+)
 from controller_manager.controllers.batch.job.tracking import started
 
 
@@ -40,11 +43,16 @@ class JobDecision(Struct, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Whether the sync will change or count pods."""
+        """Whether the sync will change or count pods, or end the job.
+
+        A job may seem complete because the cache lacks its last pods.
+        """
+        assessment = self.assessment
         return (
             self.plan is not None
             or self.target is not None
-            or self.assessment.has_ended_pods
+            or assessment.has_ended_pods
+            or completed(assessment, len(assessment.active)) is not None
         )
 
 
@@ -55,7 +63,7 @@ def decide(
     *,
     released: AbstractSet[str] = frozenset(),
     condemned: AbstractSet[str] = frozenset(),
-    back_off: BackOff = NO_BACK_OFF,
+    back_off: BackOff | None = None,
     may_change: bool = True,
 ) -> JobDecision:
     """Return the decision for a job that has not finished and has these pods.

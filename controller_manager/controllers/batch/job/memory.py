@@ -5,10 +5,7 @@ from collections.abc import Iterable
 from controller_manager.api.core.v1 import Pod
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
-from controller_manager.controllers.batch.job.assessment import (
-    NO_BACK_OFF,
-    has_finalizer,
-)
+from controller_manager.controllers.batch.job.assessment import has_finalizer
 from controller_manager.controllers.batch.job.back_off import BackOff
 from controller_manager.runtime.context import ControllerContext
 
@@ -51,9 +48,9 @@ class Memory:
 
     # What the cache and the API server do not know.
 
-    def back_off(self, key: str) -> BackOff:
-        """Return the back-off after the pods that were counted."""
-        return self._back_offs.get(key, NO_BACK_OFF)
+    def back_off(self, key: str) -> BackOff | None:
+        """Return the back-off after the pods that were counted, `None` if not known."""
+        return self._back_offs.get(key)
 
     def set_back_off(self, key: str, back_off: BackOff) -> None:
         """Replace the back-off."""

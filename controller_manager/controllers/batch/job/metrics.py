@@ -5,9 +5,10 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from controller_manager.api.batch.v1 import Job, JobStatus
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.batch.v1 import JOBS, Job, JobStatus
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
+from controller_manager.control.stale_syncs import StaleSyncs
 from controller_manager.controllers.batch.job.assessment import (
     Assessment,
     has_finalizer,
@@ -96,11 +97,7 @@ class JobMetrics:
             "The number of Pods created, by the reason for their creation",
             *("reason", "status"),
         )
-        self._skips = counter(
-            "stale_sync_skips_total",
-            "Total number of Job syncs skipped due to a stale watch cache",
-            *("group", "resource"),
-        )
+        self.stale_syncs = StaleSyncs(registry, "job_controller", JOBS, PODS)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -110,8 +107,6 @@ class JobMetrics:
                 self._pods_finished.labels(mode, result)
         for event in ("add", "delete"):
             self._finalizers.labels(event)
-        self._skips.labels("batch", "jobs")
-        self._skips.labels("", "pods")
 
     def synced(self, job: Job, action: str, seconds: float, *, failed: bool) -> None:
         """Observe a sync of a job that has not finished."""
@@ -161,10 +156,6 @@ class JobMetrics:
             self._creations.labels(reason, "succeeded").inc(created)
         if failed:
             self._creations.labels(reason, "failed").inc(failed)
-
-    def skipped(self, group: str, resource: str) -> None:
-        """Count a sync that was requeued because the cache of `resource` is stale."""
-        self._skips.labels(group, resource).inc()
 
 
 def _more(old: str, new: str, count: int) -> int:

@@ -157,7 +157,7 @@ class JobReconciler(Reconciler[Job]):
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache, if upstream's gate is enabled."""
         if self.reads_own_writes:
-            self._metrics.skipped(resource.group, resource.plural)
+            self._metrics.stale_syncs.count(resource)
 
     # The decision.
 

@@ -59,6 +59,7 @@ def pod(name: str, on: str = "", **fields: Any) -> Pod:
     """
     bound = fields.pop("bound", True)
     ready, phase = fields.pop("ready", True), fields.pop("phase", "Running")
+    generation = fields.pop("generation", None)
     created, since = fields.pop("created", 0), fields.pop("since", 0)
     metadata: JSON = {
         "name": name,
@@ -67,6 +68,8 @@ def pod(name: str, on: str = "", **fields: Any) -> Pod:
         "creationTimestamp": f"2026-01-01T00:00:{created:02}Z",
         "labels": {"app": "agent", "controller-revision-hash": fields.pop("hash", NEW)},
     }
+    if generation is not None:
+        metadata["labels"]["pod-template-generation"] = generation
     if fields.pop("leaving", False):
         metadata["deletionTimestamp"] = "2026-01-01T00:01:00Z"
     conditions = [

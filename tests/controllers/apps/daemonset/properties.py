@@ -89,7 +89,9 @@ class DaemonSetProperties(Properties):
         is_pod = write.verb == "create" and write.target.plural == "pods"
         # A stopped process cannot call back what a slow webhook holds up.
         if is_pod and not write.is_late:
-            yield from self._crowded(controller_of(write.answered))
+            # Pods that were adopted may be too many on another node, for a moment.
+            pod = write.answered
+            yield from self._crowded(controller_of(pod), _node_of(pod))
 
     def broken_invariants(self) -> Iterator[str]:
         """Yield nodes with more pods of a daemon set than it may have."""
@@ -97,13 +99,14 @@ class DaemonSetProperties(Properties):
         for each in self.state.stored("daemonsets"):
             yield from self._crowded(each["metadata"]["uid"])
 
-    def _crowded(self, uid: str) -> Iterator[str]:
+    def _crowded(self, uid: str, only: str = "") -> Iterator[str]:
+        """Yield the nodes, or the only one that counts, with too many live pods."""
         for each in self.state.stored("daemonsets"):
             if each["metadata"]["uid"] != uid:
                 continue
             most = 2 if uid in self._surged else 1
             for node, count in self._pods_by_node(each).items():
-                if count > most:
+                if count > most and only in ("", node):
                     yield f"{path_of(each)} has {count} live pods for {node}"
 
     def _pods_by_node(self, daemon_set: JSON) -> Counter[str]:

@@ -73,3 +73,23 @@ async def test_nothing_is_remembered_of_what_is_gone() -> None:
     backoff.forget("c/d")
     assert len(backoff) == 1
     assert (backoff.delays("a/b", 1, set()), len(backoff)) == ({}, 0)
+
+
+class Ticks(LoopClock):
+    """A clock that shows given times, one after the other."""
+
+    def __init__(self, *times: float) -> None:
+        super().__init__(EPOCH)
+        self._times = iter(times)
+
+    def monotonic(self) -> float:
+        return next(self._times)
+
+
+async def test_an_error_of_floating_point_is_no_delay() -> None:
+    """On virtual time, a sync that waited for it would never end."""
+    began = 1.4000000000000001
+    assert began + 1 > 2.4
+    backoff = FailedPodBackoff(Ticks(began, 2.4))
+    backoff.replaced("a/b", 1, "n1")
+    assert backoff.delays("a/b", 1, NODES) == {}

@@ -10,8 +10,10 @@ from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
     ControllerRevision,
+    DaemonSet,
 )
 from controller_manager.api.meta import ObjectMeta, OwnerReference
+from controller_manager.api.owners import controller_reference
 from controller_manager.control.history.names import data_hash
 from controller_manager.control.history.template import template_data
 from tests.clusters import Cluster
@@ -49,6 +51,10 @@ def seen(revisions: list[ControllerRevision]) -> dict[str, tuple[int, str | None
         each.metadata.name: (each.revision, (each.metadata.labels or {}).get(HASH))
         for each in revisions
     }
+
+
+def controlled_by(daemon_set: DaemonSet) -> OwnerReference:
+    return controller_reference(daemon_set, "apps/v1", "DaemonSet")
 
 
 async def test_a_name_that_other_data_has_is_counted_as_a_collision(
@@ -89,6 +95,43 @@ async def test_equal_revisions_are_united(cluster: Cluster) -> None:
         assert {(each.metadata.labels or {})[HASH] for each in pods} == {"b"}
         assert await operator.placed() == before
         assert await operator.numbers() == (2, 2, 2, 2, 0)
+
+
+async def test_a_user_may_create_and_delete_revisions(cluster: Cluster) -> None:
+    """As upstream's conformance test of revisions does with a second, equal one.
+
+    It sees both, until something else causes a sync, and deletes the first itself.
+    The pods, which name the first, are of the current template: they stay.
+    """
+    async with running(cluster, "n1", "n2") as (operator, _):
+        await operator.run_all()
+        before, agent = await operator.placed(), await operator.daemon_set()
+        (first,) = await operator.revisions()
+        await store_revision(
+            operator,
+            "agent-b",
+            first.data,
+            2,
+            labels={HASH: "b"},
+            owner_references=(controlled_by(agent),),
+        )
+        await settle(2)
+        assert seen(await operator.revisions()).keys() == {
+            first.metadata.name,
+            "agent-b",
+        }
+        await operator.client.delete(
+            CONTROLLER_REVISIONS, "default", first.metadata.name
+        )
+        await settle(2)
+        assert seen(await operator.revisions()) == {"agent-b": (2, "b")}
+        assert await operator.placed() == before
+        assert await operator.numbers() == (2, 2, 2, 2, 0)
+        spec = {"template": {"spec": {"terminationGracePeriodSeconds": 1}}}
+        await operator.patch(DAEMON_SETS, "agent", {"spec": spec})
+        await settle(2)
+        numbers = {number for number, _ in seen(await operator.revisions()).values()}
+        assert numbers == {2, 3}
 
 
 async def test_a_revision_without_its_label_gets_its_name(cluster: Cluster) -> None:

@@ -1,6 +1,7 @@
 """Rolling updates that delete first, and those that create first."""
 
 import pytest
+from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
@@ -9,6 +10,7 @@ from controller_manager.controllers.apps.daemonset.bounds import Bounds, bounds_
 from controller_manager.controllers.apps.daemonset.placement import Fit
 from controller_manager.controllers.apps.daemonset.rolling import plan_update
 from tests.controllers.apps.daemonset.cases import (
+    NEW,
     NOW,
     daemon_set,
     pod,
@@ -96,6 +98,37 @@ def test_an_old_pod_goes_from_a_node_that_only_keeps_it() -> None:
 def test_a_node_with_surplus_pods_counts_as_unavailable() -> None:
     """`manage` deletes them first."""
     assert planned(*OLD, old("a2", "n1"), of=daemon_set(unavailable=1)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("hash_label", "generation", "annotation", "is_updated"),
+    [
+        (NEW, "1", "2", True),
+        ("old", "2", "2", True),
+        ("old", "1", "2", False),
+        ("old", "", None, False),
+        ("old", "x", "x", False),
+        ("", None, "2", False),
+    ],
+)
+def test_a_pod_is_of_the_current_template_by_its_hash_or_by_its_generation(
+    hash_label: str, generation: str | None, annotation: str | None, *, is_updated: bool
+) -> None:
+    """A revision that was deleted is made again, maybe with another hash."""
+    annotations = {"deprecated.daemonset.template.generation": annotation}
+    agent = daemon_set()
+    agent = replace(
+        agent,
+        metadata=replace(
+            agent.metadata,
+            annotations={k: v for k, v in annotations.items() if v is not None},
+        ),
+    )
+    subject = pod("p1", "n1", hash=hash_label, generation=generation)
+    seen = view(subject, of=agent, n2=Fit.NONE, n3=Fit.NONE)
+    assert seen.is_updated(subject) is is_updated
+    plan = plan_update(seen, NOW)
+    assert summary(plan) == ([], [] if is_updated else ["p1"])
 
 
 def test_with_on_delete_nothing_is_planned() -> None:

@@ -5,12 +5,10 @@ from typing import Any, Final
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset import (
-    claim_control,
     decide,
     replicas,
     updating,
 )
-from controller_manager.controllers.apps.statefulset.claim_control import ClaimControl
 from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.view import Slot, View
@@ -39,23 +37,22 @@ def _own_nothing(*_: object) -> None:
     return None
 
 
-async def _trust_the_cache(_: ClaimControl) -> None:
-    return None
-
+_CLAIMS: Final = "claims-follow-their-policy"
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "create pods out of order": Bug(1, replicas, "_unavailable_because", _never_wait),
+    "create pods out of order": Bug(2, replicas, "_unavailable_because", _never_wait),
     "replace pods that may recover": Bug(
-        1, replicas, "is_stuck", _replace_whatever_is_not_ready
+        2, replicas, "is_stuck", _replace_whatever_is_not_ready
     ),
-    "update all pods at once": Bug(1, decide, "outdated_pods", _replace_all_at_once),
-    "ignore the partition": Bug(1, updating, "partition", lambda _: 0),
-    "create pods without claims": Bug(1, replicas, "missing_claims", _no_claims),
+    "update all pods at once": Bug(4, decide, "outdated_pods", _replace_all_at_once),
+    "ignore the partition": Bug(
+        0, updating, "partition", lambda _: 0, "canary-stays-alone"
+    ),
+    "create pods without claims": Bug(
+        0, replicas, "missing_claims", _no_claims, _CLAIMS
+    ),
     "forget the retention policy": Bug(
-        1, claim_control, "corrected_owners", _own_nothing
-    ),
-    "give claims to a set that is gone": Bug(
-        5, ClaimControl, "_check_set", _trust_the_cache
+        0, replicas, "corrected_owners", _own_nothing, _CLAIMS
     ),
     "delete a pod again and again": Bug(
         0,

@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
+    rolling,
     stateful_set_json,
 )
 from tests.simulation.environment import Environment, Scenario
-from tests.simulation.objects import JSON
+from tests.simulation.objects import JSON, controller_of
 from tests.simulation.world import NAMESPACE
 
 
@@ -124,9 +125,54 @@ async def claims_of_a_replaced_set(environment: Environment) -> None:
     assert not any("deletionTimestamp" in each["metadata"] for each in now)
 
 
+async def canary_stays_alone(environment: Environment) -> None:
+    """No upstream issue: only pods from the partition on are updated.
+
+    A pod below the partition that is lost comes back at the current revision.
+    """
+    create(environment, 3, updateStrategy=rolling(2))
+    await environment.until(lambda: is_complete(environment), within=60)
+    use(environment, "app:v2")
+    await asyncio.sleep(60)
+    assert images(environment) == ["app:v1", "app:v1", "app:v2"]
+    first, *_ = environment.world.stored("pods", NAMESPACE)
+    environment.world.delete("pods", first)
+    await asyncio.sleep(60)
+    assert images(environment) == ["app:v1", "app:v1", "app:v2"]
+
+
+async def claims_follow_their_policy(environment: Environment) -> None:
+    """No upstream issue: the retention policy of claims is changed, then used.
+
+    The set is read again before it becomes the owner of claims, and the claim of a pod
+    that is scaled away goes with it.
+    """
+    create(environment, 2, volumeClaimTemplates=[claim_template()])
+    await environment.until(lambda: is_complete(environment), within=120)
+    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+
+    def change(**spec: Any) -> None:
+        environment.world.change(
+            "statefulsets", get(environment), lambda obj: obj["spec"].update(spec)
+        )
+
+    def owned() -> list[bool]:
+        claims = environment.world.stored("persistentvolumeclaims", NAMESPACE)
+        uid = get(environment)["metadata"]["uid"]
+        return [controller_of(each) == uid for each in claims]
+
+    assert owned() == [False, False]
+    change(persistentVolumeClaimRetentionPolicy=policy)
+    await environment.until(lambda: owned() == [True, True], within=60)
+    change(replicas=1)
+    await environment.until(lambda: owned() == [True], within=120)
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     repaired_template,
     update_behind_a_lagging_watch,
     adopted_pods_are_replaced,
     claims_of_a_replaced_set,
+    canary_stays_alone,
+    claims_follow_their_policy,
 )

@@ -280,10 +280,17 @@ def _deleted(subject: Any) -> Any:
             view(stateful_set(1), foreign=(_foreign := pod(0, uid="other"),)),
             ["web-0: this pod, which is not the set's, to be deleted"],
         ),
+        (
+            view(
+                stateful_set(1, **CLAIMS),
+                claims=(claim("data-web-0", owner("StatefulSet", "web", "former")),),
+            ),
+            ["data-web-0: this claim to be deleted with its owner"],
+        ),
         (view(stateful_set(1), pod(0)), []),
     ],
 )
-def test_the_reason_names_the_pod_that_the_set_waits_for(
+def test_the_reason_names_the_object_that_the_set_waits_for(
     seen: View, expected: list[str]
 ) -> None:
     """So that a log says why a rollout does not go on."""

@@ -115,13 +115,13 @@ def test_a_pod_is_the_template_with_an_identity() -> None:
 
 
 def test_a_set_without_a_service_has_pods_without_a_subdomain() -> None:
-    """And without claims the volumes are those of the template."""
-    subject = stateful_set(serviceName="")
-    body = msgspec.json.decode(pod_body(subject, subject.spec.template, "h", 0))
-    assert body["spec"] == {
-        "containers": [{"name": "c", "image": "app:v1"}],
-        "hostname": "web-0",
-    }
+    """Whatever the template says; without claims the volumes are the template's."""
+    containers = [{"name": "c", "image": "app:v1"}]
+    for more in ({}, {"subdomain": "other", "hostname": "other"}):
+        template = {"spec": {"containers": containers, **more}}
+        subject = stateful_set(serviceName="", template=template)
+        body = msgspec.json.decode(pod_body(subject, subject.spec.template, "h", 0))
+        assert body["spec"] == {"containers": containers, "hostname": "web-0"}
 
 
 def test_a_claim_is_its_template_with_a_name_and_the_labels_of_the_selector() -> None:

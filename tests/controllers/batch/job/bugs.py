@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.batch.v1 import Job, JobStatus
 from controller_manager.api.core.v1 import Pod
 from controller_manager.client.client import Client
 from controller_manager.controllers.batch.job import (
@@ -16,6 +15,7 @@ from controller_manager.controllers.batch.job import (
     tracking,
 )
 from controller_manager.controllers.batch.job.assessment import Assessment
+from controller_manager.controllers.batch.job.decide import JobDecision
 from controller_manager.controllers.batch.job.indexes import IndexSet
 from controller_manager.controllers.batch.job.memory import Memory
 from controller_manager.controllers.batch.job.orphans import OrphanPods
@@ -24,7 +24,6 @@ from controller_manager.controllers.batch.job.tracking import Tally
 from tests.simulation.planted import Bug
 
 _tally = tracking.tally
-_finish = tracking.finish
 _remove_finalizer = apply.remove_finalizer
 
 
@@ -38,11 +37,9 @@ def _mention_nothing(*_: Any) -> None:
     """Let pods lose their finalizers before any status has them."""
 
 
-def _end_before_the_last_pod(
-    job: Job, status: JobStatus, target: Any, now: Any
-) -> JobStatus:
-    ended = _finish(job, replace(status, terminating=0), target, now)
-    return replace(ended, terminating=status.terminating)
+def _sees_work(decision: JobDecision) -> bool:
+    """Tell whether pods must be changed; the end of a job is forgotten."""
+    return decision.plan is not None or decision.target is not None
 
 
 def _wanted_without_successes(assessment: Assessment) -> int:
@@ -71,13 +68,13 @@ BUGS: Final[Mapping[str, Bug]] = {
     "remove finalizers before pods are mentioned": Bug(
         1, tracking, "_mention_one", _mention_nothing
     ),
-    "end a job before its last pod": Bug(
-        1, reconciler, "finish", _end_before_the_last_pod
+    "end a job whose last pod is not seen": Bug(
+        0, JobDecision, "writes", property(_sees_work), "last-pod-is-not-seen-yet"
     ),
     "ask for pods that have succeeded": Bug(
         1, plan, "_wanted", _wanted_without_successes
     ),
-    "give an index to a second pod": Bug(1, plan, "_taken_indexes", _only_completed),
+    "give an index to a second pod": Bug(3, plan, "_taken_indexes", _only_completed),
     "let go of a surplus pod that has succeeded": Bug(
         0,
         apply,

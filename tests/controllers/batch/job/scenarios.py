@@ -52,9 +52,9 @@ class _Jobs:
     def edit(self, **spec: Any) -> None:
         self._world.change("jobs", self.get(), lambda obj: obj["spec"].update(spec))
 
-    def fail(self, pod: JSON) -> None:
+    def end(self, pod: JSON, phase: str) -> None:
         self._world.change(
-            "pods", pod, lambda obj: obj["status"].update(phase="Failed"), "status"
+            "pods", pod, lambda obj: obj["status"].update(phase=phase), "status"
         )
 
 
@@ -67,7 +67,7 @@ async def failure_during_a_back_off(environment: Environment) -> None:
     """
     jobs = _Jobs(environment, job_json("web", "forever", parallelism=3))
     await jobs.until_running(3)
-    jobs.fail(jobs.pods()[0])
+    jobs.end(jobs.pods()[0], "Failed")
     await asyncio.sleep(4)
     assert jobs.numbers("active", "ready", "failed") == (2, 2, 1)
     await jobs.until_running(3)
@@ -116,7 +116,7 @@ async def failure_before_all_pods_are_seen(environment: Environment) -> None:
     environment.manager.connection.lagging["pods"] = environment.now + 60
     jobs = _Jobs(environment, job)
     await jobs.until(lambda: len(jobs.pods("Running")) == 20, within=20)
-    jobs.fail(jobs.pods()[7])
+    jobs.end(jobs.pods()[7], "Failed")
     await jobs.until(jobs.has_ended, within=180)
     assert has(jobs.get(), "Failed")
     assert [pod for pod in jobs.pods() if is_tracked(pod)] == []
@@ -232,6 +232,33 @@ async def job_is_not_seen_yet(environment: Environment) -> None:
     assert jobs.numbers("succeeded", "failed") == (2, 0)
 
 
+async def last_pod_is_not_seen_yet(environment: Environment) -> None:
+    """No issue: a standby takes over that has seen a success, but no pod.
+
+    A work queue with a success is complete when no pod runs any more. Here the API
+    server is asked whether one does.
+    """
+    await asyncio.sleep(10)
+    leader, standby = sorted(
+        environment.world.managers, key=lambda each: not each.leads
+    )
+    assert leader.leads
+    standby.connection.lagging["pods"] = environment.now + 300
+    jobs = _Jobs(environment, job_json("web", "forever", parallelism=2))
+    await jobs.until_running(2)
+    first, last = jobs.pods()
+    jobs.end(first, "Succeeded")
+    await jobs.until(lambda: jobs.numbers("succeeded") == (1,), within=30)
+    leader.connection.down_until = environment.now + 900
+    leader.crash()
+    await asyncio.sleep(400)
+    assert standby.leads
+    assert not jobs.has_ended()
+    jobs.end(last, "Failed")
+    await jobs.until(jobs.has_ended, within=60)
+    assert jobs.numbers("succeeded", "failed") == (1, 1)
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     failure_during_a_back_off,
     success_is_not_seen,
@@ -242,6 +269,11 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     owner_is_removed,
     counted_pod_is_gone,
     job_is_not_seen_yet,
+    last_pod_is_not_seen_yet,
 )
-PAIRS: Final[tuple[Scenario, ...]] = (counted_pod_is_gone, job_is_not_seen_yet)
+PAIRS: Final[tuple[Scenario, ...]] = (
+    counted_pod_is_gone,
+    job_is_not_seen_yet,
+    last_pod_is_not_seen_yet,
+)
 """Scenarios that need a leader and a standby."""

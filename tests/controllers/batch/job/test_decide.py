@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
-from controller_manager.controllers.batch.job.plan import Create, Delete
+from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.tracking import Activity, tally
 from tests.controllers.batch.job.cases import at, job, pod, running, standing, text
 
@@ -52,6 +52,13 @@ def test_a_job_that_ends_gets_no_pods() -> None:
     assert (decision.plan, decision.is_decided, decision.writes) == (None, False, True)
 
 
+def test_a_job_that_seems_complete_is_about_to_be_written() -> None:
+    """A work queue with a success ends with its last pod, which the cache may lack."""
+    queue = job({"succeeded": 1}, completions=None, parallelism=2)
+    assert (decided(queue).plan, decided(queue).writes) == (None, True)
+    assert not decided(queue, running(1)).writes
+
+
 def test_surplus_pods_are_deleted() -> None:
     """Those that the plan names."""
     decision = decided(job(completions=3, parallelism=1), running(2))
@@ -65,6 +72,36 @@ def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
     found = tally(decision.assessment, Activity(), decision.target, at(60))
     status = found.status
     assert (status.active, status.terminating, found.released) == (0, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("pods", "plan"),
+    [
+        ([], Create(2)),
+        ([pod("f", "Failed", created=56, tracked=False)], Wait(6.0)),
+        ([pod("f", "Failed", created=56)], Wait(6.0)),
+        (
+            [
+                pod("f", "Failed", created=50, tracked=False),
+                pod("g", "Failed", created=56),
+            ],
+            Wait(16.0),
+        ),
+        (
+            [
+                pod("f", "Failed", created=56, tracked=False),
+                pod("s", "Succeeded", created=58, tracked=False),
+            ],
+            Create(2),
+        ),
+        ([pod("d", "Failed", created=56, tracked=False, deleting=True)], Create(2)),
+    ],
+)
+def test_a_new_process_knows_the_back_off_by_the_pods_that_are_left(
+    pods: list[Pod], plan: Plan
+) -> None:
+    """Also by those that another process has counted."""
+    assert decided(job(completions=9, podReplacementPolicy="Failed"), pods).plan == plan
 
 
 DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
