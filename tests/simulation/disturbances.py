@@ -122,12 +122,12 @@ def _delete_namespace(world: World, _: Manager, __: Fault) -> None:
         world.delete("namespaces", found)
 
 
-_REFUSED: Final = tuple(each for each in WATCHED if each != "replicasets")
-"""Resources that may be refused for a while.
+_ORPHANED: Final = ("controllerrevisions", "pods", "replicasets")
+"""Resources whose objects a user may orphan.
 
-Replica sets are left out: orphans are replica sets here. Their deleted owner waits
-at most half a minute until they can be listed; if the manager then crashes, it
-forgets which dependents still have to be orphaned.
+They are not refused while that goes on: a deleted owner waits at most half a minute
+until its dependents can be listed; if the manager then crashes, it forgets which of
+them still have to be orphaned.
 """
 
 
@@ -139,10 +139,13 @@ def _slow_down_creates(_: World, manager: Manager, fault: Fault) -> None:
     manager.connection.slow_creates[plural] = SlowCreates(rng.uniform(5, 30), until)
 
 
-def _refuse_list(_: World, manager: Manager, fault: Fault) -> None:
+def _refuse_list(world: World, manager: Manager, fault: Fault) -> None:
     rng = fault.rng
     until = manager.connection.now() + rng.uniform(20, 400)
-    manager.connection.refused[rng.choice(_REFUSED)] = until
+    plural = rng.choice(WATCHED)
+    if world.orphaning and plural in _ORPHANED:
+        return
+    manager.connection.refused[plural] = until
     manager.connection.cut()
 
 
@@ -216,6 +219,11 @@ def _remove_owner(world: World, obj: JSON, _: Fault) -> None:
 
 
 def _replace_owner(world: World, obj: JSON, _: Fault) -> None:
+    if obj["metadata"].get("finalizers") and obj["metadata"]["namespace"] != NAMESPACE:
+        # Nobody removes the finalizer of a job from a pod of a stranger, as with
+        # upstream. So the namespace would never go.
+        return
+
     def edit(obj: JSON) -> None:
         obj["metadata"]["ownerReferences"] = [dict(_FOREIGN_OWNER)]
 

@@ -38,6 +38,9 @@ class JobDecision(Struct, frozen=True):
     is_decided: bool = False
     """Whether the number of pods may be changed, and so the plan was made."""
 
+    sees_all_pods: bool = False
+    """Whether the cache shows all writes, so that no pod runs that it lacks."""
+
     @property
     def writes(self) -> bool:
         """Whether the sync will change or count pods, or end the job.
@@ -89,9 +92,9 @@ def decide(
         if target is not None:
             return JobDecision(assessment, target)
     if not may_change or is_deleting(job):
-        return JobDecision(assessment, None)
+        return JobDecision(assessment, None, sees_all_pods=may_change)
     plan = plan_pods(assessment, now)
-    return JobDecision(assessment, None, plan, is_decided=True)
+    return JobDecision(assessment, None, plan, is_decided=True, sees_all_pods=True)
 
 
 def _deleted(pod: Pod, time: str) -> Pod:

@@ -224,7 +224,8 @@ class JobReconciler(Reconciler[Job]):
             activity = Activity()
             if decision.is_decided:
                 activity = await self._applier.carry_out(assessment, decision.plan)
-            target = completed(assessment, active_after(assessment, activity))
+            if decision.sees_all_pods:
+                target = completed(assessment, active_after(assessment, activity))
         await self._track(assessment, activity, target)
         if activity.failure is not None:
             raise activity.failure

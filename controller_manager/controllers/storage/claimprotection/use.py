@@ -41,21 +41,25 @@ def uses(pod: Pod, claim: KubeObject) -> bool:
     """
     if not pod.spec.node_name:
         return False
+    owns = is_controlled_by(claim, pod)
+    if owns and _is_done(pod):
+        return False
     return any(
         _claim_name(pod, volume) == claim.metadata.name
-        and (volume.persistent_volume_claim is not None or _has_made(pod, claim))
+        and (volume.persistent_volume_claim is not None or owns)
         for volume in pod.spec.volumes or ()
     )
 
 
-def _has_made(pod: Pod, claim: KubeObject) -> bool:
-    """Tell whether a claim was made for an ephemeral volume of a pod that needs it.
+def _is_done(pod: Pod) -> bool:
+    """Tell whether a pod does not need its own claims any more.
 
-    The kubelet is done with a pod that is being deleted without a grace period. It may
-    stand until its claim is gone.
+    The kubelet is done with a pod that is being deleted without a grace period. If the
+    pod is deleted in the foreground, it stands until its own claims are gone: those of
+    ephemeral volumes, and those that a stateful set gave to it (there upstream waits
+    for ever).
     """
-    is_done = is_deleting(pod) and pod.metadata.deletion_grace_period_seconds == 0
-    return not is_done and is_controlled_by(claim, pod)
+    return is_deleting(pod) and pod.metadata.deletion_grace_period_seconds == 0
 
 
 def _claim_keys(pod: Pod) -> Iterable[str]:

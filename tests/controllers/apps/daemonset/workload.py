@@ -18,6 +18,8 @@ _NAMES: Final = ("agent", "logs")
 _POOL: Final = "example.com/pool"
 _TAINT: Final = {"key": "example.com/reserved", "effect": "NoSchedule"}
 
+_DEPENDENTS: Final = ("pods", "controllerrevisions")
+
 
 class DaemonSetUsers(Workload):
     """Users of two daemon sets in one namespace; in others there is one.
@@ -63,29 +65,13 @@ class DaemonSetUsers(Workload):
         obj = self.world.find("daemonsets", NAMESPACE, name)
         assert obj is not None
         if change in _REPLACEMENTS:
-            await self._replace(obj, _REPLACEMENTS[change])
+            policy = _REPLACEMENTS[change]
+            await self.world.replace(
+                "daemonsets", obj, policy, "pods", "controllerrevisions"
+            )
             return
         edit = _EDITS[change]
         self.world.change("daemonsets", obj, lambda obj: edit(obj["spec"], rng))
-
-    async def _replace(self, obj: JSON, policy: str) -> None:
-        """Delete, wait, and create, as ``kubectl replace --force`` does."""
-        metadata = obj["metadata"]
-        if policy == "Orphan":
-            self.world.state.orphaned.update(
-                (each["metadata"]["uid"], metadata["uid"])
-                for plural in ("pods", "controllerrevisions")
-                for each in self.world.stored(plural, NAMESPACE)
-                if any(
-                    owner["uid"] == metadata["uid"]
-                    for owner in each["metadata"].get("ownerReferences", [])
-                )
-            )
-        self.world.delete("daemonsets", obj, policy=policy)
-        await self.world.until_gone("daemonsets", NAMESPACE, metadata["name"])
-        again = {"metadata": {"name": metadata["name"]}, "spec": obj["spec"]}
-        kind = self.world.kind("daemonsets")
-        self.world.server.objects.create(kind, NAMESPACE, again)
 
     async def clean_up(self) -> None:
         """Take away the taints; let daemon sets update their pods by themselves."""

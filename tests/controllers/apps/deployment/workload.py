@@ -54,28 +54,11 @@ class DeploymentUsers(Workload):
         obj = self.world.find("deployments", NAMESPACE, name)
         assert obj is not None
         if change in _REPLACEMENTS:
-            await self._replace(obj, _REPLACEMENTS[change])
+            policy = _REPLACEMENTS[change]
+            await self.world.replace("deployments", obj, policy, "replicasets")
             return
         edit = _EDITS[change]
         self.world.change("deployments", obj, lambda obj: edit(obj["spec"], rng))
-
-    async def _replace(self, obj: JSON, policy: str) -> None:
-        """Delete, wait, and create, as ``kubectl replace --force`` does."""
-        metadata = obj["metadata"]
-        if policy == "Orphan":
-            self.world.state.orphaned.update(
-                (each["metadata"]["uid"], metadata["uid"])
-                for each in self.world.stored("replicasets", NAMESPACE)
-                if any(
-                    owner["uid"] == metadata["uid"]
-                    for owner in each["metadata"].get("ownerReferences", [])
-                )
-            )
-        self.world.delete("deployments", obj, policy=policy)
-        await self.world.until_gone("deployments", NAMESPACE, metadata["name"])
-        again = {"metadata": {"name": metadata["name"]}, "spec": obj["spec"]}
-        kind = self.world.kind("deployments")
-        self.world.server.objects.create(kind, NAMESPACE, again)
 
     async def clean_up(self) -> None:
         """Resume every paused deployment."""

@@ -3,6 +3,7 @@
 Upstream: test/e2e/apps/statefulset.go, test/integration/statefulset.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.controllers.apps.statefulset.builders import (
     rolling,
     stateful_set_json,
 )
-from tests.controllers.apps.statefulset.test_on_cluster import Sets, manager
+from tests.controllers.apps.statefulset.test_on_cluster import Sets, config, manager
 from tests.controllers.builders import template
 from tests.controllers.user import settle
 
@@ -398,6 +399,32 @@ async def test_a_claim_of_another_controller_is_reported_with_the_pod(
         assert await operator.owners_of_claims() == {"data-web-0": ["Database"]}
     (message,) = await operator.messages("ConflictingController")
     assert message.startswith("PersistentVolumeClaim data-web-0 has a conflicting ")
+
+
+async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
+    cluster: Cluster, operator: Operator
+) -> None:
+    """A pod that is to go owns its claim already, and each held the other."""
+    ours = config()
+    names = (*ours.generic.controllers, "persistentvolumeclaim-protection-controller")
+    generic = replace(ours.generic, controllers=names)
+    async with cluster.nodes(), cluster.manager(replace(ours, generic=generic)):
+        await operator.make(
+            replicas=3,
+            volumeClaimTemplates=[claim_template()],
+            persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
+        )
+        await settle(60)
+        await operator.edit(replicas=1)
+        await settle(1)
+        assert (await operator.owners_of_claims())["data-web-1"] == ["Pod"]
+        pod = await operator.client.get(PODS, "default", "web-1")
+        assert not is_deleting(pod)
+        foreground = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
+        await operator.client.delete(STATEFUL_SETS, "default", "web", foreground)
+        await settle(120)
+        assert await operator.pods() == []
+        assert await operator.claims() == ["data-web-0"]
 
 
 @pytest.mark.parametrize("templates", [[], [claim_template()]])

@@ -24,6 +24,8 @@ JSON = dict[str, Any]
 _NAMES: Final = ("db", "queue")
 _BROKEN: Final = "broken:v1"
 
+_DEPENDENTS: Final = ("pods", "controllerrevisions", "persistentvolumeclaims")
+
 
 class StatefulSetUsers(Workload):
     """Users of two stateful sets in one namespace; in others there is one."""
@@ -65,29 +67,18 @@ class StatefulSetUsers(Workload):
         obj = self.world.find("statefulsets", NAMESPACE, name)
         assert obj is not None
         if change in _REPLACEMENTS:
-            await self._replace(obj, _REPLACEMENTS[change])
+            policy = _REPLACEMENTS[change]
+            await self.world.replace(
+                "statefulsets",
+                obj,
+                policy,
+                "pods",
+                "controllerrevisions",
+                "persistentvolumeclaims",
+            )
             return
         edit = _EDITS[change]
         self.world.change("statefulsets", obj, lambda obj: edit(obj["spec"], rng))
-
-    async def _replace(self, obj: JSON, policy: str) -> None:
-        """Delete, wait, and create, as ``kubectl replace --force`` does."""
-        metadata = obj["metadata"]
-        if policy == "Orphan":
-            self.world.state.orphaned.update(
-                (each["metadata"]["uid"], metadata["uid"])
-                for plural in ("pods", "controllerrevisions", "persistentvolumeclaims")
-                for each in self.world.stored(plural, NAMESPACE)
-                if any(
-                    owner["uid"] == metadata["uid"]
-                    for owner in each["metadata"].get("ownerReferences", [])
-                )
-            )
-        self.world.delete("statefulsets", obj, policy=policy)
-        await self.world.until_gone("statefulsets", NAMESPACE, metadata["name"])
-        again = {"metadata": {"name": metadata["name"]}, "spec": obj["spec"]}
-        kind = self.world.kind("statefulsets")
-        self.world.server.objects.create(kind, NAMESPACE, again)
 
     async def clean_up(self) -> None:
         """Repair broken templates, update all pods, and delete released ones."""

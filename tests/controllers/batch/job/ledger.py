@@ -186,7 +186,11 @@ def _is_counted(page: _Page, uid: str, pod: JSON) -> bool:
         if not index or int(index) >= page.job["spec"]["completions"]:
             return True  # it never counts
         if phase_of(pod) == "Succeeded":
-            return index in indexes_in(page.status.get("completedIndexes"))
+            # A success does not count if another pod of its index failed for good.
+            ends = (
+                page.status.get(f"{each}Indexes") for each in ("completed", "failed")
+            )
+            return any(index in indexes_in(each) for each in ends)
     return _is_ignored(page.job, pod)
 
 

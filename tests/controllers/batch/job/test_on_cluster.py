@@ -132,6 +132,52 @@ async def test_a_creation_without_an_answer_is_not_repeated(
         assert (await user.job()).status.active == 1
 
 
+class SlowSecond(Faulty):
+    """Holds up the second creation of a pod, as a slow webhook does."""
+
+    creations = 0
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.go_on = asyncio.Event()
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "POST" and request.path.endswith("/pods"):
+            self.creations += 1
+            if self.creations == 2:
+                await self.go_on.wait()
+        return await super().request(request)
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_a_job_is_not_complete_while_the_cache_lacks_a_pod_that_runs(
+    cluster: Cluster, user: JobUser, gate: bool
+) -> None:
+    """The first pod succeeds before the second exists; upstream ends the job then."""
+    transport = SlowSecond(cluster)
+    watches = SilentWatches(transport)
+    async with cluster.manager(config_with_gate(on=gate), transport=watches):
+        await user.run(parallelism=2)
+        await settle(2)
+        (first,) = await user.pods()
+        await user.end(first)
+        await settle(2)
+        watches.silence("pods")
+        transport.go_on.set()
+        await settle(10)
+        assert await user.ends() == []
+        watches.speak("pods")
+        await settle(10)
+        assert ((await user.job()).status.active, await user.ends()) == (1, [])
+        await user.end(*await user.waiting())
+        await settle(5)
+        assert (await user.job()).status.succeeded == 2
+        assert [each for each, _ in await user.ends()] == [
+            "SuccessCriteriaMet",
+            "Complete",
+        ]
+
+
 @pytest.mark.parametrize("gate", [True, False])
 async def test_a_pod_is_counted_once_while_the_cache_still_shows_its_finalizer(
     cluster: Cluster, user: JobUser, gate: bool

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from controller_manager.controllers.storage.claimprotection.reconciler import FINALIZER
 from tests.controllers.storage.claimprotection.workload import STORAGE, ClaimUsers
 from tests.simulation.changes import only
+from tests.simulation.objects import controller_of
 from tests.simulation.properties import AllowedWrite, Properties, Write
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ class ClaimProtectionProperties(Properties):
         }
 
     def _users(self, claim: JSON) -> list[JSON]:
-        """Return the pods with a node that name a claim."""
+        """Return the pods with a node that name a claim, and still need it."""
         metadata = claim["metadata"]
         return [
             each
             for each in self.state.stored("pods", metadata["namespace"])
-            if each["spec"].get("nodeName") and _names(each, metadata["name"])
+            if each["spec"].get("nodeName")
+            and _names(each, metadata["name"])
+            and not _is_done_with_its_own(each, claim)
         ]
 
 
@@ -77,6 +80,15 @@ def _names(pod: JSON, claim: str) -> bool:
         each.get("persistentVolumeClaim", {}).get("claimName") == claim
         for each in volumes
     )
+
+
+def _is_done_with_its_own(pod: JSON, claim: JSON) -> bool:
+    """Tell whether a pod owns a claim, and its kubelet is done with the pod."""
+    metadata = pod["metadata"]
+    is_done = "deletionTimestamp" in metadata and not metadata.get(
+        "deletionGracePeriodSeconds"
+    )
+    return is_done and controller_of(claim) == metadata["uid"]
 
 
 def _began_before_deletion(pod: JSON, claim: JSON) -> bool:

@@ -67,6 +67,12 @@ def claim(name: str = "claim", owner: str = "", **metadata: Any) -> PartialObjec
             claim(),
             True,
         ),
+        (
+            pod(DATA, deletion_timestamp=DELETED, deletion_grace_period_seconds=0),
+            claim(owner="pod"),
+            False,
+        ),
+        (pod(DATA, deletion_timestamp=DELETED), claim(owner="pod"), True),
         (pod(SCRATCH), claim("web-scratch", "pod"), True),
         (pod(SCRATCH), claim("web-scratch", "other"), False),
         (pod(SCRATCH), claim("web-scratch"), False),
