@@ -1,7 +1,7 @@
 """Carries out the actions of the stateful set controller."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
@@ -11,6 +11,7 @@ from controller_manager.api.apps.v1 import (
     StatefulSetStatus,
 )
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import key_of
 from controller_manager.client.client import Client, DeleteOptions, PatchType
 from controller_manager.client.errors import (
     AlreadyExists,
@@ -23,6 +24,7 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import EventRecorder
 from controller_manager.control.history.revisions import History
+from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.slow_start import slow_start
 from controller_manager.controllers.apps.statefulset.actions import (
     Action,
@@ -44,6 +46,7 @@ from controller_manager.controllers.apps.statefulset.creation import (
     claim_volumes,
     pod_body,
 )
+from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
 from controller_manager.controllers.apps.statefulset.identity import (
     identity_labels,
@@ -58,22 +61,6 @@ class NameInUse(SyncError):  # noqa: N818 - named after what a user sees
     """A pod that is not the set's has the name of one that the set wants."""
 
 
-class Caches(Protocol):
-    """What the applier tells the controller about its writes."""
-
-    def deletion_sent(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Note that a pod is being deleted, though the cache does not show it."""
-
-    def deletion_failed(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Note that a pod is not being deleted."""
-
-    def gone(self, stateful_set: StatefulSet) -> None:
-        """Note that the API server has no such set any more."""
-
-    async def outdated(self, stateful_set: StatefulSet) -> None:
-        """Have the set wait until the cache shows the stored version of it."""
-
-
 class StatefulSetApplier:
     """Carries out actions; the view gets their results, a failure included."""
 
@@ -82,20 +69,22 @@ class StatefulSetApplier:
         client: Client,
         recorder: EventRecorder,
         history: History[StatefulSet],
-        caches: Caches,
+        reads: OwnerReads[StatefulSet],
+        deletions: UnseenDeletions,
     ) -> None:
-        """Take the client, the recorder, the revisions and the caches."""
+        """Take the client, the recorder, the revisions, and what caches do not show."""
         self._client = client
         self._recorder = recorder
         self._history = history
-        self._caches = caches
+        self._reads = reads
+        self._deletions = deletions
 
     async def apply(self, view: View, action: Action) -> View:
         """Carry out one action, unless an earlier one has failed."""
         view = replace(view, acted=True)
         if view.failure is not None:
             return view
-        work = _Work(self._client, self._recorder, self._caches, view)
+        work = _Work(self._client, self._recorder, self._deletions, view)
         match action:
             case InTurn(changes):
                 failure = await work.in_turn(changes)
@@ -116,10 +105,10 @@ class StatefulSetApplier:
             except NotFound as error:
                 if not is_about(error, stateful_set.metadata.name):
                     raise
-                self._caches.gone(stateful_set)
+                self._reads.mark_gone(stateful_set)
                 return
             except Conflict:
-                await self._caches.outdated(stateful_set)
+                await self._reads.wait_for_cache(stateful_set)
                 raise
         for revision in beyond_limit(stateful_set, view.pods, view.revisions):
             await self._history.delete(revision)
@@ -133,10 +122,14 @@ class _Work:
     """
 
     def __init__(
-        self, client: Client, recorder: EventRecorder, caches: Caches, view: View
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        deletions: UnseenDeletions,
+        view: View,
     ) -> None:
         self._client = client
-        self._caches = caches
+        self._deletions = deletions
         self._view = view
         self._set = view.stateful_set
         self._events = StatefulSetEvents(recorder, view.stateful_set)
@@ -237,7 +230,7 @@ class _Work:
         """Delete exactly this pod; one that is gone already is no error."""
         pod = change.pod
         metadata = pod.metadata
-        self._caches.deletion_sent(self._set, pod)
+        self._deletions.sent(key_of(self._set), pod)
         try:
             await self._client.delete(
                 PODS,
@@ -247,7 +240,7 @@ class _Work:
             )
         except (APIError, TransportError) as error:
             if not _is_gone(error, pod):
-                self._caches.deletion_failed(self._set, pod)
+                self._deletions.failed(key_of(self._set), pod)
                 if not isinstance(error, Conflict):  # another pod has the name
                     self._events.pod("Delete", metadata.name, error)
                 raise

@@ -21,10 +21,10 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
-from controller_manager.client.errors import NotFound, is_about
 from controller_manager.control.claims import Claimer
 from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.history.revisions import History
+from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
 from controller_manager.controllers.apps.statefulset.decide import decide
@@ -98,13 +98,17 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         revisions = self.lister(CONTROLLER_REVISIONS)
         self._history = History(context.client, STATEFUL_SETS, revisions)
         self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
-        self._applier = StatefulSetApplier(
-            context.client, context.recorder, self._history, self
-        )
         self._deletions = UnseenDeletions()
-        self._gone: dict[str, str] = {}
-        """Sets that are gone on the API server but still cached: the uid of each,
-        and the resource version that is cached."""
+        self._reads = OwnerReads(
+            context.client, STATEFUL_SETS, self.objects, context.consistency
+        )
+        self._applier = StatefulSetApplier(
+            context.client,
+            context.recorder,
+            self._history,
+            self._reads,
+            self._deletions,
+        )
 
     # Watches, and the state that they keep.
 
@@ -159,7 +163,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     def deleted(self, obj: StatefulSet) -> None:
         """Drop the state of a set, so that a new one of its name starts afresh."""
         self.forget(key_of(obj))
-        self._gone.pop(obj.metadata.uid, None)
+        self._reads.forget(obj)
 
     def forget(self, key: str) -> None:
         """Drop the state of a key whose set is gone."""
@@ -168,8 +172,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def is_known_gone(self, obj: StatefulSet) -> bool:
         """Tell whether the API server has said that this set is gone."""
-        metadata = obj.metadata
-        return self._gone.get(metadata.uid) == metadata.resource_version
+        return self._reads.is_known_gone(obj)
 
     def stale(self, resource: AnyResource) -> None:
         """Count a sync that waits for a cache."""
@@ -275,39 +278,3 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             for name in claim_names(stateful_set, number)
         )
         return {each.metadata.name: each for each in claims if each is not None}
-
-    # The `Caches` of the applier.
-
-    def deletion_sent(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Have the set wait until the cache shows the deletion of a pod."""
-        self._deletions.sent(key_of(stateful_set), pod)
-
-    def deletion_failed(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Do not wait for the deletion of a pod."""
-        self._deletions.failed(key_of(stateful_set), pod)
-
-    def gone(self, stateful_set: StatefulSet) -> None:
-        """Mark a set that is gone but still cached; it is not synced any more.
-
-        Otherwise pods would be created for it as long as the cache is stale.
-        """
-        cached = self.objects.by_key(key_of(stateful_set))
-        uid = stateful_set.metadata.uid
-        if cached is not None and cached.metadata.uid == uid:
-            self._gone[uid] = cached.metadata.resource_version
-
-    async def outdated(self, stateful_set: StatefulSet) -> None:
-        """Have the set wait until the cache shows the stored version of it."""
-        metadata = stateful_set.metadata
-        try:
-            stored = await self.client.get(
-                STATEFUL_SETS, metadata.namespace, metadata.name
-            )
-        except NotFound as error:
-            if is_about(error, metadata.name):
-                self.gone(stateful_set)
-            return
-        if stored.metadata.uid != metadata.uid:
-            self.gone(stateful_set)
-        key = key_of(stateful_set)
-        self.context.consistency.record(key, STATEFUL_SETS, stored)
