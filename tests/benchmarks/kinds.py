@@ -29,8 +29,7 @@ class Work:
 
 def _template(name: str, **spec: Any) -> JSON:
     return {
-        # A pod of a job succeeds at once.
-        "metadata": {"labels": {"app": name}, "annotations": {RUN_SECONDS: "0"}},
+        "metadata": {"labels": {"app": name}},
         "spec": {
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "app", "image": "app:v1"}],
@@ -94,11 +93,13 @@ def _is_on_every_node(obj: JSON) -> bool:
 
 
 def _job(name: str, size: int) -> JSON:
+    template = _template(name, restartPolicy="Never")
+    template["metadata"]["annotations"] = {RUN_SECONDS: "0"}  # they succeed at once
     spec = {
         "completions": size,
         "parallelism": size,
         "completionMode": "Indexed",
-        "template": _template(name, restartPolicy="Never"),
+        "template": template,
     }
     return {"metadata": {"name": name}, "spec": spec}
 
