@@ -15,6 +15,11 @@ from controller_manager.options.durations import parse_duration
 from controller_manager.options.parsing import OptionsError
 
 _COMMAND: Final = "controller_manager.command"
+
+_NOTHING_TO_SERVE: Final = (
+    "--secure-port: serves the controllers' health and metrics, but there are "
+    "no controllers with --without-controllers; remove one of the two flags"
+)
 """Where the parser leaves the command after ``--``."""
 
 
@@ -169,11 +174,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
     if verbosity is None:
         verbosity = -1 if command else 0
     if without_controllers and secure_port:
-        message = (
-            "--secure-port: serves the controllers' health and metrics, but there are "
-            "no controllers with --without-controllers; remove one of the two flags"
-        )
-        raise Failure([message])
+        raise Failure([_NOTHING_TO_SERVE])
     try:
         from controller_manager.devcluster.cluster import (  # noqa: PLC0415 - an extra
             ClusterOptions,

@@ -152,7 +152,6 @@ def assess(
     )
     all_failed = [pod for pod in valid if _fails(pod, job, spare=spare_terminating)]
     failed = _unmentioned(all_failed, known)
-    policy = job.spec.pod_failure_policy
     common = Assessment(
         job=job,
         pods=tuple(pods),
@@ -161,14 +160,8 @@ def assess(
         tracked=tuple(tracked),
         newly_succeeded=succeeded,
         newly_failed=failed,
-        succeeded=(
-            job.status.succeeded + len(succeeded) + len(mentioned.succeeded or ())
-        ),
-        failed=(
-            job.status.failed
-            + sum(1 for pod in failed if counts(policy, pod))
-            + len(mentioned.failed or ())
-        ),
+        succeeded=_total_succeeded(job, succeeded),
+        failed=_total_failed(job, failed),
         back_off=(
             _back_off_of(pods, failed)
             if back_off is None
@@ -177,6 +170,20 @@ def assess(
         spares_terminating=spare_terminating,
     )
     return _with_indexes(common, valid, all_failed) if is_indexed(job) else common
+
+
+def _total_succeeded(job: Job, newly: Sequence[Pod]) -> int:
+    """Return how many pods have succeeded, the uncounted ones included."""
+    mentioned = job.status.uncounted_terminated_pods or NO_PODS
+    return job.status.succeeded + len(mentioned.succeeded or ()) + len(newly)
+
+
+def _total_failed(job: Job, newly: Iterable[Pod]) -> int:
+    """Return how many pods have failed; those that the policy ignores do not count."""
+    mentioned = job.status.uncounted_terminated_pods or NO_PODS
+    policy = job.spec.pod_failure_policy
+    counted = sum(1 for pod in newly if counts(policy, pod))
+    return job.status.failed + len(mentioned.failed or ()) + counted
 
 
 def _with_indexes(

@@ -1,6 +1,6 @@
 """Metrics of the job controller, with upstream's names (metrics.go)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -72,6 +72,12 @@ class JobMetrics:
             "The number of Jobs managed by an external controller",
             "controller_name",
         )
+        self.stale_syncs = StaleSyncs(registry, "job_controller", JOBS, PODS)
+        self._register_pods(counter)
+        self._prepare()
+
+    def _register_pods(self, counter: Callable[..., Counter]) -> None:
+        """Register the collectors about the pods and indexes of jobs."""
         self._pods_finished = counter(
             "job_pods_finished_total",
             "The number of finished Pods that are fully tracked",
@@ -97,8 +103,6 @@ class JobMetrics:
             "The number of Pods created, by the reason for their creation",
             *("reason", "status"),
         )
-        self.stale_syncs = StaleSyncs(registry, "job_controller", JOBS, PODS)
-        self._prepare()
 
     def _prepare(self) -> None:
         """Make the series at zero that every job may need."""

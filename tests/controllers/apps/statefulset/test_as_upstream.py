@@ -432,21 +432,21 @@ async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
     cluster: Cluster, operator: Operator, templates: list[JSON]
 ) -> None:
     """Neither a pod nor a claim can be created there any more."""
-    await operator.create(NAMESPACES, {"metadata": {"name": "work"}})
+    await operator.create(NAMESPACES, {"metadata": {"name": "shop"}})
     subject = stateful_set_json(replicas=1, volumeClaimTemplates=templates)
-    subject["metadata"]["namespace"] = "work"
+    subject["metadata"]["namespace"] = "shop"
     async with manager(cluster) as recording:
         await operator.create(STATEFUL_SETS, subject)
         await settle(5)
-        await operator.client.delete(NAMESPACES, "", "work")
+        await operator.client.delete(NAMESPACES, "", "shop")
         for claim in await operator.claims():
             free: JSON = {"metadata": {"finalizers": None}}
-            await operator.client.patch(PERSISTENT_VOLUME_CLAIMS, "work", claim, free)
-            await operator.client.delete(PERSISTENT_VOLUME_CLAIMS, "work", claim)
+            await operator.client.patch(PERSISTENT_VOLUME_CLAIMS, "shop", claim, free)
+            await operator.client.delete(PERSISTENT_VOLUME_CLAIMS, "shop", claim)
         recording.writes.clear()
-        await operator.client.delete(PODS, "work", "web-0")
+        await operator.client.delete(PODS, "shop", "web-0")
         await settle(600)
     refused = [each.path for each in recording.writes if each.method == "POST"]
     kind = "persistentvolumeclaims" if templates else "pods"
-    assert set(refused) == {f"/api/v1/namespaces/work/{kind}"}
+    assert set(refused) == {f"/api/v1/namespaces/shop/{kind}"}
     assert len(refused) <= 3  # one for each event of the pod and the claim
