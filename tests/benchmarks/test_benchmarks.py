@@ -47,6 +47,31 @@ def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "requests"),
+    [
+        (
+            ("statefulset", "--stateful-sets=2"),
+            # A revision and twenty pods of each set; a roll replaces every pod.
+            {"create: POST": 42, "roll: POST": 42, "roll: DELETE": 40},
+        ),
+        (("jobs", "--jobs=2"), {"run: POST": 20, "run: PATCH": 20}),
+    ],
+    ids=lambda each: each[0] if isinstance(each, tuple) else "",
+)
+def test_workloads_are_brought_to_completion(
+    tmp_path: Path, arguments: tuple[str, ...], requests: dict[str, float]
+) -> None:
+    """With the pods that each of them asks for, and no more."""
+    path = tmp_path / "figures.json"
+    outcome = CliRunner().invoke(main, [*arguments, f"--json={path}"])
+    assert outcome.exit_code == 0, outcome.output
+    results = json.loads(path.read_text())["results"]
+    figures = results[arguments[0]]["controller-manager"]
+    assert {name: figures[name] for name in requests} == requests
+
+
+@pytest.mark.slow
 def test_a_contender_that_cannot_run_is_one_clear_line() -> None:
     """The line names it, with the last line of its output."""
     command = f"{sys.executable} -c 'import sys; sys.exit(\"no luck\")' {{kubeconfig}}"
