@@ -29,6 +29,7 @@ MODELS: Final = {
     "DaemonSet": "V1DaemonSet",
     "Deployment": "V1Deployment",
     "Event": "CoreV1Event",
+    "HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler",
     "Job": "V1Job",
     "Lease": "V1Lease",
     "Namespace": "V1Namespace",
