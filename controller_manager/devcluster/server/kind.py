@@ -47,6 +47,18 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where an object has what its scale shows: names of fields, from the outside in.
+
+    Without `selector`, the strategy tells the selector of the pods.
+    """
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A resource.
 
@@ -69,6 +81,7 @@ class Kind:
     singular_name: str = ""
     gated: tuple[tuple[Gate, Strategy], ...] = ()
     """Strategies that take the place of `strategy` while a gate is enabled."""
+    scale_paths: ScalePaths = ScalePaths()
 
     def with_features(self, features: FeatureGates) -> "Kind":
         """Return the kind as it is with these feature gates."""
