@@ -77,6 +77,13 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
     help="How many `jobs` creates, with 10 completions each.",
 )
 @click.option(
+    "--services",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="How many `services` starts with, with 10 pods each.",
+)
+@click.option(
     "--versus",
     help="The command of another manager, to be measured with the same work; "
     "{kubeconfig} and {port} are replaced by those that it is to use.",
@@ -103,6 +110,7 @@ def main(
     stateful_sets: int,
     nodes: int,
     jobs: int,
+    services: int,
     versus: str | None,
     json_path: Path | None,
     plot: Path | None,
@@ -117,6 +125,7 @@ def main(
         stateful_sets=stateful_sets,
         nodes=nodes,
         jobs=jobs,
+        services=services,
         kubeconfig=kubeconfig,
     )
     contenders = [Contender("controller-manager", OURS)]

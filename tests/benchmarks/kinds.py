@@ -111,6 +111,18 @@ def _has_completed(obj: JSON) -> bool:
     )
 
 
+def _service(name: str, _: int) -> JSON:
+    ports = [{"name": "http", "port": 80, "targetPort": 8080}]
+    return {
+        "metadata": {"name": name},
+        "spec": {"selector": {"app": name}, "ports": ports},
+    }
+
+
+def _is_stored(_: JSON) -> bool:
+    return True
+
+
 def _apps(plural: str) -> str:
     return f"/apis/apps/v1/namespaces/{NAMESPACE}/{plural}"
 
@@ -136,3 +148,13 @@ JOBS: Final = Work(
     _job,
     _has_completed,
 )
+
+SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+
+SERVICES: Final = Work(
+    "endpointslice-controller",
+    f"/api/v1/namespaces/{NAMESPACE}/services",
+    _service,
+    _is_stored,
+)
+"""A service selects the pods with its name as their label ``app``."""

@@ -36,6 +36,7 @@ class Options:
     stateful_sets: int = 50
     nodes: int = 300
     jobs: int = 200
+    services: int = 1000
     kubeconfig: Path | None = None
     logs: Path = Path()
 

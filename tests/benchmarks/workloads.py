@@ -29,6 +29,7 @@ from tests.benchmarks.measuring import (
 )
 from tests.benchmarks.metrics import read_metrics, token_in
 from tests.benchmarks.rollouts import daemon_sets, jobs, rollout, stateful_sets
+from tests.benchmarks.services import many_services, service_churn
 
 _HEALED: Final = 60
 _STORM_RATE: Final = 10_000
@@ -295,6 +296,8 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "statefulset": stateful_sets,
     "daemonset": daemon_sets,
     "jobs": jobs,
+    "service-churn": service_churn,
+    "services": many_services,
 }
 
 
