@@ -46,7 +46,14 @@ _MORE: Final[dict[str, JSON]] = {
     },
     "DaemonSet": _WORKLOAD,
     "Deployment": _WORKLOAD,
+    "EndpointSlice": {"addressType": "IPv4"},
     "Event": {"involvedObject": {"namespace": "default"}},
+    "HorizontalPodAutoscaler": {
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"kind": "Deployment", "name": "a"},
+        }
+    },
     "Job": {"spec": {"template": _FINITE}},
     "PersistentVolume": {
         "spec": {
