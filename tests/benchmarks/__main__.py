@@ -84,6 +84,13 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
     help="How many `services` starts with, with 10 pods each.",
 )
 @click.option(
+    "--autoscalers",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="How many `autoscalers` runs, with 2 pods each.",
+)
+@click.option(
     "--versus",
     help="The command of another manager, to be measured with the same work; "
     "{kubeconfig} and {port} are replaced by those that it is to use.",
@@ -111,6 +118,7 @@ def main(
     nodes: int,
     jobs: int,
     services: int,
+    autoscalers: int,
     versus: str | None,
     json_path: Path | None,
     plot: Path | None,
@@ -126,6 +134,7 @@ def main(
         nodes=nodes,
         jobs=jobs,
         services=services,
+        autoscalers=autoscalers,
         kubeconfig=kubeconfig,
     )
     contenders = [Contender("controller-manager", OURS)]

@@ -8,7 +8,7 @@ from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
 from tests.benchmarks.driver import PODS, checked
 from tests.benchmarks.kinds import SERVICES, SLICES
-from tests.benchmarks.measuring import SETTLE, Figures, Options, until_calm
+from tests.benchmarks.measuring import SETTLE, Figures, Options, per_request, until_calm
 
 JSON = dict[str, Any]
 
@@ -42,9 +42,7 @@ async def service_churn(contender: Contender, options: Options) -> Figures:
             cpu = running.usage().cpu - before.cpu
             counts = await cluster.counts() or {}
     figures = {"churn: CPU a change, ms": 1000 * cpu / (2 * _CHANGES)}
-    for what, count in sorted(counts.items()):
-        figures[f"churn: {what} a change"] = count / (2 * _CHANGES)
-    return figures
+    return figures | per_request("churn", counts, 2 * _CHANGES)
 
 
 async def _flap(cluster: BenchCluster, running: Running, pods: int) -> None:
