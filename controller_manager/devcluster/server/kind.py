@@ -47,6 +47,18 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where an object has what its scale shows: names of fields, from the outside in.
+
+    Without `selector`, the strategy tells the selector of the pods.
+    """
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Conversion:
     """How objects of a version become those of the version that is stored, and back.
 
@@ -84,6 +96,7 @@ class Kind:
     conversion: Conversion | None = None
     gated: tuple[tuple[Gate, Strategy], ...] = ()
     """Strategies that take the place of `strategy` while a gate is enabled."""
+    scale_paths: ScalePaths = ScalePaths()
 
     def with_features(self, features: FeatureGates) -> "Kind":
         """Return the kind as it is with these feature gates."""
