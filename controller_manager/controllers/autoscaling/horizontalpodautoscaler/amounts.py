@@ -7,12 +7,21 @@ give the nearest number that fits.
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
+
+from controller_manager.api.quantity import parse_quantity
 
 MAX_INT32: Final = 2**31 - 1
 MIN_INT32: Final = -(2**31)
 MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
+
+
+@lru_cache(maxsize=4096)
+def milli_value(quantity: str) -> int:
+    """Return a quantity in thousandths; the pods of a workload have equal ones."""
+    return parse_quantity(quantity).milli_value
 
 
 def as_int32(number: int) -> int:

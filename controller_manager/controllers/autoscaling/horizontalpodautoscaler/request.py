@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from controller_manager.api.core.v1 import Container, InitContainer, Pod
-from controller_manager.api.quantity import parse_quantity
+from controller_manager.controllers.autoscaling.horizontalpodautoscaler.amounts import (
+    milli_value,
+)
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler.samples import (
     ComputationError,
 )
@@ -55,13 +57,15 @@ def _request_of_container(
 def _request_as_a_whole(pod: Pod, resource: str) -> int:
     """Return the request of the pod, or of what its containers need at one time."""
     whole = _pod_requests(pod).get(resource)
+    overhead = (pod.spec.overhead or {}).get(resource)
     if whole is not None and _is_pod_level(resource):
-        return parse_quantity(whole).milli_value
-    amounts = list(_needed_at_one_time(pod, resource))
-    if not amounts:
+        amounts = [milli_value(whole)]
+    else:
+        amounts = list(_needed_at_one_time(pod, resource))
+    if not amounts and overhead is None:
         msg = f"missing pod-level request for {resource} in Pod {pod.metadata.name}"
         raise ComputationError(msg)
-    return max(amounts)
+    return max(amounts, default=0) + milli_value(overhead or "0")
 
 
 def _needed_at_one_time(pod: Pod, resource: str) -> Iterator[int]:
@@ -102,4 +106,4 @@ def _is_sidecar(container: InitContainer) -> bool:
 
 def _amount(container: Container | InitContainer, resource: str) -> int | None:
     text = (container.resources.requests or {}).get(resource)
-    return None if text is None else parse_quantity(text).milli_value
+    return None if text is None else milli_value(text)
