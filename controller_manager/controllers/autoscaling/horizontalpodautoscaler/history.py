@@ -65,13 +65,13 @@ def scaled(
     """Return the history with a change of scale.
 
     A change is kept as long as a policy may count it: the policies of one direction
-    count the changes of both. Without a behavior there are no policies, and nothing
-    is kept.
+    count the changes of both. Without a behavior there are no policies, and the
+    change is not counted.
 
     Upstream: storeScaleEvent in pkg/controller/podautoscaler/horizontal.go.
     """
     if behavior is None:
-        return replace(history, scale_ups=(), scale_downs=())
+        return history
     oldest = now - complete_rules(behavior).longest_period
     ups = tuple(each for each in history.scale_ups if each.at >= oldest)
     downs = tuple(each for each in history.scale_downs if each.at >= oldest)

@@ -40,9 +40,6 @@ from controller_manager.controllers.autoscaling.horizontalpodautoscaler.metrics 
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler.picking import (
     Selection,
 )
-from controller_manager.controllers.autoscaling.horizontalpodautoscaler.rules import (
-    complete_rules,
-)
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler.setting import (
     Settings,
 )
@@ -176,14 +173,9 @@ class Sync:
 
     def _remember(self, before: int, after: int) -> None:
         """Note the change for the rates of the behavior, which count changes."""
-        spec, settings = self._autoscaler.spec, self._tools.settings
-        if spec.behavior is None:
-            return
-        seconds = int(settings.downscale_stabilization.total_seconds())
-        rules = complete_rules(spec.behavior, seconds)
-        histories = self._tools.histories
+        behavior, histories = self._autoscaler.spec.behavior, self._tools.histories
         histories[self._key] = scaled(
-            histories[self._key], before, after, self._now, rules
+            histories[self._key], before, after, self._now, behavior
         )
 
     def _note_zero(self, before: int, after: int) -> None:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from controller_manager.controllers.autoscaling.horizontalpodautoscaler.options import (
-    AutoscalerOptions,
-)
 from msgspec import Struct
 
 from controller_manager.api.times import format_time
+from controller_manager.controllers.autoscaling.horizontalpodautoscaler.options import (
+    AutoscalerOptions,
+)
 from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
@@ -132,8 +132,8 @@ class Stage:
         metrics: list[JSON],
         minimum: int = 1,
         maximum: int = 10,
+        more: JSON | None = None,
         name: str = NAME,
-        **more: Any,
     ) -> None:
         """Create an autoscaler of the target; `more` is more of its spec."""
         spec = {
@@ -145,7 +145,7 @@ class Stage:
             "minReplicas": minimum,
             "maxReplicas": maximum,
             "metrics": metrics,
-            **more,
+            **(more or {}),
         }
         self.cluster.add("HorizontalPodAutoscaler", name, "autoscaling/v2", spec=spec)
 
