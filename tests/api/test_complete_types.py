@@ -38,6 +38,7 @@ MODELS: Final = {
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
     "ReplicaSet": "V1ReplicaSet",
     "ReplicationController": "V1ReplicationController",
+    "ResourceQuota": "V1ResourceQuota",
     "Scale": "V1Scale",
     "ServiceAccount": "V1ServiceAccount",
     "StatefulSet": "V1StatefulSet",
