@@ -520,6 +520,16 @@ class Client:
             Scale, await self._write("PATCH", path, body, headers=headers)
         )
 
+    async def replace_scale(self, resource: AnyResource, scale: Scale) -> Scale:
+        """Replace a scale that `get_scale` returned; return it as stored.
+
+        Raises Conflict if the object has changed since.
+        """
+        namespace, name = scale.metadata.namespace, scale.metadata.name
+        path = _path(resource, namespace, name, "scale")
+        answer = await self._write("PUT", path, msgspec.json.encode(scale))
+        return self._decode(Scale, answer)
+
     async def _write(
         self,
         method: str,

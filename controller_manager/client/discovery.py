@@ -109,6 +109,11 @@ class ServedResource(Struct, frozen=True):
         """``apps/v1``, or ``v1`` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def group_resource(self) -> str:
+        """``deployments.apps``, or ``pods`` for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
     def metadata_resource(self) -> Resource[PartialObject]:
         """Return the resource in the form that reads only metadata."""
         return Resource(

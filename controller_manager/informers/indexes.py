@@ -68,6 +68,15 @@ def _orphan_label(obj: KubeObject) -> Iterable[str]:
     return [label_entry(namespace, *pair) for pair in labels_of(obj).items()]
 
 
+def _label(obj: KubeObject) -> Iterable[str]:
+    namespace = obj.metadata.namespace
+    return [label_entry(namespace, *pair) for pair in labels_of(obj).items()]
+
+
+def _has_same_labels(old: KubeObject, new: KubeObject) -> bool:
+    return old.metadata.labels == new.metadata.labels
+
+
 def _selected_label(owner: KubeObject) -> Iterable[str]:
     try:
         selector = compile_selector(selector_of(owner))
@@ -96,6 +105,9 @@ ORPHANS: Final = Index("orphan", _orphan)
 
 ORPHANS_BY_LABEL: Final = Index("orphanLabel", _orphan_label)
 """Objects without a managing owner, by each of their labels."""
+
+BY_LABEL: Final = Index("label", _label, _has_same_labels)
+"""Objects by each of their labels, for example the pods that a service selects."""
 
 BY_SELECTED_LABEL: Final = Index("selector", _selected_label, _has_same_selector)
 """Owners by the first label of their selector; without one, by their namespace."""

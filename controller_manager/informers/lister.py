@@ -1,6 +1,6 @@
 """Listers, which read a cache by name, namespace, owner or selector."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from controller_manager.api.meta import KubeObject, labels_of
@@ -14,6 +14,7 @@ from controller_manager.api.selectors import (
 from controller_manager.api.workloads import selector_of
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
+    BY_LABEL,
     BY_NAMESPACE,
     BY_SELECTED_LABEL,
     ORPHANS,
@@ -76,6 +77,21 @@ class Lister(Generic[ObjectT]):
             return found
         return [obj for obj in found if selector.matches(labels_of(obj))]
 
+    def labelled(self, namespace: str, labels: Mapping[str, str]) -> Sequence[ObjectT]:
+        """Return the objects of a namespace that have all of these labels.
+
+        It looks at the objects that have the rarest of the labels only. There must be
+        at least one label.
+        """
+        self._require(BY_LABEL)
+        entries = [label_entry(namespace, *pair) for pair in labels.items()]
+        rarest = min(entries, key=lambda entry: self._store.count(BY_LABEL, entry))
+        found = self._store.by_index(BY_LABEL, rarest)
+        if len(entries) == 1:
+            return found
+        wanted = labels.items()
+        return [obj for obj in found if wanted <= labels_of(obj).items()]
+
     def controlled_by(self, owner: KubeObject) -> Sequence[ObjectT]:
         """Return the objects that `owner` manages, by its uid."""
         return self.controlled_by_uid(owner.metadata.uid)
@@ -128,13 +144,16 @@ class Lister(Generic[ObjectT]):
         ]
 
     def _by(self, index: Index, value: str) -> Sequence[ObjectT]:
+        self._require(index)
+        return self._store.by_index(index, value)
+
+    def _require(self, index: Index) -> None:
         if index.name not in self._indexes:
             msg = (
                 f"the lister of {self._kind} has no index {index.name}; name the "
                 "index where the lister is created"
             )
             raise LookupError(msg)
-        return self._store.by_index(index, value)
 
 
 def _selects(owner: KubeObject, obj: KubeObject) -> bool:

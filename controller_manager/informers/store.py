@@ -72,6 +72,10 @@ class Store(Generic[ObjectT]):
         objects, index_entries = self._objects, self._indexes[index.name]
         return [objects[key] for key in index_entries.keys.get(value, ())]
 
+    def count(self, index: Index, value: str) -> int:
+        """Return how many objects have this value in the index."""
+        return len(self._indexes[index.name].keys.get(value, ()))
+
     def put(self, obj: ObjectT, key: str = "") -> ObjectT | None:
         """Store `obj` under `key` (default: `key_of`); return the replaced object."""
         key = key or key_of(obj)

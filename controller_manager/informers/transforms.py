@@ -12,7 +12,14 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.v1 import Pod, PodSpec, PodStatus, PodVolume
+from controller_manager.api.core.v1 import (
+    Container,
+    InitContainer,
+    Pod,
+    PodSpec,
+    PodStatus,
+    PodVolume,
+)
 from controller_manager.api.meta import (
     OwnerReference,
     PartialMetadata,
@@ -77,6 +84,7 @@ class PodTransform:
         self._trim = trim
         self._owners = OwnerTransform()
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._containers: dict[str, tuple[Container, ...]] = {}
 
     def __call__(self, pod: Pod) -> None:
         """Drop the unused fields of `pod`, and share equal parts with other pods."""
@@ -85,7 +93,22 @@ class PodTransform:
         self._owners.share(pod.metadata)
         self._share_labels(pod.metadata)
         _share_spec(pod.spec)
+        self._share_containers(pod)
         _share_status(pod.status)
+
+    def _share_containers(self, pod: Pod) -> None:
+        """Share the containers of pods that have the same owner."""
+        if (containers := pod.spec.containers) is None:
+            return
+        _keep_named_ports((*containers, *(pod.spec.init_containers or ())))
+        if owners := pod.metadata.owner_references:
+            if len(self._containers) >= _MAX_REMEMBERED:
+                self._containers.clear()
+            known = self._containers.get(owners[0].uid)
+            if known == containers:
+                force_setattr(pod.spec, "containers", known)
+            else:
+                self._containers[owners[0].uid] = containers
 
     def _share_labels(self, metadata: PartialMetadata) -> None:
         if labels := metadata.labels:
@@ -113,6 +136,14 @@ def _claims(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
         if each.persistent_volume_claim is not None or each.ephemeral is not None
     ]
     return tuple(claims) or None
+
+
+def _keep_named_ports(containers: Iterable[Container | InitContainer]) -> None:
+    """Drop the ports that have no name: a service can refer to the others only."""
+    for each in containers:
+        if each.ports:
+            named = tuple(port for port in each.ports if port.name)
+            force_setattr(each, "ports", named or None)
 
 
 def _share_status(status: PodStatus) -> None:

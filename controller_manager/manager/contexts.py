@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.client import Client, WriteHook, ignore_write
+from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.manager.events import EventBroadcasters
@@ -30,6 +31,7 @@ class Contexts(Struct, frozen=True):
     root_ca: str
     turns: Turns
     metrics: Collectors
+    resources: ResourceMapper
 
     def make(
         self, descriptor: Descriptor, informers: ControllerInformers
@@ -53,6 +55,7 @@ class Contexts(Struct, frozen=True):
             turns=self.turns,
             metrics=self.metrics,
             consistency=consistency,
+            resources=self.resources,
         )
 
     def _client(

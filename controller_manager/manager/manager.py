@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.client.leader_election import LeaderElector, new_identity
+from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.manager.caches import CacheGroup
@@ -141,6 +142,7 @@ class ControllerManager:
             root_ca=self._connections.root_ca,
             turns=turns,
             metrics=self._metrics,
+            resources=ResourceMapper(self._clients.manager(), self._clock),
         )
         return StartUp(
             self._build,

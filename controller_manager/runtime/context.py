@@ -9,6 +9,7 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.events import EventRecorder
+from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.indexes import Index
@@ -31,7 +32,8 @@ class ControllerContext:
     """Everything that a controller may use, made for one controller by name.
 
     `root_ca` has the certificates, as PEM, by which clients trust the API server;
-    it is empty if none were configured.
+    it is empty if none were configured. `resources` finds the resource of a kind; all
+    controllers share it.
     """
 
     name: str
@@ -47,6 +49,7 @@ class ControllerContext:
     turns: Turns
     metrics: Collectors
     consistency: ConsistencyStore
+    resources: ResourceMapper
 
     def queue(self, name: str, backoff: Backoff | None = None) -> WorkQueue:
         """Return a new work queue with metrics; `backoff` is upstream's by default.

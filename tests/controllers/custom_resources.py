@@ -18,7 +18,20 @@ DEFINITIONS: Resource[Any] = Resource(
 )
 
 
-def definition(plural: str = "widgets", kind: str = "Widget") -> JSON:
+SCALABLE: JSON = {
+    "status": {},
+    "scale": {
+        "specReplicasPath": ".spec.size",
+        "statusReplicasPath": ".status.size",
+        "labelSelectorPath": ".status.selector",
+    },
+}
+"""Subresources of a custom resource that has a scale."""
+
+
+def definition(
+    plural: str = "widgets", kind: str = "Widget", subresources: JSON | None = None
+) -> JSON:
     """Return a custom resource definition."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -34,6 +47,7 @@ def definition(plural: str = "widgets", kind: str = "Widget") -> JSON:
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": {"type": "object"}},
+                    "subresources": subresources or {},
                 }
             ],
         },

@@ -8,6 +8,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import ReplicaSet
 from controller_manager.api.core.v1 import Node, Pod
+from controller_manager.api.meta import labels_of
 from controller_manager.api.selectors import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -15,6 +16,7 @@ from controller_manager.api.selectors import (
 )
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
+    BY_LABEL,
     BY_NAMESPACE,
     BY_SELECTED_LABEL,
     ORPHANS,
@@ -77,6 +79,25 @@ def test_orphans_and_owners_are_those_that_a_scan_would_find() -> None:
             and compile_selector(each.spec.selector).matches(labelled)
         ]
         assert found(owner_lister.selecting(pod)) == found(list(selecting)), seed
+
+
+def test_objects_with_labels_are_those_that_a_scan_would_find() -> None:
+    """For random labels, of which some changed."""
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    pods: Store[Pod] = Store()
+    lister = Lister(pods, "Pod", BY_LABEL)
+
+    def labels() -> dict[str, str]:
+        return {key: rng.choice("xy") for key in "abc" if rng.random() < 0.6}
+
+    for _ in range(200):
+        pods.put(orphan(f"pod-{rng.randrange(50)}", **labels()))
+    for _ in range(50):
+        wanted = labels() or {"a": "x"}
+        scanned = [each for each in pods if wanted.items() <= labels_of(each).items()]
+        assert found(lister.labelled("n", wanted)) == found(scanned), seed
+        assert lister.labelled("other", wanted) == []
 
 
 def test_an_owner_without_a_usable_selector_selects_nothing() -> None:

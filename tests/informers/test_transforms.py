@@ -6,7 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core.v1 import NODES, PODS, Pod
+from controller_manager.api.core.v1 import (
+    NODES,
+    PODS,
+    Container,
+    ContainerPort,
+    Pod,
+)
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.informers.reads import Reads
@@ -134,6 +140,30 @@ def partial(name: str) -> PartialObject:
             creation_timestamp="2026-01-01T00:00:00Z",
             owner_references=owners,
         )
+    )
+
+
+def test_containers_keep_named_ports_and_are_shared_among_pods_of_an_owner() -> None:
+    """The pods of a stateful set have others once its template has changed."""
+
+    def pod(name: str, port: int) -> Pod:
+        named = {"name": "http", "containerPort": port, "protocol": "TCP"}
+        unnamed = {"containerPort": 1, "protocol": "TCP"}
+        containers = [{"ports": [unnamed, named]}, {"ports": [unnamed]}]
+        metadata = {"name": name, "ownerReferences": [{"uid": "u1"}]}
+        body = {"metadata": metadata, "spec": {"containers": containers}}
+        decoded = msgspec.json.decode(msgspec.json.encode(body), type=Pod)
+        share(decoded)
+        return decoded
+
+    share = PodTransform()
+    old, new, twin = pod("a", 80), pod("b", 81), pod("c", 81)
+    assert new.spec.containers is twin.spec.containers
+    assert old.spec.containers == (
+        Container(
+            ports=(ContainerPort(name="http", container_port=80, protocol="TCP"),)
+        ),
+        Container(),
     )
 
 

@@ -52,6 +52,32 @@ class PodMeta(PartialMetadata, frozen=True):
     annotations: PodAnnotations | None = None
 
 
+class ContainerPort(APIStruct, frozen=True):
+    """A port of a container; services refer to it by its name."""
+
+    name: str = ""
+    container_port: int = 0
+    protocol: str = ""
+
+
+class ResourceRequirements(APIStruct, frozen=True):
+    """What a container or a pod asks for: quantities by the name of the resource."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+
+
+class Container(APIStruct, frozen=True):
+    """The fields of a container that controllers read.
+
+    A cache keeps only the ports that have names.
+    """
+
+    name: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] | None = None
+
+
 class InitContainer(APIStruct, frozen=True):
     """The fields of an init container that controllers read.
 
@@ -60,6 +86,8 @@ class InitContainer(APIStruct, frozen=True):
 
     name: str = ""
     restart_policy: str | None = None
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] | None = None
 
 
 class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
@@ -91,7 +119,12 @@ class PodSpec(APIStruct, frozen=True):
 
     affinity: Affinity | None = None
     node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    containers: tuple[Container, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: dict[str, str] | None = None
     volumes: tuple[PodVolume, ...] | None = None
 
 
@@ -124,11 +157,20 @@ class ContainerStatus(APIStruct, frozen=True):
     state: ContainerState = ContainerState()
 
 
+class PodIP(APIStruct, frozen=True):
+    """One address of a pod."""
+
+    ip: str = ""
+
+
 class PodStatus(APIStruct, frozen=True):
     """The fields of a pod's status that controllers read."""
 
     phase: str = ""
     reason: str = ""
+    start_time: str | None = None
+    pod_ip: str = field(default="", name="podIP")
+    pod_ips: tuple[PodIP, ...] | None = field(default=None, name="podIPs")
     conditions: tuple[PodCondition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
@@ -248,9 +290,16 @@ class NodeCondition(APIStruct, frozen=True):
     status: str = ""
 
 
+class NodeAllocatable(APIStruct, frozen=True):
+    """The resources of a node that controllers read, as quantities."""
+
+    cpu: str = ""
+
+
 class NodeStatus(APIStruct, frozen=True):
     """The fields of a node's status that controllers read."""
 
+    allocatable: NodeAllocatable | None = None
     conditions: tuple[NodeCondition, ...] | None = None
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds.quantity import parse_quantity
+from controller_manager.api.quantity import ZERO, parse_quantity
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 
 JSON = dict[str, Any]
@@ -44,7 +44,7 @@ def validate_quantity(text: str, field: str) -> list[Cause]:
         amount = parse_quantity(text)
     except ValueError as error:
         return [invalid(field, shown(text), str(error))]
-    return [invalid(field, shown(text), NOT_NEGATIVE)] if amount < 0 else []
+    return [invalid(field, shown(text), NOT_NEGATIVE)] if amount < ZERO else []
 
 
 def validate_positive_quantity(text: str, field: str) -> list[Cause]:
@@ -53,7 +53,7 @@ def validate_positive_quantity(text: str, field: str) -> list[Cause]:
         amount = parse_quantity(text)
     except ValueError as error:
         return [invalid(field, shown(text), str(error))]
-    return [invalid(field, shown(text), _POSITIVE)] if amount <= 0 else []
+    return [invalid(field, shown(text), _POSITIVE)] if amount <= ZERO else []
 
 
 def validate_int_or_percent(value: Any, field: str) -> list[Cause]:

@@ -1,12 +1,11 @@
 """Which volumes satisfy which claims."""
 
-from fractions import Fraction
 from typing import Any
 
 import msgspec
 
+from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.kinds.quantity import parse_quantity
 
 JSON = dict[str, Any]
 
@@ -51,7 +50,7 @@ def satisfies(volume: JSON, claim: JSON, wanted: str | None) -> bool:
     )
 
 
-def capacity_of(volume: JSON) -> Fraction:
+def capacity_of(volume: JSON) -> Quantity:
     """Return the size of a volume, in bytes."""
     return parse_quantity(volume["spec"].get("capacity", {}).get("storage", "0"))
 

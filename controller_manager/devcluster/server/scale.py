@@ -21,12 +21,12 @@ JSON = dict[str, Any]
 
 def scale_of(kind: Kind, stored: Stored) -> JSON:
     """Return the Scale of an object."""
-    metadata, spec = stored.obj["metadata"], stored.obj["spec"]
+    metadata, paths = stored.obj["metadata"], kind.scale_paths
     parts = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: JSON = {"replicas": stored.obj.get("status", {}).get("replicas", 0)}
-    if selector := kind.strategy.label_selector(stored.obj):
-        status["selector"] = format_selector(msgspec.convert(selector, LabelSelector))
-    replicas = spec.get("replicas", 0)
+    status: JSON = {"replicas": _value_at(stored.obj, paths.status_replicas) or 0}
+    if selector := _selector_of(kind, stored.obj):
+        status["selector"] = selector
+    replicas = _value_at(stored.obj, paths.replicas) or 0
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -35,6 +35,30 @@ def scale_of(kind: Kind, stored: Stored) -> JSON:
         "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
+
+
+def _selector_of(kind: Kind, obj: JSON) -> str:
+    """Return the selector of an object's pods as text, "" for none."""
+    if path := kind.scale_paths.selector:
+        return str(_value_at(obj, path) or "")
+    selector = kind.strategy.label_selector(obj)
+    return format_selector(msgspec.convert(selector, LabelSelector)) if selector else ""
+
+
+def _value_at(obj: Any, path: tuple[str, ...]) -> Any:
+    """Return the value of a field, `None` if it is absent."""
+    for name in path:
+        obj = obj.get(name) if isinstance(obj, dict) else None
+    return obj
+
+
+def _with_value(obj: JSON, path: tuple[str, ...], value: Any) -> JSON:
+    """Return the object with another value of a field."""
+    name, *rest = path
+    if rest:
+        inner = obj.get(name)
+        value = _with_value(inner if isinstance(inner, dict) else {}, (*rest,), value)
+    return {**obj, name: value}
 
 
 def scaled(
@@ -65,6 +89,6 @@ def scaled(
         detail = "must be greater than or equal to 0"
         cause = invalid("spec.replicas", shown(replicas), detail)
         raise invalid_object("autoscaling", "Scale", name, [cause])
-    resized = {**stored.obj, "spec": {**stored.obj["spec"], "replicas": replicas}}
+    resized = _with_value(stored.obj, kind.scale_paths.replicas, replicas)
     result = objects.update(kind, namespace, name, resized, dry_run=dry_run)
     return scale_of(kind, result)

@@ -12,7 +12,14 @@ from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import ALL_VERBS, Kind, status_of
+from controller_manager.devcluster.server.kind import (
+    ALL_VERBS,
+    SCALE,
+    Kind,
+    ScalePaths,
+    Subresource,
+    status_of,
+)
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
@@ -137,11 +144,8 @@ def _kinds(definition: JSON) -> list[Kind]:
             namespaced=spec["scope"] == "Namespaced",
             short_names=tuple(names.get("shortNames", ())),
             categories=tuple(names.get("categories", ())),
-            subresources=(
-                (status_of(names["kind"]),)
-                if "status" in version.get("subresources", {})
-                else ()
-            ),
+            subresources=_subresources(names["kind"], version),
+            scale_paths=_scale_paths(version),
             verbs=verbs,
             strategy=_STRATEGY,
             is_custom=True,
@@ -150,3 +154,19 @@ def _kinds(definition: JSON) -> list[Kind]:
         for version in spec["versions"]
         if version.get("served")
     ]
+
+
+def _subresources(kind: str, version: JSON) -> tuple[Subresource, ...]:
+    declared = version.get("subresources") or {}
+    known = {"status": status_of(kind), "scale": SCALE}
+    return tuple(each for name, each in known.items() if name in declared)
+
+
+def _scale_paths(version: JSON) -> ScalePaths:
+    """Return the paths of a definition, written like ``.spec.replicas``."""
+    scale = (version.get("subresources") or {}).get("scale") or {}
+    paths = (
+        tuple(filter(None, scale.get(name, "").split(".")))
+        for name in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    )
+    return ScalePaths(*paths)

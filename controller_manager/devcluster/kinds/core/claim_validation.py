@@ -3,10 +3,10 @@
 import copy
 from typing import Any, Final
 
+from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
 from controller_manager.devcluster.kinds.field_values import (
     validate_positive_quantity,
 )
-from controller_manager.devcluster.kinds.quantity import parse_quantity
 from controller_manager.devcluster.kinds.workload_validation import validate_selector
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import (
@@ -120,8 +120,8 @@ def _smaller(old: JSON, new: JSON) -> list[Cause]:
     return [forbidden_field(field, "field can not be less than status.capacity")]
 
 
-def _amount(text: str | None) -> Any:
+def _amount(text: str | None) -> Quantity:
     try:
         return parse_quantity(text or "0")
     except ValueError:
-        return 0  # reported elsewhere
+        return ZERO  # reported elsewhere

@@ -1,10 +1,9 @@
 """Quotas: the usage of pods, and whether a new pod would exceed a quota."""
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds.quantity import format_quantity, parse_quantity
+from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
 from controller_manager.devcluster.server.statuses import forbidden
 from controller_manager.devcluster.server.storage import Storage
 
@@ -13,28 +12,28 @@ JSON = dict[str, Any]
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-def _usage(pod: JSON) -> dict[str, Fraction]:
+def _usage(pod: JSON) -> dict[str, Quantity]:
     """Return how much one pod uses of each quota resource."""
-    usage = {"pods": Fraction(1), "count/pods": Fraction(1)}
+    usage = {"pods": Quantity.of(1), "count/pods": Quantity.of(1)}
     for container in pod["spec"].get("containers", []):
         resources = container.get("resources", {})
         for group in ("requests", "limits"):
             for name, amount in resources.get(group, {}).items():
                 key = f"{group}.{name}"
-                usage[key] = usage.get(key, Fraction(0)) + parse_quantity(amount)
+                usage[key] = usage.get(key, ZERO) + parse_quantity(amount)
     for name in ("cpu", "memory"):
-        usage[name] = usage.get(f"requests.{name}", Fraction(0))
+        usage[name] = usage.get(f"requests.{name}", ZERO)
     return usage
 
 
-def _summed(pods: Iterable[JSON], name: str) -> Fraction:
+def _summed(pods: Iterable[JSON], name: str) -> Quantity:
     return sum(
         (
-            _usage(pod).get(name, Fraction(0))
+            _usage(pod).get(name, ZERO)
             for pod in pods
             if pod.get("status", {}).get("phase") not in _ENDED
         ),
-        Fraction(0),
+        ZERO,
     )
 
 
@@ -42,7 +41,7 @@ def _status(storage: Storage, quota: JSON) -> JSON:
     namespace = quota["metadata"]["namespace"]
     pods = _pods(storage, namespace)
     hard = quota["spec"].get("hard", {})
-    used = {name: format_quantity(_summed(pods, name)) for name in hard}
+    used = {name: str(_summed(pods, name)) for name in hard}
     return {"hard": hard, "used": used}
 
 
@@ -92,8 +91,8 @@ def admit_to_quota(storage: Storage, pod: JSON) -> None:
             and _summed(pods, name) + wanted[name] > parse_quantity(limit)
         ]
         if over:
-            requested = {name: format_quantity(wanted[name]) for name in over}
-            used = {name: format_quantity(_summed(pods, name)) for name in over}
+            requested = {name: str(wanted[name]) for name in over}
+            used = {name: str(_summed(pods, name)) for name in over}
             limited = {name: hard[name] for name in over}
             why = (
                 f"exceeded quota: {quota['metadata']['name']}, "

@@ -1,0 +1,56 @@
+"""Reads and updates the scale subresource of anything (client-go's scale client)."""
+
+from controller_manager.api.autoscaling.v1 import Scale
+from controller_manager.client.client import Client
+from controller_manager.client.discovery import ServedResource
+from controller_manager.client.errors import NotFound, is_about
+from controller_manager.client.resource_mapper import ResourceMapper
+
+
+class NoScale(Exception):  # noqa: N818 - named as the API's errors are
+    """A resource has no scale subresource; the cause is the API server's answer."""
+
+    def __init__(self, resource: ServedResource) -> None:
+        """Take the resource, which the message names as upstream does."""
+        name = resource.group_resource
+        super().__init__(f"{name} does not implement the scale subresource")
+        self.resource = resource
+
+
+class Scales:
+    """Reads and updates scales as one controller.
+
+    Use it so::
+
+        resource = await context.resources.resource_of(group, kind, version)
+        scale = await scales.get(resource, namespace, name)
+    """
+
+    def __init__(self, client: Client, resources: ResourceMapper) -> None:
+        """Take the controller's client, and the mapper that the resources are from."""
+        self._client = client
+        self._resources = resources
+
+    async def get(self, resource: ServedResource, namespace: str, name: str) -> Scale:
+        """Return the scale of an object as it is stored.
+
+        Raises NotFound if the object does not exist, NoScale if its resource has no
+        scale subresource or is not served any more, and what the client raises.
+        """
+        target = resource.metadata_resource()
+        try:
+            return await self._client.get_scale(target, namespace, name)
+        except NotFound as error:
+            if is_about(error, name):
+                raise
+            # The path is unknown. Perhaps the resource itself is gone.
+            self._resources.doubt()
+            raise NoScale(resource) from error
+
+    async def update(self, resource: ServedResource, scale: Scale) -> Scale:
+        """Replace a scale that `get` returned; return it as stored.
+
+        Raises Conflict if the object has changed since, and what the client raises.
+        """
+        target = resource.metadata_resource()
+        return await self._client.replace_scale(target, scale)
