@@ -4,14 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller_manager.api.rbac.v1 import ClusterRole, PolicyRule
-from controller_manager.controllers.identity.clusterroleaggregation import reconciler
+from controller_manager.controllers.identity.clusterroleaggregation import (
+    aggregation,
+    reconciler,
+)
 from controller_manager.controllers.identity.clusterroleaggregation.reconciler import (
     ClusterRoleAggregationReconciler,
 )
 from tests.simulation.planted import Bug
 
-_gathered = reconciler.gathered
-_has_rules = reconciler.has_rules
+_gathered = aggregation.gathered
+_has_rules = aggregation.has_rules
 _SCENARIO: Final = "roles-come-and-go"
 
 
