@@ -23,6 +23,7 @@ from controller_manager.api.meta import APIStruct, CompleteObject, Projection
 from controller_manager.api.resource import Resource
 
 MODELS: Final = {
+    "ClusterRole": "V1ClusterRole",
     "ConfigMap": "V1ConfigMap",
     "ControllerRevision": "V1ControllerRevision",
     "CronJob": "V1CronJob",
