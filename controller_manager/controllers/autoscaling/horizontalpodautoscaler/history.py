@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscalerBehavior
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler.rules import (
-    ScalingRules,
+    complete_rules,
 )
 
 
@@ -59,16 +60,19 @@ def scaled(
     before: int,
     after: int,
     now: datetime,
-    rules: ScalingRules,
+    behavior: HorizontalPodAutoscalerBehavior | None,
 ) -> History:
     """Return the history with a change of scale.
 
     A change is kept as long as a policy may count it: the policies of one direction
-    count the changes of both.
+    count the changes of both. Without a behavior there are no policies, and nothing
+    is kept.
 
     Upstream: storeScaleEvent in pkg/controller/podautoscaler/horizontal.go.
     """
-    oldest = now - rules.longest_period
+    if behavior is None:
+        return replace(history, scale_ups=(), scale_downs=())
+    oldest = now - complete_rules(behavior).longest_period
     ups = tuple(each for each in history.scale_ups if each.at >= oldest)
     downs = tuple(each for each in history.scale_downs if each.at >= oldest)
     if after > before:

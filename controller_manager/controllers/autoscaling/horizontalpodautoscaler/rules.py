@@ -53,7 +53,7 @@ class ScalingRules(Struct, frozen=True):
 
 
 def complete_rules(
-    behavior: HorizontalPodAutoscalerBehavior, downscale_stabilization: int
+    behavior: HorizontalPodAutoscalerBehavior, downscale_stabilization: int = 0
 ) -> ScalingRules:
     """Return the rules of a behavior.
 

@@ -16,7 +16,7 @@ def stabilized(history: History, desired: int, now: datetime, window: timedelta)
     Upstream: stabilizeRecommendation in pkg/controller/podautoscaler/horizontal.go.
     """
     begin = now - window
-    recent = (each.replicas for each in history.recommendations if each.at >= begin)
+    recent = (each.replicas for each in history.recommendations if each.at > begin)
     return max((desired, *recent))
 
 
