@@ -35,6 +35,7 @@ MODELS: Final = {
     "Lease": "V1Lease",
     "Namespace": "V1Namespace",
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
+    "PodDisruptionBudget": "V1PodDisruptionBudget",
     "ReplicaSet": "V1ReplicaSet",
     "ReplicationController": "V1ReplicationController",
     "Scale": "V1Scale",

@@ -122,6 +122,7 @@ class PodCondition(APIStruct, frozen=True):
     type: str = ""
     status: str = ""
     last_transition_time: str | None = None
+    reason: str = ""
 
 
 class ContainerStateTerminated(APIStruct, frozen=True):
