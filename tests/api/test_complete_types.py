@@ -29,6 +29,7 @@ MODELS: Final = {
     "DaemonSet": "V1DaemonSet",
     "Deployment": "V1Deployment",
     "EndpointSlice": "V1EndpointSlice",
+    "Endpoints": "V1Endpoints",
     "Event": "CoreV1Event",
     "HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler",
     "Job": "V1Job",
@@ -51,6 +52,7 @@ LEFT_OUT: Final = {"V1ObjectMeta.managedFields"}
 """What complete types lack: a server keeps its own where a PUT leaves it out."""
 
 ZERO_SAYS_MORE: Final = {
+    "CoreV1EndpointPort.appProtocol",
     "V1ConfigMap.immutable",
     "V1CronJobSpec.failedJobsHistoryLimit",
     "V1CronJobSpec.startingDeadlineSeconds",
@@ -71,6 +73,7 @@ ZERO_SAYS_MORE: Final = {
     "V1Endpoint.hostname",
     "V1Endpoint.nodeName",
     "V1Endpoint.zone",
+    "V1EndpointAddress.nodeName",
     "V1EndpointConditions.ready",
     "V1EndpointConditions.serving",
     "V1EndpointConditions.terminating",

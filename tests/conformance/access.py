@@ -75,6 +75,21 @@ class Access:
         mine = [each for each in items if self._owns(kind, each)]
         return [{**each, "kind": kind} for each in mine]
 
+    async def full_name(self, kind: str, name: str) -> str:
+        """Return a name; of one that ends in ``*``, that of the oldest such object.
+
+        Raises AssertionError if there is none.
+        """
+        if not name.endswith("*"):
+            return name
+        found = [
+            (each["metadata"]["creationTimestamp"], str(each["metadata"]["name"]))
+            for each in await self.items(kind)
+            if each["metadata"]["name"].startswith(name[:-1])
+        ]
+        assert found, f"there is no {kind} {name}"
+        return min(found)[1]
+
     def _owns(self, kind: str, obj: JSON) -> bool:
         """Tell whether an object is the scenario's: by its name, or as it names it."""
         if not is_cluster_scoped(kind):

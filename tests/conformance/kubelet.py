@@ -9,9 +9,12 @@ from controller_manager.api.times import format_time
 JSON = dict[str, Any]
 
 
-def running(now: datetime, conditions: Sequence[str], ago: float = 0) -> JSON:
-    """Return the status of a pod that has been ready for `ago` seconds."""
+def running(
+    now: datetime, conditions: Sequence[str], ago: float = 0, ip: str = ""
+) -> JSON:
+    """Return the status of a pod that has been ready for `ago` seconds, with its IP."""
     stamp = format_time(now - timedelta(seconds=ago))
+    addresses = {"podIP": ip, "podIPs": [{"ip": ip}]} if ip else {}
     return {
         "phase": "Running",
         "startTime": stamp,
@@ -19,6 +22,7 @@ def running(now: datetime, conditions: Sequence[str], ago: float = 0) -> JSON:
             {"type": each, "status": "True", "lastTransitionTime": stamp}
             for each in conditions
         ],
+        **addresses,
     }
 
 

@@ -4,11 +4,24 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from tests.clusters import RecordingTransport, Write
 
 JSON = dict[str, Any]
+
+
+class Manager(Protocol):
+    """The manager that a scenario is played with."""
+
+    async def start(self) -> None:
+        """Start it again."""
+
+    async def stop(self) -> None:
+        """End it; it may be started again."""
+
+    def created(self) -> list[JSON]:
+        """Return the objects that it has created, as the server answered."""
 
 
 class SwitchedManager:

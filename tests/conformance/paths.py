@@ -12,21 +12,32 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Final = {
+    "ClusterRole": _Kind(
+        "rbac.authorization.k8s.io/v1", "clusterroles", namespaced=False
+    ),
     "ConfigMap": _Kind("v1", "configmaps"),
     "ControllerRevision": _Kind("apps/v1", "controllerrevisions"),
     "CronJob": _Kind("batch/v1", "cronjobs"),
     "DaemonSet": _Kind("apps/v1", "daemonsets"),
     "Deployment": _Kind("apps/v1", "deployments"),
+    "EndpointSlice": _Kind("discovery.k8s.io/v1", "endpointslices"),
+    "Endpoints": _Kind("v1", "endpoints"),
     "Event": _Kind("v1", "events"),
+    "HorizontalPodAutoscaler": _Kind("autoscaling/v2", "horizontalpodautoscalers"),
     "Job": _Kind("batch/v1", "jobs"),
     "Lease": _Kind("coordination.k8s.io/v1", "leases"),
     "Namespace": _Kind("v1", "namespaces", namespaced=False),
+    "NetworkPolicy": _Kind("networking.k8s.io/v1", "networkpolicies"),
     "Node": _Kind("v1", "nodes", namespaced=False),
     "PersistentVolumeClaim": _Kind("v1", "persistentvolumeclaims"),
     "Pod": _Kind("v1", "pods"),
+    "PodDisruptionBudget": _Kind("policy/v1", "poddisruptionbudgets"),
     "PriorityClass": _Kind("scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
     "ReplicaSet": _Kind("apps/v1", "replicasets"),
     "ReplicationController": _Kind("v1", "replicationcontrollers"),
+    "ResourceQuota": _Kind("v1", "resourcequotas"),
+    "Secret": _Kind("v1", "secrets"),
+    "Service": _Kind("v1", "services"),
     "ServiceAccount": _Kind("v1", "serviceaccounts"),
     "StatefulSet": _Kind("apps/v1", "statefulsets"),
 }

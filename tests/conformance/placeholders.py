@@ -11,6 +11,9 @@ from tests.conformance.access import Access
 
 JSON = dict[str, Any]
 
+_NUMBERS = 250
+"""So many numbers fit in the last part of an IP address."""
+
 
 async def filled(step: JSON, access: Access, clock: Clock) -> JSON:
     """Return a step with values in the place of its placeholders.
@@ -28,6 +31,23 @@ async def filled(step: JSON, access: Access, clock: Clock) -> JSON:
     text = re.sub(r"{minutes:(\d+)}", lambda found: _minutes(now, found[1]), text)
     result: JSON = json.loads(text)
     return result
+
+
+def repeated(step: JSON) -> list[list[JSON]]:
+    """Return the steps of a step ``many``, for each number of `from` to `to`.
+
+    ``{i}`` stands for the number; ``{hi}`` and ``{lo}`` are two parts of it, for IP
+    addresses.
+    """
+    text = json.dumps(step["steps"])
+    return [
+        json.loads(
+            text.replace("{i}", str(number))
+            .replace("{hi}", str(number // _NUMBERS))
+            .replace("{lo}", str(number % _NUMBERS + 1))
+        )
+        for number in range(step["from"], step["to"] + 1)
+    ]
 
 
 def _time(now: datetime, seconds: str) -> str:

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from tests.conformance.access import MERGE, NOT_FOUND, PATCH_TYPES, Access
+from tests.conformance.form import Form
 from tests.conformance.heartbeats import Heartbeats
+from tests.conformance.managers import Manager
+from tests.conformance.metrics import Metrics
 from tests.conformance.paths import api_version_of
-from tests.conformance.placeholders import filled
+from tests.conformance.placeholders import filled, repeated
 from tests.conformance.pods import Pods
 from tests.conformance.selection import SELECTORS, field
 
@@ -19,6 +22,8 @@ JSON = dict[str, Any]
 QUIET: Final = 0.8
 POLL: Final = 0.05
 CHECK_TIMEOUT: Final = 60.0
+AT_ONCE: Final = 16
+"""So many of the steps in a step ``many`` are played at the same time."""
 
 _OBJECT: Final = frozenset(("kind", "name"))
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
@@ -26,7 +31,8 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "delete": _OBJECT | {"options"},
     "wait": _OBJECT | {"until", "condition", "timeout"},
     "pods": SELECTORS | {"n", "timeout"},
-    "ready": SELECTORS | {"ago"},
+    "many": frozenset(("from", "to", "steps")),
+    "ready": SELECTORS | {"ago", "ip", "first"},
     "finish": SELECTORS | {"phase", "exitCode", "reason", "conditions", "ago"},
     "bind": SELECTORS | {"node"},
     "evict": SELECTORS,
@@ -39,42 +45,6 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 
 _ABSENT: Final = ("code", "reason")
 """The fields of a wait until an object is gone; objects do not have them."""
-
-
-class Form(Protocol):
-    """The form of a recording: the kinds and fields that its checkpoints show."""
-
-    kinds: tuple[str, ...]
-    """The kinds that checkpoints show."""
-
-    settled: tuple[str, ...]
-    """The kinds that must not change for a while before a checkpoint is taken."""
-
-    late_pods: float
-    """Seconds for which the steps wait for the pods that they are about."""
-
-    @property
-    def ready(self) -> tuple[str, ...]:
-        """Conditions that a pod gets when it becomes ready."""
-
-    def learn(self, objects: list[JSON]) -> None:
-        """Give the generated names and uids in objects their aliases."""
-
-    def state(self, lists: dict[str, list[JSON]]) -> JSON:
-        """Return a checkpoint's state from lists of objects by kind."""
-
-
-class Manager(Protocol):
-    """The manager that a scenario is played with."""
-
-    async def start(self) -> None:
-        """Start it again."""
-
-    async def stop(self) -> None:
-        """End it; it may be started again."""
-
-    def created(self) -> list[JSON]:
-        """Return the objects that it has created, as the server answered."""
 
 
 class Player:
@@ -116,6 +86,7 @@ class Player:
         self._results: list[tuple[str, Any, Any]] = []
         self._deleted: dict[str, str] = {}
         self._steps: dict[str, Callable[[Any], Awaitable[None]]] = {
+            "many": self._many,
             "create": self._create,
             "patch": self._patch,
             "delete": self._delete,
@@ -127,6 +98,7 @@ class Player:
             "restart": self._stop_manager,
             "start": self._start_manager,
             "heartbeat": self._heartbeats.keep,
+            "metrics": Metrics(self._access).answer,
             "evict": self._evict,
             "ready": self._pods.ready,
             "finish": self._pods.finish,
@@ -165,11 +137,23 @@ class Player:
         if action not in self._steps:
             msg = f"the player does not know the step {action}"
             raise ValueError(msg)
-        argument = (await filled(step, self._access, self._clock))[action]
+        if action != "many":
+            step = await filled(step, self._access, self._clock)
+        argument = step[action]
         if action in _FIELDS and (unknown := argument.keys() - _FIELDS[action]):
             msg = f"the player does not know {min(unknown)} of the step {action}"
             raise ValueError(msg)
         await self._steps[action](argument)
+
+    async def _many(self, step: JSON) -> None:
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def play(steps: list[JSON]) -> None:
+            async with gate:
+                for each in steps:
+                    await self._play(each)
+
+        await asyncio.gather(*map(play, repeated(step)))
 
     # Steps of a user
 
@@ -183,14 +167,14 @@ class Player:
             await self._access.call("PATCH", path, {"status": status}, MERGE)
 
     async def _patch(self, step: JSON) -> None:
-        path = self._access.path(
-            step["kind"], step["name"], step.get("subresource", "")
-        )
+        name = await self._access.full_name(step["kind"], step["name"])
+        path = self._access.path(step["kind"], name, step.get("subresource", ""))
         kind = PATCH_TYPES[step.get("type", "strategic")]
         await self._access.call("PATCH", path, step["patch"], kind)
 
     async def _delete(self, step: JSON) -> None:
-        path = self._access.path(step["kind"], step["name"])
+        name = await self._access.full_name(step["kind"], step["name"])
+        path = self._access.path(step["kind"], name)
         answer = await self._access.call("DELETE", path, step.get("options") or {})
         about: JSON = answer.get("details") or answer["metadata"]
         self._deleted[path] = about["uid"]

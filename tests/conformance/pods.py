@@ -11,6 +11,9 @@ from tests.conformance.selection import select, wanted_node
 
 JSON = dict[str, Any]
 
+Auto = str | bool | dict[str, float] | None
+"""How pods become ready by themselves."""
+
 _REFUSED = (404, 429)
 """The answers to an eviction: there is no such pod, its budget forbids it."""
 
@@ -53,9 +56,14 @@ class Pods:
             await asyncio.sleep(self._poll)
 
     async def ready(self, step: JSON) -> None:
-        """Let the pods be ready, since `ago` seconds."""
-        for pod in await self.expected(step):
-            await self._make_ready(pod, step.get("ago", 0))
+        """Let the pods be ready, since `ago` seconds.
+
+        `N` in their `ip` stands for 1, 2 … or, with `first`, another first number.
+        """
+        pods = await self.expected(step)
+        for number, pod in enumerate(pods, step.get("first", 1)):
+            ip = step.get("ip", "").replace("N", str(number))
+            await self._make_ready(pod, step.get("ago", 0), ip)
 
     async def finish(self, step: JSON) -> None:
         """Let the pods end."""
@@ -89,17 +97,19 @@ class Pods:
         """Evict the pods; return the status of each answer."""
         return [await self._evict(each) for each in await self.expected(step)]
 
-    async def auto(self, how: str | bool | None) -> None:
+    async def auto(self, how: Auto) -> None:
         """Let pending pods be bound and become ready from now on, or no longer.
 
-        With "finish", let them succeed after that.
+        With "finish", let them succeed after that; with `ago`, they have been ready
+        for so many seconds.
         """
         if self._auto is not None:
             self._auto.cancel()
             await asyncio.gather(self._auto, return_exceptions=True)
         self._auto = asyncio.create_task(self._keep_ready(how)) if how else None
 
-    async def _keep_ready(self, how: str | bool) -> None:
+    async def _keep_ready(self, how: Auto) -> None:
+        ago = how.get("ago", 0) if isinstance(how, dict) else 0
         while True:
             for pod in await self.chosen({}):
                 phase = pod.get("status", {}).get("phase")
@@ -107,14 +117,14 @@ class Pods:
                     continue
                 if phase == "Pending":
                     await self._bind(pod, None)
-                    await self._make_ready(pod, 0)
+                    await self._make_ready(pod, ago)
                 elif how == "finish" and phase == "Running":
                     ended = kubelet.ended(pod, {}, self._clock.now())
                     await self._set_status(pod, ended)
             await asyncio.sleep(self._poll)
 
-    async def _make_ready(self, pod: JSON, ago: float) -> None:
-        status = kubelet.running(self._clock.now(), self._conditions, ago)
+    async def _make_ready(self, pod: JSON, ago: float, ip: str = "") -> None:
+        status = kubelet.running(self._clock.now(), self._conditions, ago, ip)
         await self._set_status(pod, status)
 
     async def _set_status(self, pod: JSON, status: JSON) -> None:

@@ -1,11 +1,10 @@
 """The recordings of the real kube-controller-manager 1.36.2.
 
 Each family has a directory, ``tests/data/recordings/FAMILY``, with one file for each
-scenario, and in ``ARGS`` the flags with which the real manager ran.
+scenario, and in ``ARGS`` the flags with which the real manager and API server ran.
 """
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,12 +17,16 @@ from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.json_patch import json_patch
 from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
 from tests.clusters import EPOCH, Cluster, Write, make_config
 from tests.conformance import normalise, whole
+from tests.conformance.arguments import Arguments, arguments
 from tests.conformance.deliberate import AMENDMENTS
+from tests.conformance.form import Form
+from tests.conformance.managers import Manager
 from tests.conformance.normalise import GroupedForm
-from tests.conformance.player import QUIET, Form, Manager, Player
+from tests.conformance.player import QUIET, Player
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import concerns
 
@@ -42,6 +45,7 @@ _KNOWN_FIELDS: Final = {
     "quiet",
     "podfields",
     "ignore",
+    "pack",
     "steps",
     "checkpoints",
     "writes",
@@ -50,7 +54,28 @@ _KNOWN_FIELDS: Final = {
 
 `quiet` are the seconds without a change before a checkpoint, `podfields` the paths of
 more fields in which pods are shown. Everything that matches a pattern of `mask` is the
-same; events that match a pattern of `ignore` differ from run to run.
+same; events that match a pattern of `ignore` differ from run to run. With `pack`,
+chance decides which endpoint is in which slice.
+"""
+
+_SLICES: Final = (
+    "endpoints-controller",
+    "endpointslice-controller",
+    "endpointslice-mirroring-controller",
+)
+_AUTOSCALER: Final = ("horizontal-pod-autoscaler-controller",)
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "endpoints": _SLICES,
+    "manyendpoints": _SLICES,
+    "hpa": _AUTOSCALER,
+    "hpazero": _AUTOSCALER,
+    "quota": ("resourcequota-controller",),
+    "auth-aggregation": ("clusterrole-aggregation-controller",),
+}
+"""The controllers that a family, or a recording, is about.
+
+While one is absent the recordings are not played. All controllers ran when they were
+made; of a family that is not named here, these are those that its ARGS name.
 """
 
 AS_UPSTREAM: Final[Mapping[str, str]] = {
@@ -108,6 +133,11 @@ class Recording:
         """Whether something happens in each minute, so that nothing is ever at rest."""
         return any("second" in each for each in self.steps)
 
+    @cached_property
+    def _arguments(self) -> Arguments:
+        text = (self.path.parent / "ARGS").read_text()
+        return arguments(text, AS_UPSTREAM.get(self.name, ""))
+
     def config(self, **generic: Any) -> Config:
         """Return a config with the flags of its family, and those of `AS_UPSTREAM`.
 
@@ -115,11 +145,7 @@ class Recording:
         serves nothing. Raises ValueError for an unknown flag, Failure for an invalid
         value.
         """
-        given: dict[str, list[str]] = {}
-        text = (self.path.parent / "ARGS").read_text()
-        for flag in shlex.split(f"{text} {AS_UPSTREAM.get(self.name, '')}"):
-            name, _, value = flag.removeprefix("--").partition("=")
-            given.setdefault(name, []).append(value)
+        given = self._arguments.manager
         flags = config_from_flags(given, [])
         if unknown := sorted(given.keys() - flags.flags.keys()):
             msg = f"recordings/{self.family}/ARGS: --{unknown[0]}: no such flag"
@@ -130,9 +156,15 @@ class Recording:
         )
 
     def is_playable(self) -> bool:
-        """Tell whether this build has all controllers that its family's ARGS name."""
-        _, absent = registry().check_selection(self.config().generic.controllers)
+        """Tell whether this build has all controllers that it is about."""
+        _, absent = registry().check_selection(self.needs)
         return not absent
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The controllers that it is about: see `NEEDS`."""
+        named = NEEDS.get(self.name) or NEEDS.get(self.family)
+        return named or self.config().generic.controllers
 
     @property
     def names_controllers(self) -> bool:
@@ -144,7 +176,9 @@ class Recording:
 
         At midnight cron jobs that run daily would be due.
         """
-        return Cluster(rbac=rbac, epoch=EPOCH + timedelta(hours=10))
+        features = FeatureGates(self._arguments.server_gates)
+        epoch = EPOCH + timedelta(hours=10)
+        return Cluster(rbac=rbac, features=features, epoch=epoch)
 
     def form(self) -> Form:
         """Return the form of the checkpoints, without any alias yet."""
@@ -154,7 +188,8 @@ class Recording:
     def whole_form(self) -> WholeForm:
         """Return the second form with what this recording says about it."""
         names = ("kinds", "mask", "podfields", "ignore")
-        return WholeForm(*(self._content.get(each, ()) for each in names))
+        pack = self._content.get("pack", False)
+        return WholeForm(*(self._content.get(each, ()) for each in names), pack=pack)
 
     def player(
         self,

@@ -1,5 +1,6 @@
 """The steps of a scenario do what those of the tool that made the recordings do."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -265,3 +266,60 @@ async def test_the_manager_is_stopped_and_started(cluster: Cluster) -> None:
     ]
     deletions = [each.path for each in manager.writes if each.method == "DELETE"]
     assert len(deletions) == 1
+
+
+async def test_ready_pods_may_have_addresses(cluster: Cluster) -> None:
+    """They are numbered, oldest first; also those that become ready by themselves."""
+    await play(
+        cluster,
+        *map(pod, ("a", "b")),
+        {"ready": {"ip": "10.0.0.N", "first": 7}},
+        {"auto": {"ago": 600}},
+        pod("c"),
+        {"sleep": 1},
+    )
+    assert await pods(cluster, "status.podIPs", "status.startTime") == {
+        "a": [[{"ip": "10.0.0.7"}], ago(0)],
+        "b": [[{"ip": "10.0.0.8"}], ago(0)],
+        "c": [None, ago(600)],
+    }
+
+
+async def test_many_steps_are_numbered(cluster: Cluster) -> None:
+    """The parts of a number fit in an IP address."""
+    steps = [pod("p{i}"), {"ready": {"name": "p{i}", "ip": "10.2.{hi}.{lo}"}}]
+    await play(cluster, {"many": {"from": 249, "to": 250, "steps": steps}})
+    assert await pods(cluster, "status.podIP", "status.phase") == {
+        "p249": ["10.2.0.250", "Running"],
+        "p250": ["10.2.1.1", "Running"],
+    }
+
+
+async def test_the_oldest_of_a_prefix_is_changed_and_deleted(cluster: Cluster) -> None:
+    """A name that ends in a star stands for it."""
+    mark = {"metadata": {"labels": {"app": "marked"}}}
+    await play(
+        cluster,
+        pod("web-b"),
+        {"sleep": 1.0},
+        pod("web-a"),
+        pod("db"),
+        {"patch": {"kind": "Pod", "name": "web-*", "type": "merge", "patch": mark}},
+        {"delete": {"kind": "Pod", "name": "web-a*"}},
+    )
+    assert await pods(cluster, "metadata.labels.app") == {
+        "db": ["db"],
+        "web-b": ["marked"],
+    }
+    with pytest.raises(AssertionError, match=r"^there is no Pod api-\*$"):
+        await play(Cluster(), {"delete": {"kind": "Pod", "name": "api-*"}})
+
+
+async def test_what_the_metrics_apis_answer_is_set_by_an_object(
+    cluster: Cluster,
+) -> None:
+    """The last step counts."""
+    last = {"external": {"queue": [{"value": "7"}]}}
+    await play(cluster, {"metrics": {"fail": 503}}, {"metrics": last})
+    (found,) = await Access(cluster.transport, "n").items("ConfigMap")
+    assert json.loads(found["data"]["answers"]) == last

@@ -31,7 +31,7 @@ def test_a_recording_is_left_out_only_while_its_controllers_are_absent() -> None
     names = set(registry().names)
     for name in ALL_RECORDINGS.keys() - RECORDINGS.keys() - FAULTS.keys():
         recording = ALL_RECORDINGS[name]
-        assert not names.issuperset(recording.config().generic.controllers), name
+        assert not names.issuperset(recording.needs), name
 
 
 def test_what_only_shows_a_fault_of_upstream_has_tests_of_its_own() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from tests.conformance.aliases import Aliases
+from tests.conformance.endpoints import in_order, packed
 from tests.conformance.normalise import is_ready
 from tests.conformance.selection import field
 
@@ -54,6 +55,7 @@ _IN_PROGRESS: Final = (
     "ReplicaSetUpdated",
     "FoundNewReplicaSet",
 )
+_AUTOSCALERS: Final = re.compile(r"(?<=controlled by multiple HPAs: \[)[^]]*(?=\])")
 _NEVER_SETTLED: Final = ("Event", "Namespace", "Lease")
 
 
@@ -71,18 +73,22 @@ class WholeForm:
         mask: Sequence[str] = (),
         pod_fields: Sequence[str] = (),
         ignored: Sequence[str] = (),
+        *,
+        pack: bool = False,
     ) -> None:
         """Take the kinds that the checkpoints show besides pods and events.
 
         What matches a pattern of `mask` counts as the same everywhere. Pods are shown
         with `pod_fields` besides the usual fields; events that match a pattern of
-        `ignored` are not shown.
+        `ignored` are not shown. With `pack`, chance decides which endpoint is in which
+        slice.
         """
         self.kinds: tuple[str, ...] = tuple(dict.fromkeys(("Pod", "Event", *kinds)))
         self.settled = tuple(each for each in self.kinds if each not in _NEVER_SETTLED)
         self.aliases = Aliases(mask)
         self._pod_fields = (*_OF_PODS, *pod_fields)
         self._ignored = ignored
+        self._pack = pack
 
     def learn(self, objects: Iterable[JSON]) -> None:
         """Give the generated names, hashes and uids in objects their aliases."""
@@ -90,9 +96,12 @@ class WholeForm:
 
     def state(self, lists: dict[str, list[JSON]]) -> JSON:
         """Return a checkpoint's state from lists of objects by kind."""
+        lists = packed(lists) if self._pack else lists
         shown: dict[str, Callable[[JSON], JSON]] = {"Pod": self._pod}
         state: JSON = {
-            kind: self._counted(map(shown.get(kind, whole), objects))
+            kind: self._counted(
+                shown.get(kind, whole)({**each, "kind": kind}) for each in objects
+            )
             for kind, objects in lists.items()
             if kind != "Event"
         }
@@ -142,7 +151,7 @@ def comparable(state: JSON, ignored: Sequence[str] = ()) -> JSON:
 
     Also drop the events that match a pattern of `ignored`.
     """
-    events = (_without_numbers(each) for each in state.get("Event", []))
+    events = (_without_step(_without_numbers(each)) for each in state.get("Event", []))
     return {
         kind: sorted(
             {
@@ -168,7 +177,9 @@ def _without_numbers(event: str) -> str:
 
 
 def _without_step(value: Any) -> Any:
-    """Drop the step of a rollout that a condition reports; put taints in order."""
+    """Drop the step of a rollout that a condition reports; put sets in order."""
+    if isinstance(value, str):
+        return _AUTOSCALERS.sub(_words_in_order, value)
     if isinstance(value, list):
         return [_without_step(each) for each in value]
     if not isinstance(value, dict):
@@ -178,6 +189,10 @@ def _without_step(value: Any) -> Any:
     if isinstance(value.get("taints"), list):
         value = {**value, "taints": sorted(value["taints"], key=_text)}
     return {key: _without_step(each) for key, each in value.items()}
+
+
+def _words_in_order(found: re.Match[str]) -> str:
+    return " ".join(sorted(found[0].split()))
 
 
 def without_noise(value: Any) -> Any:
@@ -201,7 +216,7 @@ def whole(obj: JSON) -> JSON:
     The defaults of a pod template say nothing about a controller: it is reduced to
     labels, annotations and images.
     """
-    result = without_noise(obj)
+    result = in_order(obj.get("kind", ""), without_noise(obj))
     for name in ("kind", "apiVersion"):
         result.pop(name, None)
     result["metadata"].pop("namespace", None)

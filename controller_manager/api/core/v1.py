@@ -60,12 +60,21 @@ class ContainerPort(APIStruct, frozen=True):
     protocol: str = ""
 
 
+class ResourceRequirements(APIStruct, frozen=True):
+    """What a container or a pod asks for: quantities by the name of the resource."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+
+
 class Container(APIStruct, frozen=True):
     """The fields of a container that controllers read.
 
     A cache keeps only the ports that have names.
     """
 
+    name: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] | None = None
 
 
@@ -77,6 +86,7 @@ class InitContainer(APIStruct, frozen=True):
 
     name: str = ""
     restart_policy: str | None = None
+    resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] | None = None
 
 
@@ -113,6 +123,8 @@ class PodSpec(APIStruct, frozen=True):
     subdomain: str = ""
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: dict[str, str] | None = None
     volumes: tuple[PodVolume, ...] | None = None
 
 
@@ -157,6 +169,7 @@ class PodStatus(APIStruct, frozen=True):
 
     phase: str = ""
     reason: str = ""
+    start_time: str | None = None
     pod_ip: str = field(default="", name="podIP")
     pod_ips: tuple[PodIP, ...] | None = field(default=None, name="podIPs")
     conditions: tuple[PodCondition, ...] | None = None
