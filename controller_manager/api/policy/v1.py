@@ -24,7 +24,7 @@ class PodDisruptionBudgetStatus(APIStruct, frozen=True):
     """
 
     observed_generation: int = 0
-    disrupted_pods: dict[str, str] | None = None
+    disrupted_pods: dict[str, str | None] | None = None
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0

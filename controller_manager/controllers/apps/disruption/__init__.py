@@ -40,9 +40,7 @@ CONTROLLER = Descriptor(
     gates=(OBSERVED_GENERATION,),
     permissions=(
         allow(DEPLOYMENTS, *_READ),
-        Permission("extensions", "deployments", _READ),
         allow(REPLICASETS, *_READ),
-        Permission("extensions", "replicasets", _READ),
         allow(REPLICATION_CONTROLLERS, *_READ),
         allow(BUDGETS, *_READ),
         allow(STATEFUL_SETS, *_READ),
