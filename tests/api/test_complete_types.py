@@ -41,6 +41,7 @@ MODELS: Final = {
     "ReplicationController": "V1ReplicationController",
     "Scale": "V1Scale",
     "ServiceAccount": "V1ServiceAccount",
+    "ServiceCIDR": "V1ServiceCIDR",
     "StatefulSet": "V1StatefulSet",
     "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",
