@@ -283,6 +283,17 @@ class Client:
         answer = await self._call(Request("GET", path, headers=_JSON))
         return self._decode(dict[str, Any], answer)
 
+    async def read(
+        self, path: str, object_type: type[DecodedT], query: Query = ()
+    ) -> DecodedT:
+        """Return what the server answers for a path that belongs to no resource.
+
+        For example the metrics of an aggregated API. Each segment of the path must
+        have been checked, see `api.resource.segment`.
+        """
+        answer = await self._call(Request("GET", path, query=query, headers=_JSON))
+        return self._decode(object_type, answer)
+
     async def list_page(
         self,
         resource: Resource[ObjectT],

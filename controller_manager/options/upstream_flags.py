@@ -236,52 +236,6 @@ _CONTROLLERS: Final = (
         "ephemeral volumes",
         check=at_least(1),
     ),
-    _syncs(
-        "Horizontal-pod-autoscaler-controller",
-        "concurrent-horizontal-pod-autoscaler-syncs",
-        5,
-        "HPAController.ConcurrentHorizontalPodAutoscalerSyncs",
-        "horizontal pod autoscalers",
-        check=at_least(1),
-    ),
-    *section(
-        "Horizontal-pod-autoscaler-controller",
-        Flag(
-            "horizontal-pod-autoscaler-cpu-initialization-period",
-            "duration",
-            "5m0s",
-            "The time after a pod's start for which CPU samples may be skipped.",
-            "HPAController.HorizontalPodAutoscalerCPUInitializationPeriod",
-        ),
-        Flag(
-            "horizontal-pod-autoscaler-downscale-stabilization",
-            "duration",
-            "5m0s",
-            "The time over which the highest recommendation counts.",
-            "HPAController.HorizontalPodAutoscalerDownscaleStabilizationWindow",
-        ),
-        Flag(
-            "horizontal-pod-autoscaler-initial-readiness-delay",
-            "duration",
-            "30s",
-            "The time after a pod's start for which readiness is its first one.",
-            "HPAController.HorizontalPodAutoscalerInitialReadinessDelay",
-        ),
-        Flag(
-            "horizontal-pod-autoscaler-sync-period",
-            "duration",
-            "15s",
-            "How often to sync the number of pods.",
-            "HPAController.HorizontalPodAutoscalerSyncPeriod",
-        ),
-        Flag(
-            "horizontal-pod-autoscaler-tolerance",
-            "float",
-            "0.1",
-            "The change in the ratio of metrics from which on to scale.",
-            "HPAController.HorizontalPodAutoscalerTolerance",
-        ),
-    ),
     *section(
         "Legacy-serviceaccount-token-cleaner-controller",
         Flag(

@@ -39,6 +39,7 @@ MODELS: Final = {
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
     "ReplicaSet": "V1ReplicaSet",
     "ReplicationController": "V1ReplicationController",
+    "ResourceQuota": "V1ResourceQuota",
     "Scale": "V1Scale",
     "ServiceAccount": "V1ServiceAccount",
     "ServiceCIDR": "V1ServiceCIDR",
