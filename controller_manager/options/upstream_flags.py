@@ -177,32 +177,6 @@ _CONTROLLERS: Final = (
         ),
     ),
     _syncs(
-        "Endpointslice-controller",
-        "concurrent-service-endpoint-syncs",
-        5,
-        "EndpointSliceController.ConcurrentServiceEndpointSyncs",
-        "services' endpoint slices",
-        check=between(1, 50),
-    ),
-    *section(
-        "Endpointslice-controller",
-        Flag(
-            "endpointslice-updates-batch-period",
-            "duration",
-            "0s",
-            "How long to collect changes of pods before slices are updated.",
-            "EndpointSliceController.EndpointUpdatesBatchPeriod",
-        ),
-        Flag(
-            "max-endpoints-per-slice",
-            "int32",
-            "100",
-            "The largest number of endpoints in a slice.",
-            "EndpointSliceController.MaxEndpointsPerSlice",
-            check=between(1, 1000),
-        ),
-    ),
-    _syncs(
         "Endpointslice-mirroring-controller",
         "mirroring-concurrent-service-endpoint-syncs",
         5,
