@@ -9,6 +9,7 @@ from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.core.namespace import admit_to_namespace
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
@@ -55,6 +56,8 @@ class APIServer(GenericAPIServer):
             admit=admit_to_namespace,
             logger=logger,
         )
+        for api in metrics_apis(storage, clock, self.catalogue.of):
+            self.aggregate(api)
         if rbac:
             self._create_bootstrap_roles()
 

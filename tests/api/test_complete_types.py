@@ -23,6 +23,7 @@ from controller_manager.api.meta import APIStruct, CompleteObject, Projection
 from controller_manager.api.resource import Resource
 
 MODELS: Final = {
+    "ClusterRole": "V1ClusterRole",
     "ConfigMap": "V1ConfigMap",
     "ControllerRevision": "V1ControllerRevision",
     "CronJob": "V1CronJob",
@@ -38,6 +39,7 @@ MODELS: Final = {
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
     "ReplicaSet": "V1ReplicaSet",
     "ReplicationController": "V1ReplicationController",
+    "ResourceQuota": "V1ResourceQuota",
     "Scale": "V1Scale",
     "ServiceAccount": "V1ServiceAccount",
     "StatefulSet": "V1StatefulSet",

@@ -31,6 +31,7 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.devcluster.server.storage import Key, Storage, Stored
 
 JSON = dict[str, Any]
+Managed = Callable[[JSON, JSON], JSON]
 Admission = Callable[[Storage, Kind, str, str], None]
 """Raises Refusal if a namespace accepts no new object with that name."""
 
@@ -68,6 +69,10 @@ class Objects:
             raise not_found(kind.group, kind.plural, name)
         return stored
 
+    def has(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Tell whether there is such an object."""
+        return self.storage.collection(kind.resource).get((namespace, name)) is not None
+
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
         complete = _complete(kind, obj)
@@ -78,9 +83,15 @@ class Objects:
     # Creating
 
     def create(
-        self, kind: Kind, namespace: str, obj: JSON, *, dry_run: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        obj: JSON,
+        *,
+        dry_run: bool = False,
+        managed: Callable[[JSON], JSON] | None = None,
     ) -> Stored:
-        """Store a new object."""
+        """Store a new object; `managed` adds the managers of its fields."""
         obj, strategy = self._prepared(kind, namespace, obj), kind.strategy
         metadata = obj["metadata"]
         name = metadata.get("name", "")
@@ -92,6 +103,7 @@ class Objects:
         if self.storage.collection(kind.resource).get(key) is not None:
             raise already_exists(kind.group, kind.plural, name)
         strategy.admit(obj, self.storage)
+        obj = managed(obj) if managed else obj
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
             strategy.after_change(namespace, self.storage)
@@ -143,8 +155,12 @@ class Objects:
         *,
         dry_run: bool = False,
         uid_is_precondition: bool = True,
+        managed: Managed | None = None,
     ) -> Stored:
-        """Replace an object, or the part that a subresource writes."""
+        """Replace an object, or the part that a subresource writes.
+
+        `managed` adds the managers of its fields, given the old and the new one.
+        """
         stored = self.find(kind, namespace, name)
         old = stored.obj
         new: JSON = _copied(obj)
@@ -163,6 +179,7 @@ class Objects:
         causes += _validated(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
+        new = managed(old, new) if managed else new
         return self._replace(kind, stored, new, subresource, dry_run=dry_run)
 
     def _replace(
@@ -274,6 +291,8 @@ def _carry_over(old: JSON, metadata: JSON) -> None:
         if name in old["metadata"]:
             metadata[name] = old["metadata"][name]
     metadata.pop("managedFields", None)
+    if "managedFields" in old["metadata"]:
+        metadata["managedFields"] = old["metadata"]["managedFields"]
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
 
 

@@ -63,7 +63,9 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
             }
         status = obj.setdefault("status", {})
-        status["currentMetrics"] = status.get("currentMetrics") or None
+        # A metric that could not be read has no type; Go writes it nevertheless.
+        metrics = status.get("currentMetrics") or ()
+        status["currentMetrics"] = [{"type": "", **each} for each in metrics] or None
         status.setdefault("desiredReplicas", 0)
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
