@@ -70,7 +70,8 @@ class Reconciler(ABC, Generic[ObjectT]):
         self.logger = context.logger
         self.recorder = context.recorder
         self.queue = context.queue(self.queue_name or context.name, self.backoff())
-        (self._for,) = (each for each in self.watches if isinstance(each, For))
+        (declared,) = (each for each in self.watches if isinstance(each, For))
+        self._for = declared.configured(context.config)
         self.resource = self._for.resource
         owns = any(isinstance(each, Owns) for each in self.watches)
         self.objects: Lister[ObjectT] = context.lister(
@@ -86,7 +87,7 @@ class Reconciler(ABC, Generic[ObjectT]):
         informer = self.context.informers.informer(watch.resource)
         match watch:
             case For():
-                changes = handler_for(watch, self.queue, self, self._deleted)
+                changes = handler_for(self._for, self.queue, self, self._deleted)
                 informer.add_handler(changes)
             case Owns(resource=resource, delay=delay, when_added=when_added):
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)

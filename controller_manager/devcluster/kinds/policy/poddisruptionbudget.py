@@ -59,10 +59,12 @@ class PodDisruptionBudgetStrategy(Strategy):
         },
         "PodDisruptionBudgetStatus": {
             1: "observedGeneration:int",
+            2: "disruptedPods:{}Time",
             3: "disruptionsAllowed:int",
             4: "currentHealthy:int",
             5: "desiredHealthy:int",
             6: "expectedPods:int",
+            7: "conditions:[]Condition",
         },
     }
 
