@@ -39,8 +39,13 @@ from controller_manager.devcluster.server.responses import (
     json_response,
     no_such_path,
     refused,
+    with_warnings,
 )
-from controller_manager.devcluster.server.routing import attributes_of, find_target
+from controller_manager.devcluster.server.routing import (
+    Target,
+    attributes_of,
+    find_target,
+)
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     method_not_allowed,
@@ -211,6 +216,15 @@ class GenericAPIServer:
         self.authorizer.check(user, attributes_of(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
+        answer = await self._about(target, request)
+        if target.kind.deprecation and isinstance(answer, Response):
+            return with_warnings(answer, [target.kind.deprecation])
+        return answer
+
+    async def _about(
+        self, target: Target, request: Request
+    ) -> Response | StreamingResponse:
+        """Answer a request about objects of a kind."""
         match request.method:
             case "GET" if target.name:
                 return self._reader.get(target, request)

@@ -107,6 +107,7 @@ class Objects:
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
             strategy.after_change(namespace, self.storage)
+            strategy.after_write(self, None, stored.obj)
         return stored
 
     def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
@@ -176,6 +177,8 @@ class Objects:
         _carry_over(old, metadata)
         new = _replaced(kind, old, new, subresource)
         kind.strategy.apply_defaults(new)
+        if not subresource:
+            kind.strategy.assign(old, new, self.storage)
         causes += _validated(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
@@ -197,9 +200,11 @@ class Objects:
         key = (metadata.get("namespace", ""), metadata["name"])
         result = self.put(kind, key, new, dry_run=dry_run)
         if not dry_run:
-            if strategy.can_be_removed(new):
+            gone = strategy.can_be_removed(new)
+            if gone:
                 self.storage.collection(kind.resource).remove(key)
             strategy.after_change(key[0], self.storage)
+            strategy.after_write(self, old, None if gone else result.obj)
         return result
 
     # Deleting
@@ -228,6 +233,7 @@ class Objects:
         if gone:
             self.storage.collection(kind.resource).remove(key)
             strategy.after_change(namespace, self.storage)
+            strategy.after_write(self, stored.obj, None)
         return stored.obj, gone
 
 

@@ -27,5 +27,7 @@ async def test_a_pod_that_is_created_on_a_node_is_labelled(cluster: Cluster) -> 
     create(cluster, "Node", {"metadata": {"name": "n", "labels": ZONE}})
     pod = create(cluster, "Pod", {"spec": {"nodeName": "n"}})
     assert pod["metadata"]["labels"] == ZONE
+    assert pod["metadata"]["name"] == "a"
+    assert "creationTimestamp" in pod["metadata"]
     other = {"metadata": {"name": "b"}, "spec": {"nodeName": "other"}}
     assert "labels" not in create(cluster, "Pod", other)["metadata"]

@@ -96,7 +96,8 @@ class PodStrategy(Strategy):
         """Set the priority by the pod's class, and the topology by its node."""
         set_priority(obj, storage)
         if node := obj.get("spec", {}).get("nodeName"):
-            obj["metadata"] = labelled_by_node(obj["metadata"], node, storage)
+            metadata = obj["metadata"]
+            metadata.update(labelled_by_node(metadata, node, storage))
 
     def admit(self, obj: JSON, storage: Storage) -> None:
         """Refuse a pod that would exceed a quota."""
