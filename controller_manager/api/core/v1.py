@@ -131,7 +131,6 @@ class PodCondition(APIStruct, frozen=True):
     status: str = ""
     reason: str = ""
     last_transition_time: str | None = None
-    reason: str = ""
 
 
 class ContainerStateTerminated(APIStruct, frozen=True):
