@@ -43,6 +43,7 @@ MODELS: Final = {
     "ResourceQuota": "V1ResourceQuota",
     "Scale": "V1Scale",
     "ServiceAccount": "V1ServiceAccount",
+    "ServiceCIDR": "V1ServiceCIDR",
     "StatefulSet": "V1StatefulSet",
     "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",
