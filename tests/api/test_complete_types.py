@@ -37,6 +37,7 @@ MODELS: Final = {
     "Lease": "V1Lease",
     "Namespace": "V1Namespace",
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
+    "PodDisruptionBudget": "V1PodDisruptionBudget",
     "ReplicaSet": "V1ReplicaSet",
     "ReplicationController": "V1ReplicationController",
     "ResourceQuota": "V1ResourceQuota",

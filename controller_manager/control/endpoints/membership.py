@@ -51,6 +51,14 @@ def keys_of_services(services: Lister[Service], pod: Pod) -> list[str]:
     ]
 
 
+def is_selected(pod: Pod, service: Service) -> bool:
+    """Tell whether the selector of a service matches a pod of its namespace."""
+    selector = service.spec.selector
+    if not selector:
+        return False
+    return selector.items() <= labels_of(pod).items()
+
+
 def pods_of(pods: Lister[Pod], service: Service) -> Sequence[Pod]:
     """Return the pods of the namespace that the selector of a service matches.
 

@@ -36,6 +36,12 @@ JSON = dict[str, Any]
 FindKind = Callable[[str, str], Kind | None]
 """Returns the kind with an apiVersion and a name."""
 
+_WINDOW: Final = "1s"
+"""The time over which annotated loads count as measured.
+
+Autoscalers pass over the metrics of a pod that became ready within it.
+"""
+
 _VERBS: Final = ("get", "list")
 _KINDS: Final = tuple(
     Kind(
@@ -106,7 +112,8 @@ class MetricsAPI:
         collection = self._storage.collection(CONFIG_MAPS.resource)
         stored = collection.get((namespace, CONFIG_MAP))
         if stored is None:
-            return Settings(resource=dict(loads_of(measured(pods), self._owner_of)))
+            loads = loads_of(measured(pods), self._owner_of)
+            return Settings(resource=dict(loads), window=_WINDOW)
         text = stored.obj.get("data", {}).get(KEY, "")
         try:
             return parse_settings(text)

@@ -35,7 +35,13 @@ class EndpointsStrategy(Strategy):
         "EndpointSubset": {
             1: "addresses:[]EndpointAddress",
             2: "notReadyAddresses:[]EndpointAddress",
-            3: "ports:[]EndpointPort",
+            3: "ports:[]SubsetPort",
+        },
+        "SubsetPort": {
+            1: "name:str",
+            2: "port:int",
+            3: "protocol:str",
+            4: "appProtocol:str",
         },
         "EndpointAddress": {
             1: "ip:str",

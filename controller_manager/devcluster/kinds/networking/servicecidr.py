@@ -34,7 +34,7 @@ class ServiceCIDRStrategy(Strategy):
             3: "status:ServiceCIDRStatus",
         },
         "ServiceCIDRSpec": {1: "cidrs:[]str"},
-        "ServiceCIDRStatus": {},
+        "ServiceCIDRStatus": {1: "conditions:[]Condition"},
     }
 
     def apply_defaults(self, obj: JSON) -> None:
