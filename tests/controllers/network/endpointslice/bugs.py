@@ -60,11 +60,8 @@ BUGS: Final[Mapping[str, Bug]] = {
         _take_traffic_to_the_end,
         "pod-that-ends-for-long",
     ),
-    "use the slices of a former service": Bug(
-        1, planning, "is_owned", lambda _, __: True
-    ),
     "leave edited slices as they are": Bug(
-        1, slice_changes, "_differ", lambda _, __: False
+        0, slice_changes, "_differ", lambda _, __: False, "slice-that-a-user-empties"
     ),
     "select pods by one label": Bug(
         0, gathering, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"

@@ -82,8 +82,19 @@ async def pod_that_leaves_a_service(environment: Environment) -> None:
     await environment.until(lambda: len(_endpoints(environment)) == 1, within=10)
 
 
+async def slice_that_a_user_empties(environment: Environment) -> None:
+    """No issue: a user takes the endpoints out of a slice; they come back."""
+    await _serve(environment, 2)
+    (found,) = _slices(environment)
+    environment.world.change(
+        "endpointslices", found, lambda obj: obj.update(endpoints=[])
+    )
+    await environment.until(lambda: _ready(environment) == 2, within=10)
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     slice_deleted_before_it_is_seen,
     pod_that_ends_for_long,
     pod_that_leaves_a_service,
+    slice_that_a_user_empties,
 )
