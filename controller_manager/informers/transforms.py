@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
+from controller_manager.api.core.scheduling import crosses_namespaces
 from controller_manager.api.core.v1 import (
     Container,
     InitContainer,
@@ -76,6 +77,10 @@ class MonitorTransform(MetadataTransform):
         force_setattr(obj.metadata, "creation_timestamp", None)
 
 
+_Containers = tuple[tuple[Container, ...], tuple[InitContainer, ...] | None]
+"""The containers of a pod, and its init containers."""
+
+
 class PodTransform:
     """Drops unused fields of pods and makes pods share equal parts."""
 
@@ -84,7 +89,7 @@ class PodTransform:
         self._trim = trim
         self._owners = OwnerTransform()
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
-        self._containers: dict[str, tuple[Container, ...]] = {}
+        self._containers: dict[str, _Containers] = {}
 
     def __call__(self, pod: Pod) -> None:
         """Drop the unused fields of `pod`, and share equal parts with other pods."""
@@ -95,20 +100,23 @@ class PodTransform:
         _share_spec(pod.spec)
         self._share_containers(pod)
         _share_status(pod.status)
+        _drop_settled_resources(pod)
 
     def _share_containers(self, pod: Pod) -> None:
         """Share the containers of pods that have the same owner."""
         if (containers := pod.spec.containers) is None:
             return
-        _keep_named_ports((*containers, *(pod.spec.init_containers or ())))
+        both = (containers, pod.spec.init_containers)
+        _keep_named_ports((*containers, *(both[1] or ())))
         if owners := pod.metadata.owner_references:
             if len(self._containers) >= _MAX_REMEMBERED:
                 self._containers.clear()
             known = self._containers.get(owners[0].uid)
-            if known == containers:
-                force_setattr(pod.spec, "containers", known)
+            if known == both:
+                force_setattr(pod.spec, "containers", known[0])
+                force_setattr(pod.spec, "init_containers", known[1])
             else:
-                self._containers[owners[0].uid] = containers
+                self._containers[owners[0].uid] = both
 
     def _share_labels(self, metadata: PartialMetadata) -> None:
         if labels := metadata.labels:
@@ -120,9 +128,14 @@ class PodTransform:
 
 def _share_spec(spec: PodSpec) -> None:
     force_setattr(spec, "node_name", intern(spec.node_name))
-    if spec.node_name and spec.affinity is not None:
+    if (
+        spec.node_name
+        and spec.affinity is not None
+        and not crosses_namespaces(spec.affinity)
+    ):
         # Nobody reads where a pod may run once it has a node. 100,000 daemon pods,
-        # each with an affinity to the name of its node, would need 50 MB more.
+        # each with an affinity to the name of its node, would need 50 MB more. Quotas
+        # count the pods that look at pods of other namespaces.
         force_setattr(spec, "affinity", None)
     if spec.volumes:
         force_setattr(spec, "volumes", _claims(spec.volumes))
@@ -151,6 +164,35 @@ def _share_status(status: PodStatus) -> None:
     for each in status.conditions or ():
         force_setattr(each, "type", intern(each.type))
         force_setattr(each, "status", intern(each.status))
+
+
+def _drop_settled_resources(pod: Pod) -> None:
+    """Drop the resources of a container's status that are those of its spec.
+
+    The kubelet reports them for each container. They say something only while a pod
+    is being resized.
+    """
+    spec, status = pod.spec, pod.status
+    statuses = (
+        *(status.container_statuses or ()),
+        *(status.init_container_statuses or ()),
+    )
+    if all(each.resources is None for each in statuses):
+        return
+    containers: tuple[Container | InitContainer, ...] = (
+        *(spec.containers or ()),
+        *(spec.init_containers or ()),
+    )
+    wanted = {each.name: each.resources for each in containers}
+    for each in statuses:
+        settled, allocated = wanted.get(each.name), each.allocated_resources
+        if (
+            settled is not None
+            and each.resources == settled
+            and allocated in (None, settled.requests)
+        ):
+            force_setattr(each, "resources", None)
+            force_setattr(each, "allocated_resources", None)
 
 
 def transform_for(

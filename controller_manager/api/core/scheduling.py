@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import field
 
 from controller_manager.api.meta import APIStruct
+from controller_manager.api.selectors import LabelSelector
 
 NODE_NAME_FIELD: Final = "metadata.name"
 """The only field of a node that a node selector may name."""
@@ -66,10 +67,54 @@ class NodeAffinity(APIStruct, frozen=True):
     )
 
 
+class PodAffinityTerm(APIStruct, frozen=True):
+    """The namespaces that a term of an affinity between pods looks at."""
+
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedPodAffinityTerm(APIStruct, frozen=True):
+    """A preferred term of an affinity between pods."""
+
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(APIStruct, frozen=True):
+    """Where a pod wants to be, or not to be, by the pods that are there."""
+
+    required: tuple[PodAffinityTerm, ...] | None = field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] | None = field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
 class Affinity(APIStruct, frozen=True):
-    """The affinity of a pod to nodes; that to other pods is left out."""
+    """The affinity of a pod to nodes and to other pods."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+def crosses_namespaces(affinity: Affinity | None) -> bool:
+    """Tell whether an affinity looks at pods of other namespaces.
+
+    Upstream: usesCrossNamespacePodAffinity of pkg/quota/v1/evaluator/core/pods.go.
+    """
+    if affinity is None:
+        return False
+    return any(
+        term.namespaces or term.namespace_selector is not None
+        for each in (affinity.pod_affinity, affinity.pod_anti_affinity)
+        if each is not None
+        for term in (
+            *(each.required or ()),
+            *(weighted.pod_affinity_term for weighted in each.preferred or ()),
+        )
+    )
 
 
 class SchedulingSpec(APIStruct, frozen=True):

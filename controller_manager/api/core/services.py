@@ -64,6 +64,7 @@ class ServiceSpec(APIStruct, frozen=True):
     type: str = ""
     ip_families: tuple[str, ...] | None = None
     publish_not_ready_addresses: bool = False
+    allocate_load_balancer_node_ports: bool | None = None
     traffic_distribution: str | None = None
 
 

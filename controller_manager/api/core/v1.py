@@ -3,13 +3,13 @@
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
+from controller_manager.api.core.compute import ResourceRequirements
 from controller_manager.api.core.scheduling import Affinity, Taint
 from controller_manager.api.meta import (
     APIStruct,
     CompleteObject,
     ObjectMeta,
     PartialMetadata,
-    PartialObject,
     Projection,
 )
 from controller_manager.api.resource import Resource
@@ -60,13 +60,6 @@ class ContainerPort(APIStruct, frozen=True):
     protocol: str = ""
 
 
-class ResourceRequirements(APIStruct, frozen=True):
-    """What a container or a pod asks for: quantities by the name of the resource."""
-
-    requests: dict[str, str] | None = None
-    limits: dict[str, str] | None = None
-
-
 class Container(APIStruct, frozen=True):
     """The fields of a container that controllers read.
 
@@ -114,17 +107,20 @@ class PodVolume(APIStruct, frozen=True):
 class PodSpec(APIStruct, frozen=True):
     """The fields of a pod's spec that controllers read.
 
-    A cache keeps the affinity only of pods that have no node yet.
+    Of pods that have a node, a cache keeps only an affinity to pods of other
+    namespaces.
     """
 
     affinity: Affinity | None = None
     node_name: str = ""
     hostname: str = ""
     subdomain: str = ""
+    active_deadline_seconds: int | None = None
+    priority_class_name: str = ""
+    overhead: dict[str, str] | None = None
+    resources: ResourceRequirements | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
-    resources: ResourceRequirements | None = None
-    overhead: dict[str, str] | None = None
     volumes: tuple[PodVolume, ...] | None = None
 
 
@@ -133,6 +129,7 @@ class PodCondition(APIStruct, frozen=True):
 
     type: str = ""
     status: str = ""
+    reason: str = ""
     last_transition_time: str | None = None
 
 
@@ -155,6 +152,8 @@ class ContainerStatus(APIStruct, frozen=True):
     name: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()
+    allocated_resources: dict[str, str] | None = None
+    resources: ResourceRequirements | None = None
 
 
 class PodIP(APIStruct, frozen=True):
@@ -163,12 +162,22 @@ class PodIP(APIStruct, frozen=True):
     ip: str = ""
 
 
+class ExtendedResourceClaimStatus(APIStruct, frozen=True):
+    """The claim that was made for the extended resources of a pod."""
+
+    resource_claim_name: str = ""
+
+
 class PodStatus(APIStruct, frozen=True):
     """The fields of a pod's status that controllers read."""
 
     phase: str = ""
     reason: str = ""
     start_time: str | None = None
+    qos_class: str = ""
+    allocated_resources: dict[str, str] | None = None
+    resources: ResourceRequirements | None = None
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
     pod_ip: str = field(default="", name="podIP")
     pod_ips: tuple[PodIP, ...] | None = field(default=None, name="podIPs")
     conditions: tuple[PodCondition, ...] | None = None
@@ -426,14 +435,3 @@ PERSISTENT_VOLUME_CLAIMS: Resource[PersistentVolumeClaim] = Resource(
     "PersistentVolumeClaim",
     PersistentVolumeClaim,
 )
-
-
-CLAIM_METADATA: Resource[PartialObject] = Resource(
-    "",
-    "v1",
-    "persistentvolumeclaims",
-    "PersistentVolumeClaim",
-    PartialObject,
-    metadata_only=True,
-)
-"""Persistent volume claims of which only the metadata is cached."""

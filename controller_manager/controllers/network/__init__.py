@@ -1,1 +1,1 @@
-"""Controllers of services and of what stands behind them."""
+"""Controllers of services and of their endpoints."""

@@ -1,1 +1,1 @@
-"""Tests of the area of the same name."""
+"""Tests of the controllers of services and of their endpoints."""

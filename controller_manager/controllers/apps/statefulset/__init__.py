@@ -11,7 +11,10 @@ Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``health`
 """
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
-from controller_manager.api.core.v1 import CLAIM_METADATA, PODS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import (
+    PODS,
+)
 from controller_manager.controllers.apps.statefulset.gates import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
@@ -25,13 +28,14 @@ CONTROLLER = Descriptor(
     name="statefulset-controller",
     aliases=("statefulset",),
     load=".reconciler:StatefulSetReconciler",
-    requires=(STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, CLAIM_METADATA),
+    requires=(STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, CLAIMS),
     reads=(
         Reads(
             PODS,
             *("spec.volumes.persistentVolumeClaim.claimName", "status.phase"),
             "status.conditions[Ready]",
         ),
+        Reads(CLAIMS, "metadata.name"),
     ),
     options=StatefulSetOptions,
     gates=(MAX_UNAVAILABLE, READS_OWN_WRITES),
@@ -44,7 +48,7 @@ CONTROLLER = Descriptor(
             CONTROLLER_REVISIONS,
             *("create", "delete", "get", "list", "patch", "update", "watch"),
         ),
-        allow(CLAIM_METADATA, "create", "delete", "get", "update"),
+        allow(CLAIMS, "create", "delete", "get", "update"),
         *RECORD_EVENTS,
     ),
     metrics=(

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import StatefulSet
 from controller_manager.api.core.v1 import PersistentVolumeClaim, Pod
-from controller_manager.api.meta import PartialObject, is_deleting
+from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_name,
     ordinal_of,
 )
 from controller_manager.controllers.apps.statefulset.retention import owners_of_new
 
-Claims = Mapping[str, PartialObject]
+Claims = Mapping[str, KubeObject]
 """The cached claims of a set, by name."""
 
 

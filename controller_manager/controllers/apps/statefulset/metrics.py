@@ -5,7 +5,10 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
-from controller_manager.api.core.v1 import CLAIM_METADATA, PODS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import (
+    PODS,
+)
 from controller_manager.control.stale_syncs import StaleSyncs
 
 _LABELS: Final = ("statefulset_namespace", "statefulset_name", "pod_management_policy")
@@ -22,7 +25,7 @@ class StatefulSetMetrics:
             STATEFUL_SETS,
             CONTROLLER_REVISIONS,
             PODS,
-            CLAIM_METADATA,
+            CLAIMS,
         )
         self._max_unavailable = Gauge(
             "statefulset_controller_statefulset_max_unavailable",

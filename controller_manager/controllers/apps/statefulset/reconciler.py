@@ -12,8 +12,12 @@ from controller_manager.api.apps.v1 import (
     STATEFUL_SETS,
     StatefulSet,
 )
-from controller_manager.api.core.v1 import CLAIM_METADATA, PODS, Pod
-from controller_manager.api.meta import PartialObject, is_deleting, key_of, split_key
+from controller_manager.api.core.claims import CLAIMS, Claim
+from controller_manager.api.core.v1 import (
+    PODS,
+    Pod,
+)
+from controller_manager.api.meta import is_deleting, key_of, split_key
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
@@ -93,7 +97,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         )
         self._metrics = context.metrics.of(StatefulSetMetrics)
         self._pods = self.lister(PODS)
-        self._claims = self.lister(CLAIM_METADATA)
+        self._claims = self.lister(CLAIMS)
         self._by_claim = context.lister(STATEFUL_SETS, BY_CLAIM)
         revisions = self.lister(CONTROLLER_REVISIONS)
         self._history = History(context.client, STATEFUL_SETS, revisions)
@@ -112,7 +116,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     # Watches, and the state that they keep.
 
-    def _wants_claim(self, claim: PartialObject) -> Iterable[str]:
+    def _wants_claim(self, claim: Claim) -> Iterable[str]:
         """Return the keys of the sets that can create a pod now that a claim is gone.
 
         If the pod exists, the claim is made anew a little later.
@@ -123,7 +127,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             else:
                 yield key
 
-    def _wants_free_claim(self, claim: PartialObject) -> Iterable[str]:
+    def _wants_free_claim(self, claim: Claim) -> Iterable[str]:
         """Return the keys of the sets that may wait for the owner of a claim to go.
 
         The garbage collector removes only the owner if the claim has another one.
@@ -131,7 +135,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         if claim.metadata.owner_references:
             yield from (key for key, has_pod in self._sets_of(claim) if not has_pod)
 
-    def _sets_of(self, claim: PartialObject) -> Iterable[tuple[str, bool]]:
+    def _sets_of(self, claim: Claim) -> Iterable[tuple[str, bool]]:
         """Yield the keys of the sets of a claim, and whether they have its pod."""
         found = parent_and_ordinal(claim.metadata.name)
         if found is None:
@@ -156,8 +160,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         Owns(PODS),
         Owns(CONTROLLER_REVISIONS),
         Maps(PODS, _wants_name, on=("delete",)),
-        Maps(CLAIM_METADATA, _wants_claim, on=("delete",)),
-        Maps(CLAIM_METADATA, _wants_free_claim, on=("update",)),
+        Maps(CLAIMS, _wants_claim, on=("delete",)),
+        Maps(CLAIMS, _wants_free_claim, on=("update",)),
     )
 
     def deleted(self, obj: StatefulSet) -> None:

@@ -9,7 +9,11 @@ from datetime import datetime
 from msgspec import Struct
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
-from controller_manager.api.core.v1 import CLAIM_METADATA, PODS, Pod
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import (
+    PODS,
+    Pod,
+)
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.api.pods import is_available, is_terminal
 from controller_manager.control.decision import Reason, reference_to
@@ -83,7 +87,7 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
     present = [view.claims[name] for name in names if name in view.claims]
     for claim in present:
         if _is_doomed(view, slot, claim):
-            reference = reference_to(CLAIM_METADATA, claim)
+            reference = reference_to(CLAIMS, claim)
             reason = Reason("this claim to be deleted with its owner", None, reference)
             return PodPlan(ends=True, reason=reason)
     claims = ClaimWork(

@@ -46,7 +46,7 @@ CONTROLLER = Descriptor(
         allow(PODS, "get", "list", "watch"),
         allow(NODES, "get", "list", "watch"),
         allow(SERVICES, "update", subresource="finalizers"),
-        allow(ENDPOINT_SLICES, "create", "delete", "get", "list", "update"),
+        allow(ENDPOINT_SLICES, "create", "delete", "get", "list", "update", "watch"),
         *RECORD_EVENTS,
     ),
     metrics=(

@@ -4,7 +4,10 @@
 of a namespace from the API server; ``reconciler`` adds and removes the finalizer.
 """
 
-from controller_manager.api.core.v1 import CLAIM_METADATA, PODS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import (
+    PODS,
+)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -13,16 +16,17 @@ CONTROLLER = Descriptor(
     name="persistentvolumeclaim-protection-controller",
     aliases=("pvc-protection",),
     load=".reconciler:ClaimProtectionReconciler",
-    requires=(CLAIM_METADATA, PODS),
+    requires=(CLAIMS, PODS),
     reads=(
         Reads(
             PODS,
             "metadata.deletionGracePeriodSeconds",
             *("spec.nodeName", "spec.volumes"),
         ),
+        Reads(CLAIMS, "metadata.name"),
     ),
     permissions=(
-        allow(CLAIM_METADATA, "get", "list", "update", "watch"),
+        allow(CLAIMS, "get", "list", "update", "watch"),
         allow(PODS, "get", "list", "watch"),
         *RECORD_EVENTS,
     ),

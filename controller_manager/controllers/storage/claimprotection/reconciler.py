@@ -5,14 +5,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from controller_manager.api.core.claims import CLAIMS, Claim
 from controller_manager.api.core.v1 import (
-    CLAIM_METADATA,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     PersistentVolumeClaim,
     Pod,
 )
-from controller_manager.api.meta import KubeObject, PartialObject, is_deleting, key_of
+from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import NotFound
 from controller_manager.controllers.storage.claimprotection.live_pods import (
     LivePods,
@@ -39,7 +39,7 @@ def is_settled(claim: KubeObject) -> bool:
     return is_deleting(claim) != (FINALIZER in (claim.metadata.finalizers or ()))
 
 
-def _needs_work(claim: PartialObject) -> bool:
+def _needs_work(claim: Claim) -> bool:
     return not is_settled(claim)
 
 
@@ -51,11 +51,12 @@ def finalizers_of(claim: KubeObject) -> tuple[str, ...]:
     return tuple(each for each in others if each != FINALIZER)
 
 
-class ClaimProtectionReconciler(Reconciler[PartialObject]):
+class ClaimProtectionReconciler(Reconciler[Claim]):
     """Keeps deleted claims until no pod uses them.
 
-    Claims are cached by their metadata only. Before the finalizer is removed, the pods
-    are listed from the API server: a cache may not show yet that a pod was bound.
+    Only the metadata of claims is read from the cache. Before the finalizer is
+    removed, the pods are listed from the API server: a cache may not show yet that a
+    pod was bound.
     """
 
     queue_name = "pvcprotection"
@@ -71,7 +72,7 @@ class ClaimProtectionReconciler(Reconciler[PartialObject]):
         return map(key_of, self._deleted_of(pod))
 
     watches = (
-        For(CLAIM_METADATA, when=_needs_work),
+        For(CLAIMS, when=_needs_work),
         Maps(PODS, _released, on=("add", "update")),
         Maps(PODS, _named, on=("delete",)),
     )
@@ -82,7 +83,7 @@ class ClaimProtectionReconciler(Reconciler[PartialObject]):
         self._pods = context.lister(PODS, BY_CLAIM)
         self._live_pods = LivePods(context.client)
 
-    async def reconcile(self, claim: PartialObject) -> Outcome:
+    async def reconcile(self, claim: Claim) -> Outcome:
         """Give the claim its finalizer, or take it if no pod uses the claim."""
         if is_settled(claim):
             return DONE
@@ -96,7 +97,7 @@ class ClaimProtectionReconciler(Reconciler[PartialObject]):
         await self._set_finalizers(claim)
         return DONE
 
-    async def _user_of(self, claim: PartialObject) -> Pod | None:
+    async def _user_of(self, claim: Claim) -> Pod | None:
         cached = self._pods.by_index(BY_CLAIM, key_of(claim))
         if (found := user_among(cached, claim)) is not None:
             return found
@@ -105,7 +106,7 @@ class ClaimProtectionReconciler(Reconciler[PartialObject]):
             self._live_pods.forget()
         return found
 
-    async def _set_finalizers(self, cached: PartialObject) -> None:
+    async def _set_finalizers(self, cached: Claim) -> None:
         namespace, name = cached.metadata.namespace, cached.metadata.name
         try:
             claim = await self.client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
@@ -124,7 +125,7 @@ class ClaimProtectionReconciler(Reconciler[PartialObject]):
             "Changed the finalizers of PVC", PVC=key_of(claim), finalizers=finalizers
         )
 
-    def _deleted_of(self, pod: Pod) -> Iterator[PartialObject]:
+    def _deleted_of(self, pod: Pod) -> Iterator[Claim]:
         for name in claim_names(pod):
             claim = self.objects.get(pod.metadata.namespace, name)
             if claim is not None and _needs_work(claim) and is_deleting(claim):

@@ -18,6 +18,7 @@ NETWORK: Final = "network"
 
 _TIERS: Final = ("front", "back")
 _PODS: Final = 9
+_CHANGES: Final = ("pod", "pod", "pod", "service", "slice", "replace")
 _PORTS: Final = (
     [{"name": "http", "port": 80, "targetPort": 8080}],
     [{"name": "http", "port": 80, "targetPort": "web"}],
@@ -62,10 +63,11 @@ class ServiceUsers(Workload):
         self.world.server.objects.create(self.world.kind(plural), namespace, obj)
 
     async def use(self, operations: int) -> None:
-        rng = self._rng
         for _ in range(operations):
-            await asyncio.sleep(rng.uniform(1, 60))
-            change = rng.choice(("pod", "pod", "pod", "service", "slice", "replace"))
+            await asyncio.sleep(self._rng.uniform(1, 60))
+            change = self._rng.choice(_CHANGES)
+            # Of its own: how often it is used depends on what stands there.
+            rng = random.Random(self._rng.random())
             match change:
                 case "pod":
                     await self._change_pod(rng.randrange(_PODS), rng.random())

@@ -1,0 +1,57 @@
+"""The names of the resources that quotas limit.
+
+`NATIVE` names and extended resources differ in what users may do with them; see
+pkg/apis/core/v1/helper/helpers.go.
+"""
+
+from typing import Final
+
+from controller_manager.api.core.compute import HUGE_PAGES_PREFIX
+
+REQUESTS: Final = "requests."
+LIMITS: Final = "limits."
+PODS: Final = "pods"
+
+_DEFAULT_NAMESPACE: Final = "kubernetes.io/"
+DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a device class: the extended resource that it always has."""
+
+_LONGEST_QUALIFIED: Final = 63
+
+
+def count_name(plural: str, group: str) -> str:
+    """Return the resource that counts objects: ``count/jobs.batch``, ``count/pods``."""
+    return f"count/{plural}.{group}" if group else f"count/{plural}"
+
+
+def is_native(name: str) -> bool:
+    """Tell whether a resource belongs to Kubernetes: it has no prefix, or its own."""
+    return "/" not in name or _DEFAULT_NAMESPACE in name
+
+
+def is_extended(name: str) -> bool:
+    """Tell whether a container's resource is extended, as ``example.com/gpu``.
+
+    Upstream: IsExtendedResourceName, and IsDRAExtendedResourceName for the resources
+    that device classes have.
+    """
+    if name.startswith(DEVICE_CLASS_PREFIX):
+        return True
+    if is_native(name) or name.startswith(REQUESTS):
+        return False
+    return len(name.partition("/")[2]) <= _LONGEST_QUALIFIED
+
+
+def limits_extended(name: str) -> bool:
+    """Tell whether a quota's resource limits an extended one, as ``requests.a.b/gpu``.
+
+    An extended resource cannot be overcommitted, so its requests only are limited.
+    """
+    if not name.startswith(REQUESTS):
+        return False
+    return not is_native(name) or name.startswith(REQUESTS + DEVICE_CLASS_PREFIX)
+
+
+def limits_huge_pages(name: str) -> bool:
+    """Tell whether a quota's resource limits huge pages."""
+    return name.removeprefix(REQUESTS).startswith(HUGE_PAGES_PREFIX)

@@ -1,0 +1,142 @@
+"""What pods are charged for (pkg/quota/v1/evaluator/core/pods.go)."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from controller_manager.api.core.compute import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    HUGE_PAGES_PREFIX,
+    MEMORY,
+)
+from controller_manager.api.core.v1 import Container, InitContainer, Pod
+from controller_manager.api.quantity import Quantity
+from controller_manager.api.times import parse_time
+from controller_manager.control.quota.amounts import Amounts, amounts
+from controller_manager.control.quota.names import (
+    LIMITS,
+    PODS,
+    REQUESTS,
+    count_name,
+    is_extended,
+    limits_extended,
+    limits_huge_pages,
+)
+from controller_manager.control.quota.pod_resources import (
+    has_pod_level_resources,
+    pod_limits,
+    pod_requests,
+)
+from controller_manager.control.quota.scopes import has_deadline
+
+_ONE: Final = Quantity.of(1)
+_COUNT: Final = count_name("pods", "")
+_ENDED: Final = ("Failed", "Succeeded")
+_COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+_OBJECT_ONLY: Final[Amounts] = {_COUNT: _ONE}
+"""What a pod is charged for that has ended."""
+
+_REQUIRED: Final = frozenset(
+    prefix + name for prefix in ("", REQUESTS, LIMITS) for name in (CPU, MEMORY)
+)
+"""What each container must state where a quota limits it."""
+
+_TRACKED: Final = {_COUNT, PODS}.union(
+    prefix + name for prefix in ("", REQUESTS, LIMITS) for name in _COMPUTE
+)
+
+
+def tracks(name: str) -> bool:
+    """Tell whether pods are charged for a resource (MatchingResources)."""
+    return name in _TRACKED or limits_huge_pages(name) or limits_extended(name)
+
+
+def is_charged(pod: Pod, now: datetime) -> bool:
+    """Tell whether a pod counts for more than an object (QuotaV1Pod).
+
+    A pod that has ended does not, nor does one that should be gone: its node may be
+    lost, and its owner must be able to replace it.
+    """
+    if pod.status.phase in _ENDED:
+        return False
+    deleted = pod.metadata.deletion_timestamp
+    grace = pod.metadata.deletion_grace_period_seconds
+    if deleted is None or grace is None:
+        return True
+    return now <= parse_time(deleted) + timedelta(seconds=grace)
+
+
+def pod_usage(pod: Pod, now: datetime) -> Amounts:
+    """Return what a pod is charged for at a time (PodUsageFunc).
+
+    Raises QuantityError for a text that is no quantity.
+    """
+    return charged_usage(pod) if is_charged(pod, now) else _OBJECT_ONLY
+
+
+def charged_usage(pod: Pod) -> Amounts:
+    """Return what a pod is charged for that has not ended."""
+    return {_COUNT: _ONE, **_compute(pod_requests(pod), pod_limits(pod))}
+
+
+def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
+    """Name requests and limits as quotas do (podComputeUsageHelper)."""
+    usage = {PODS: _ONE}
+    for name, request in requests.items():
+        if name in _COMPUTE or name.startswith(HUGE_PAGES_PREFIX):
+            usage[name] = usage[REQUESTS + name] = request
+        elif is_extended(name):
+            usage[REQUESTS + name] = request
+    for name in _COMPUTE:
+        if name in limits:
+            usage[LIMITS + name] = limits[name]
+    return usage
+
+
+def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
+    """Return everything that says what a pod is charged for, to compare versions."""
+    spec, status = pod.spec, pod.status
+    statuses = (
+        *(status.container_statuses or ()),
+        *(status.init_container_statuses or ()),
+    )
+    return (
+        is_charged(pod, now),
+        has_deadline(pod),
+        *(spec.containers, spec.init_containers, spec.overhead, spec.resources),
+        *(status.resources, status.allocated_resources),
+        [
+            (each.name, each.resources, each.allocated_resources)
+            for each in statuses
+            if each.resources is not None
+        ],
+    )
+
+
+def missing_statements(pod: Pod, limited: Iterable[str]) -> str:
+    """Return which containers do not state what a quota limits (Constraints).
+
+    The result is empty, or in the words of the API server. A pod that states
+    resources for itself as a whole need not state them for its containers.
+    """
+    required = _REQUIRED.intersection(limited)
+    if has_pod_level_resources(pod) or not required:
+        return ""
+    missing: dict[str, set[str]] = {}
+    containers: tuple[Container | InitContainer, ...] = (
+        *(pod.spec.containers or ()),
+        *(pod.spec.init_containers or ()),
+    )
+    for container in containers:
+        resources = container.resources
+        stated = resources is not None and _compute(
+            amounts(resources.requests), amounts(resources.limits)
+        )
+        for name in required.difference(stated or ()):
+            missing.setdefault(name, set()).add(container.name)
+    each = (
+        f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing)
+    )
+    return f"must specify {'; '.join(each)}" if missing else ""

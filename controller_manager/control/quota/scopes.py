@@ -1,0 +1,125 @@
+"""Scopes: which objects of a namespace a quota counts."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from controller_manager.api.core.claims import Claim
+from controller_manager.api.core.compute import CPU, MEMORY, ResourceRequirements
+from controller_manager.api.core.quotas import (
+    ResourceQuotaSpec,
+    ScopedResourceSelectorRequirement,
+)
+from controller_manager.api.core.scheduling import crosses_namespaces
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.quantity import ZERO, parse_quantity
+
+TERMINATING: Final = "Terminating"
+NOT_TERMINATING: Final = "NotTerminating"
+BEST_EFFORT: Final = "BestEffort"
+NOT_BEST_EFFORT: Final = "NotBestEffort"
+PRIORITY_CLASS: Final = "PriorityClass"
+CROSS_NAMESPACE_POD_AFFINITY: Final = "CrossNamespacePodAffinity"
+VOLUME_ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
+
+EXISTS: Final = "Exists"
+DOES_NOT_EXIST: Final = "DoesNotExist"
+IN: Final = "In"
+NOT_IN: Final = "NotIn"
+
+Requirement = ScopedResourceSelectorRequirement
+
+
+def requirements_of(spec: ResourceQuotaSpec) -> Sequence[Requirement]:
+    """Return what an object must meet to be counted: the scopes, and their selector.
+
+    A scope without a selector asks that the object is in it.
+    """
+    scopes = [
+        Requirement(scope_name=each, operator=EXISTS) for each in spec.scopes or ()
+    ]
+    selector = spec.scope_selector
+    selected = selector.match_expressions if selector is not None else None
+    return [*scopes, *(selected or ())]
+
+
+def has_deadline(pod: Pod) -> bool:
+    """Tell whether a pod is in the scope Terminating (IsTerminating)."""
+    deadline = pod.spec.active_deadline_seconds
+    return deadline is not None and deadline >= 0
+
+
+def is_best_effort(pod: Pod) -> bool:
+    """Tell whether the quality of service of a pod is BestEffort (GetPodQOS)."""
+    if pod.status.qos_class:
+        return pod.status.qos_class == BEST_EFFORT
+    stated = [
+        pod.spec.resources,
+        *(each.resources for each in pod.spec.containers or ()),
+        *(each.resources for each in pod.spec.init_containers or ()),
+    ]
+    return not any(_asks_for_something(each) for each in stated)
+
+
+def _asks_for_something(resources: ResourceRequirements | None) -> bool:
+    if resources is None:
+        return False
+    return any(
+        name in (CPU, MEMORY) and parse_quantity(amount) > ZERO
+        for each in (resources.requests, resources.limits)
+        for name, amount in (each or {}).items()
+    )
+
+
+def pod_meets(requirement: Requirement, pod: Pod) -> bool:
+    """Tell whether a pod meets a requirement (podMatchesScopeFunc)."""
+    match requirement.scope_name:
+        case "Terminating":
+            return has_deadline(pod)
+        case "NotTerminating":
+            return not has_deadline(pod)
+        case "BestEffort":
+            return is_best_effort(pod)
+        case "NotBestEffort":
+            return not is_best_effort(pod)
+        case "PriorityClass":
+            name = pod.spec.priority_class_name
+            return _has_class(requirement, {name} if name else ())
+        case "CrossNamespacePodAffinity":
+            return crosses_namespaces(pod.spec.affinity)
+    return False
+
+
+def claim_meets(requirement: Requirement, claim: Claim) -> bool:
+    """Tell whether a claim meets a requirement (pvcMatchesScopeFunc)."""
+    if requirement.scope_name != VOLUME_ATTRIBUTES_CLASS:
+        return False
+    return _has_class(requirement, attributes_classes(claim))
+
+
+def attributes_classes(claim: Claim) -> frozenset[str]:
+    """Return the volume attributes classes that a claim has, wants or is given."""
+    modified = claim.status.modify_volume_status
+    names = (
+        claim.spec.volume_attributes_class_name,
+        claim.status.current_volume_attributes_class_name,
+        modified.target_volume_attributes_class_name if modified is not None else None,
+    )
+    return frozenset(each for each in names if each)
+
+
+def _has_class(requirement: Requirement, classes: Collection[str]) -> bool:
+    """Tell whether an object of these classes meets a requirement about its class.
+
+    As label selectors do, NotIn also selects objects without a class.
+    """
+    values = requirement.values or ()
+    match requirement.operator:
+        case "Exists":
+            return bool(classes)
+        case "DoesNotExist":
+            return not classes
+        case "In":
+            return any(each in values for each in classes)
+        case "NotIn":
+            return not classes or any(each not in values for each in classes)
+    return False

@@ -1,0 +1,42 @@
+"""What services are charged for (pkg/quota/v1/evaluator/core/services.go)."""
+
+from typing import Final
+
+from controller_manager.api.core.services import Service
+from controller_manager.api.quantity import Quantity
+from controller_manager.control.quota.amounts import Amounts
+from controller_manager.control.quota.names import count_name
+
+SERVICES: Final = "services"
+NODE_PORTS: Final = "services.nodeports"
+LOAD_BALANCERS: Final = "services.loadbalancers"
+
+_COUNT: Final = count_name("services", "")
+_ONE: Final = Quantity.of(1)
+_TRACKED: Final = frozenset((_COUNT, SERVICES, NODE_PORTS, LOAD_BALANCERS))
+
+
+def tracks(name: str) -> bool:
+    """Tell whether services are charged for a resource."""
+    return name in _TRACKED
+
+
+def service_usage(service: Service) -> Amounts:
+    """Return what a service is charged for.
+
+    The node ports of a new service are not allocated yet, so its ports are counted; of
+    a load balancer that does without node ports, those that state one.
+    """
+    spec = service.spec
+    ports = spec.ports or ()
+    is_balancer = spec.type == "LoadBalancer"
+    if is_balancer and spec.allocate_load_balancer_node_ports is False:
+        node_ports = sum(1 for each in ports if each.node_port)
+    else:
+        node_ports = len(ports) if is_balancer or spec.type == "NodePort" else 0
+    return {
+        _COUNT: _ONE,
+        SERVICES: _ONE,
+        NODE_PORTS: Quantity.of(node_ports),
+        LOAD_BALANCERS: Quantity.of(int(is_balancer)),
+    }

@@ -1,0 +1,74 @@
+"""What persistent volume claims are charged for.
+
+Upstream: pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
+"""
+
+from typing import Final
+
+from controller_manager.api.core.claims import Claim
+from controller_manager.api.quantity import Quantity, parse_quantity
+from controller_manager.control.quota.amounts import Amounts
+from controller_manager.control.quota.names import count_name
+
+CLAIMS: Final = "persistentvolumeclaims"
+STORAGE: Final = "requests.storage"
+_BY_CLASS: Final = ".storageclass.storage.k8s.io/"
+
+_COUNT: Final = count_name("persistentvolumeclaims", "")
+_ONE: Final = Quantity.of(1)
+_TRACKED: Final = frozenset((_COUNT, CLAIMS, STORAGE))
+_SUFFIXES: Final = (_BY_CLASS + CLAIMS, _BY_CLASS + STORAGE)
+
+
+def tracks(name: str) -> bool:
+    """Tell whether claims are charged for a resource."""
+    return name in _TRACKED or name.endswith(_SUFFIXES)
+
+
+def claim_usage(claim: Claim) -> Amounts:
+    """Return what a claim is charged for, also by its storage class.
+
+    Raises QuantityError for a text that is no quantity.
+    """
+    usage = {_COUNT: _ONE, CLAIMS: _ONE}
+    size = _size(claim)
+    if size is not None:
+        usage[STORAGE] = size
+    if storage_class := _storage_class(claim):
+        by_class = storage_class + _BY_CLASS
+        usage |= {
+            by_class + name: usage[name] for name in (CLAIMS, STORAGE) if name in usage
+        }
+    return usage
+
+
+def _storage_class(claim: Claim) -> str:
+    """Return the name of the storage class (GetPersistentVolumeClaimClass)."""
+    annotations = claim.metadata.annotations
+    if annotations is not None and annotations.storage_class is not None:
+        return annotations.storage_class
+    return claim.spec.storage_class_name or ""
+
+
+def _size(claim: Claim) -> Quantity | None:
+    """Return the bytes that count: what is wanted, or what is allocated if more.
+
+    A claim that is made smaller again, after an expansion failed, still has what was
+    allocated to it.
+    """
+    resources = claim.spec.resources
+    wanted = (
+        (resources.requests or {}).get("storage") if resources is not None else None
+    )
+    if wanted is None:
+        return None
+    size = _whole_bytes(parse_quantity(wanted))
+    allocated = (claim.status.allocated_resources or {}).get("storage")
+    if allocated is not None:
+        size = max(size, _whole_bytes(parse_quantity(allocated)))
+    return size
+
+
+def _whole_bytes(amount: Quantity) -> Quantity:
+    whole = Quantity.of(amount.value, amount.format)
+    return amount if whole == amount else whole
