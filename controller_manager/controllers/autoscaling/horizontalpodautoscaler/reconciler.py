@@ -60,8 +60,12 @@ _LOOK_AGAIN: Final = 2.0
 """Seconds after which an autoscaler is synced again whose metrics API is stuck."""
 
 
+_SHORTEST_PERIOD: Final = 0.1
+"""Seconds between two syncs at least; with 0 nothing else would run."""
+
+
 def _sync_period(config: Config) -> float:
-    return config.of(AutoscalerOptions).sync_period
+    return max(config.of(AutoscalerOptions).sync_period, _SHORTEST_PERIOD)
 
 
 class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
@@ -79,7 +83,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         """Take the context; index the pods by their labels."""
         super().__init__(context)
         options = context.config.of(AutoscalerOptions)
-        self._period = options.sync_period
+        self._period = _sync_period(context.config)
         # While a sync waits for a metrics API, others shall go on.
         self.workers = options.concurrent_syncs * apis.SHARES
         self._histories: dict[str, History] = {}

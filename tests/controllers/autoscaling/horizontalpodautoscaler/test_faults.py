@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.controllers.autoscaling.horizontalpodautoscaler.options import (
+    AutoscalerOptions,
+)
 from tests.controllers.autoscaling.horizontalpodautoscaler.on_cluster import (
     NAME,
     SYNC_PERIOD,
     TARGET,
+    PodOf,
     Stage,
     config_of,
     cpu,
@@ -105,6 +109,33 @@ async def test_an_autoscaler_with_nothing_to_do_writes_nothing(
     async with stage.cluster.manager(config_of(), transport) as recording:
         await asyncio.sleep(SYNC_PERIOD * 10)
     assert [each.path.rpartition("/")[2] for each in recording.writes] == ["status"]
+
+
+async def test_a_period_of_zero_lets_others_run(
+    stage: Stage, transport: Faulty
+) -> None:
+    """Upstream's controller would sync without a pause."""
+    options = AutoscalerOptions(sync_period=0.0)
+    config = replace(config_of(), controllers={AutoscalerOptions: options})
+    stage.add_autoscaler([cpu(60)])
+    async with stage.cluster.manager(config, transport):
+        await asyncio.sleep(1.05)
+    assert len(transport.times("GET", "/scale")) == 10
+
+
+async def test_the_first_pod_without_a_request_is_named() -> None:
+    """Always the same one, so that the status is written once."""
+    stage = Stage()
+    stage.add_target(3)
+    stage.add_pods((PodOf(cpu="1", request=None),) * 3)
+    stage.add_autoscaler([cpu(60)])
+    async with stage.cluster.manager(config_of()) as recording:
+        await asyncio.sleep(SYNC_PERIOD * 5)
+    assert stage.status()["conditions"][1]["message"] == (
+        "the HPA was unable to compute the replica count: failed to get cpu "
+        "utilization: missing request for cpu in container c of Pod test-pod-0"
+    )
+    assert len(recording.writes) == 1
 
 
 async def test_a_scale_that_changed_meanwhile_is_set_again(
