@@ -216,6 +216,27 @@ async def test_a_scaled_owner_changes_the_status_at_once(
         assert await guard.numbers() == (5, 4, 2, 0)
 
 
+async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
+    cluster: Cluster,
+) -> None:
+    """Its own scale changes in each rollout; that causes no sync then."""
+    async with running(cluster) as (guard, _):
+        owner = await guard.own("web", 2)
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=1)
+        assert await guard.numbers() == (2, 1, 2, 1)
+        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=3))
+        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
+        owners = [{**parent, "controller": True}]
+        await guard.patch(REPLICASETS, "web", {"metadata": {"ownerReferences": owners}})
+        await settle(1)
+        assert await guard.numbers() == (3, 2, 2, 0)
+        with counted_syncs() as syncs:
+            await guard.patch(REPLICASETS, "web", {"spec": {"replicas": 1}})
+            await settle(1)
+        assert syncs == []
+
+
 # Evictions.
 
 
