@@ -10,7 +10,6 @@ from controller_manager.options.checks import (
     at_least,
     at_least_a_second,
     at_most_two,
-    between,
 )
 from controller_manager.options.flag import Flag, section
 
@@ -158,49 +157,6 @@ _CONTROLLERS: Final = (
         "ResourceClaimController.ConcurrentSyncs",
         "resource claims",
         check=at_least(1),
-    ),
-    _syncs(
-        "Endpoints-controller",
-        "concurrent-endpoint-syncs",
-        5,
-        "EndpointController.ConcurrentEndpointSyncs",
-        "endpoints",
-    ),
-    *section(
-        "Endpoints-controller",
-        Flag(
-            "endpoint-updates-batch-period",
-            "duration",
-            "0s",
-            "How long to collect changes of pods before endpoints are updated.",
-            "EndpointController.EndpointUpdatesBatchPeriod",
-        ),
-    ),
-    _syncs(
-        "Endpointslice-mirroring-controller",
-        "mirroring-concurrent-service-endpoint-syncs",
-        5,
-        "EndpointSliceMirroringController.MirroringConcurrentServiceEndpointSyncs",
-        "services' mirrored endpoint slices",
-        check=between(1, 50),
-    ),
-    *section(
-        "Endpointslice-mirroring-controller",
-        Flag(
-            "mirroring-endpointslice-updates-batch-period",
-            "duration",
-            "0s",
-            "How long to collect changes before mirrored slices are updated.",
-            "EndpointSliceMirroringController.MirroringEndpointUpdatesBatchPeriod",
-        ),
-        Flag(
-            "mirroring-max-endpoints-per-subset",
-            "int32",
-            "1000",
-            "The largest number of endpoints of a subset that are mirrored.",
-            "EndpointSliceMirroringController.MirroringMaxEndpointsPerSubset",
-            check=between(1, 1000),
-        ),
     ),
     _syncs(
         "Ephemeral-volume-controller",
@@ -417,14 +373,6 @@ _MORE_CONTROLLERS: Final = (
             "SAController.ServiceAccountKeyFile",
             used_by=("serviceaccount-token-controller",),
         ),
-    ),
-    _syncs(
-        "Validatingadmissionpolicy-status-controller",
-        "concurrent-validating-admission-policy-status-syncs",
-        5,
-        "ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs",
-        "admission policies",
-        check=at_least(1),
     ),
 )
 

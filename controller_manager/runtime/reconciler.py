@@ -40,7 +40,8 @@ class Reconciler(ABC, Generic[ObjectT]):
     - `reconcile` never runs twice at the same time for one key.
     - It sees its own writes: a key is not reconciled before the caches show the
       versions that its last reconcile wrote.
-    - An object that is gone is not reconciled; `forget` is called for its key.
+    - An object that is gone is not reconciled; `forget` is called for its key, and then
+      `reconcile_absent`.
     - A failure is retried with a growing delay, until it succeeds.
 
     Upstream: controller-runtime's Reconciler, and the New…Controller functions of
@@ -118,6 +119,13 @@ class Reconciler(ABC, Generic[ObjectT]):
         Return the outcome for its key; raise an exception to have it retried.
         """
 
+    async def reconcile_absent(self, key: str) -> Outcome:  # noqa: ARG002 - any key
+        """Clean up after an object that is gone, or that never was; nothing by default.
+
+        Return the outcome for its key; raise an exception to have it retried.
+        """
+        return DONE
+
     def starting(self) -> None:
         """Prepare once, when this process may begin to write."""
 
@@ -177,7 +185,7 @@ class Reconciler(ABC, Generic[ObjectT]):
         if obj is None:
             self.context.consistency.forget(key)
             self.forget(key)
-            return DONE
+            return await self.reconcile_absent(key)
         if self.is_known_gone(obj):
             return DONE
         if (stale := self.context.consistency.stale_cache(key)) is not None:

@@ -48,7 +48,10 @@ async def of_pods(question: Question, source: PodsMetricSource) -> Evaluation:
 
 
 async def _average(question: Question, source: PodsMetricSource) -> Evaluation:
-    of, metric = question.target, source.metric
+    of, metric, wanted = question.target, source.metric, source.target.average_value
+    if wanted is None:
+        msg = "invalid pods metric source: no average value target was set"
+        raise ComputationError(msg)
     compile_selector(metric.selector)
     try:
         metrics = await question.sources.custom.of_pods(
@@ -60,7 +63,7 @@ async def _average(question: Question, source: PodsMetricSource) -> Evaluation:
     proposal = replicas_for_average(
         PodSample(target_pods(of.pods), metrics, question.now),
         of.desired,
-        milli_value(source.target.average_value or "0"),
+        milli_value(wanted),
         question.judgement,
     )
     status = PodsMetricStatus(metric=metric, current=average_of(proposal))

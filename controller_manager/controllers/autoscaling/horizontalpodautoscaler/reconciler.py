@@ -117,7 +117,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
     async def reconcile(self, autoscaler: HorizontalPodAutoscaler) -> Outcome:
         """Scale the target of an autoscaler to what its metrics ask for."""
         metrics = autoscaler.spec.metrics or ()
-        if (api := self._tools.sources.stuck(metrics)) is not None:
+        if (api := self._tools.sources.busy(metrics)) is not None:
             return Requeue(_LOOK_AGAIN, str(reading.APIStuck(api.group)))
         self._metrics.count(len(self.objects))
         writer = Writer(self.client, self.recorder, self._tools.scales, autoscaler)

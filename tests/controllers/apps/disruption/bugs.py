@@ -73,9 +73,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         lambda *_: None,
         "a-deployment-that-cannot-grow",
     ),
-    "round percentages down": Bug(1, decide, "scaled_value", _round_down),
+    "round percentages down": Bug(7, decide, "scaled_value", _round_down),
     "miss that pods become ready": Bug(
-        1,
+        2,
         changes,
         "_counts_alike",
         _count_only_new_pods,

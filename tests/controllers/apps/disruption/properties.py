@@ -102,18 +102,23 @@ class DisruptionProperties(Properties):
                 continue
             found = _numbers_of(budget)
             counted = self._recount(budget)
+            if counted is None and found["disruptionsAllowed"]:
+                yield f"budget {path_of(budget)} cannot be counted, and allows {found}"
             if counted is not None and found != counted:
                 yield f"budget {path_of(budget)}: {found}, a recount is {counted}"
 
     def end_state(self) -> JSON:
-        """Return the numbers of all budgets."""
+        """Return the specs that were observed; strangers may own some of the pods."""
         return {
-            path_of(each): {"spec": each["spec"], "numbers": _numbers_of(each)}
+            path_of(each): {
+                "spec": each["spec"],
+                "disruptedPods": _evicted(each),
+            }
             for each in self.state.stored(_BUDGETS)
         }
 
     def _recount(self, budget: JSON) -> JSON | None:
-        """Return the numbers of a budget, `None` if not all its pods have an owner."""
+        """Return the numbers of a budget, `None` if a stranger owns one of its pods."""
         namespace = budget["metadata"]["namespace"]
         spec = budget["spec"]
         pods = [
@@ -121,15 +126,12 @@ class DisruptionProperties(Properties):
             for each in self.state.stored("pods", namespace)
             if selects(spec.get("selector"), each["metadata"].get("labels", {}))
         ]
-        scale = self._scale(namespace, pods)
-        if scale is None:
+        expected: int | None = len(pods)
+        if not isinstance(spec.get("minAvailable"), int):
+            expected = self._scale(namespace, pods)
+        if expected is None:
             return None
-        expected = len(pods) if isinstance(spec.get("minAvailable"), int) else scale
-        healthy = sum(
-            map(
-                _is_ready, (p for p in pods if "deletionTimestamp" not in p["metadata"])
-            )
-        )
+        healthy = sum(map(_is_healthy, pods))
         desired = _desired(spec, expected)
         allowed = max(0, healthy - desired) if expected else 0
         counted = (expected, desired, healthy, allowed)
@@ -140,15 +142,18 @@ class DisruptionProperties(Properties):
         }
 
     def _scale(self, namespace: str, pods: Iterable[JSON]) -> int | None:
-        """Return the sum of the scales of the pods' owners, `None` if one has none."""
+        """Return the sum of the scales of owners, `None` if one is a stranger.
+
+        Pods without an owner count for nothing.
+        """
         owners = {
             each["metadata"]["uid"]: each
             for plural in ("deployments", *_SCALED)
             for each in self.state.stored(plural, namespace)
         }
         scales: dict[str, int] = {}
-        for pod in pods:
-            owner = owners.get(controller_of(pod))
+        for uid in {controller_of(each) for each in pods} - {""}:
+            owner = owners.get(uid)
             if owner is None:
                 return None
             owner = owners.get(controller_of(owner), owner)
@@ -171,7 +176,9 @@ def _numbers_of(budget: JSON) -> JSON:
     }
 
 
-def _is_ready(pod: JSON) -> bool:
+def _is_healthy(pod: JSON) -> bool:
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
     conditions = pod.get("status", {}).get("conditions", [])
     return any(
         (each["type"], each["status"]) == ("Ready", "True") for each in conditions

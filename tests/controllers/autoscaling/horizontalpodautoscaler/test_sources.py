@@ -203,6 +203,25 @@ async def test_the_series_of_an_external_metric_are_selected_by_the_server(
     assert server.asked == [(EXTERNAL, (("labelSelector", "q=a"),))]
 
 
+@pytest.mark.parametrize(
+    ("path", "which", "item"),
+    [
+        (RESOURCE, "resource", usage("a", ("c", {"cpu": "many"}))),
+        (RESOURCE, "resource", usage("a", ("c", {"cpu": "1"}), window="long")),
+        (OF_PODS, "custom", value("a", "many")),
+        (EXTERNAL, "external", {"value": "many"}),
+    ],
+)
+async def test_a_value_that_is_no_quantity_is_an_error(
+    server: Scripted, sources: apis.Sources, path: str, which: str, item: JSON
+) -> None:
+    """The autoscaler says so; nothing fails that would have to be looked for."""
+    server.put(path, {"items": [item]})
+    before = f"^unable to fetch metrics from {which} metrics API: "
+    with pytest.raises(ComputationError, match=before):
+        await read(sources, which)
+
+
 async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
     server: Scripted, sources: apis.Sources
 ) -> None:
@@ -359,15 +378,40 @@ async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
     server.put(RESOURCE, {"items": [usage("a", ("c", {"cpu": "1"}))]})
     hanging = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
     await asyncio.sleep(0)
-    assert sources.stuck(of_queue) is None
+    assert sources.busy(of_queue) is None
     with pytest.raises(reading.APIStuck):
         await read(sources, "external")
     await asyncio.sleep(0.1)
-    assert sources.stuck(of_queue) is sources.external.api
-    assert sources.stuck([MetricSpec(type="Resource")]) is None
+    assert sources.busy(of_queue) is sources.external.api
+    assert sources.busy([MetricSpec(type="Resource")]) is None
     assert await read(sources, "resource")
     assert len([path for path, _ in server.asked if path == EXTERNAL]) == 2
     server.hanging[EXTERNAL].set()
     server.put(EXTERNAL, {"items": [{"value": "1"}]})
     assert await asyncio.gather(*hanging) == [[1000], [1000]]
-    assert sources.stuck(of_queue) is None
+    assert sources.busy(of_queue) is None
+
+
+async def test_once_a_request_has_timed_out_others_do_not_wait(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """They fail with the same message, until the API answers again."""
+    server.hanging[EXTERNAL] = asyncio.Event()
+    hanging = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
+    await asyncio.gather(*hanging, return_exceptions=True)
+    again = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
+    await asyncio.sleep(1.1)
+    asked, began = len(server.asked), asyncio.get_running_loop().time()
+    with pytest.raises(ComputationError) as caught:
+        await read(sources, "external")
+    assert str(caught.value) == (
+        "unable to fetch metrics from external metrics API: the server was unable to "
+        "return a response in the time allotted, but may still be processing the "
+        "request (get queue.external.metrics.k8s.io)"
+    )
+    assert (len(server.asked), asyncio.get_running_loop().time()) == (asked, began)
+    assert sources.busy([MetricSpec(type="External")]) is None
+    server.put(EXTERNAL, {"items": [{"value": "1"}]})
+    server.hanging[EXTERNAL].set()
+    assert await asyncio.gather(*again) == [[1000], [1000]]
+    assert await read(sources, "external") == [1000]

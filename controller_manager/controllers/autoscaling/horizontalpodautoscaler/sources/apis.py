@@ -49,9 +49,9 @@ class Sources:
         self.custom = custom.CustomMetrics(api(custom.GROUP), resources, version)
         self.external = external.ExternalMetrics(api(external.GROUP))
 
-    def stuck(self, metrics: Iterable[MetricSpec]) -> reading.MetricsAPI | None:
-        """Return an API that these metrics need and that answers no request."""
-        return next((each for each in self._apis(metrics) if each.is_stuck), None)
+    def busy(self, metrics: Iterable[MetricSpec]) -> reading.MetricsAPI | None:
+        """Return an API that these metrics need and that cannot be asked now."""
+        return next((each for each in self._apis(metrics) if each.is_busy), None)
 
     def _apis(self, metrics: Iterable[MetricSpec]) -> Iterator[reading.MetricsAPI]:
         for each in metrics:

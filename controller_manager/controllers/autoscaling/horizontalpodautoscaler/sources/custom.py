@@ -61,7 +61,8 @@ class CustomMetrics:
         if not found:
             msg = "no metrics returned from custom metrics API"
             raise ComputationError(msg)
-        return {each.described_object.name: _pod_metric(each) for each in found}
+        with reading.checked("custom"):
+            return {each.described_object.name: _pod_metric(each) for each in found}
 
     async def of_object(
         self,
@@ -88,7 +89,8 @@ class CustomMetrics:
                 "asked for exactly one"
             )
             raise _failed(why)
-        return milli_value(found[0].value)
+        with reading.checked("custom"):
+            return milli_value(found[0].value)
 
     async def _path_of(
         self, namespace: str, reference: CrossVersionObjectReference, metric: str

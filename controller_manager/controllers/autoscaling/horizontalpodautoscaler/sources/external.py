@@ -41,4 +41,5 @@ class ExternalMetrics:
         if not answer.items:
             msg = "no metrics returned from external metrics API"
             raise ComputationError(msg)
-        return [milli_value(each.value) for each in answer.items]
+        with reading.checked("external"):
+            return [milli_value(each.value) for each in answer.items]

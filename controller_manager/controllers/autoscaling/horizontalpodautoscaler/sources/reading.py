@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -33,7 +33,13 @@ class APIStuck(Exception):  # noqa: N818 - an event, not an error
 
 
 class MetricsAPI:
-    """Reads from one metrics API, with a limited number of requests at a time."""
+    """Reads from one metrics API, with a limited number of requests at a time.
+
+    An API is stuck while every slot has been taken for more than a second. Who needs it
+    then is told to come again (`APIStuck`). Once a request to it has timed out, others
+    fail at once with the message of a timeout, until it answers again: so that all
+    autoscalers that need it say so, and not only those that get a slot.
+    """
 
     def __init__(self, client: Client, clock: Clock, group: str, slots: int) -> None:
         """Take the controller's client, and how many requests may be in flight."""
@@ -43,10 +49,15 @@ class MetricsAPI:
         self._slots = slots
         self._semaphore = asyncio.Semaphore(slots)
         self._in_flight: deque[float] = deque()
+        self._timed_out = False
 
     @property
-    def is_stuck(self) -> bool:
-        """Whether every slot is taken, and the oldest one for more than a second."""
+    def is_busy(self) -> bool:
+        """Whether it is stuck, and no request has timed out yet."""
+        return self._is_stuck and not self._timed_out
+
+    @property
+    def _is_stuck(self) -> bool:
         return (
             len(self._in_flight) >= self._slots
             and self._clock.monotonic() - self._in_flight[0] > SLOW
@@ -67,17 +78,23 @@ class MetricsAPI:
         """
         path = self._path(segments)
         given = tuple((name, value) for name, value in query.items() if value)
+        if self._is_stuck and self._timed_out:
+            raise ComputationError(_no_answer(subject))
         async with self._slot():
             try:
                 async with asyncio.timeout(TIMEOUT):
-                    return await self._client.read(path, object_type, given)
+                    answer = await self._client.read(path, object_type, given)
             except TimeoutError:
-                code = HTTPStatus.GATEWAY_TIMEOUT
-                raise ComputationError(_generic(code, "", subject)) from None
+                self._timed_out = True
+                raise ComputationError(_no_answer(subject)) from None
             except APIError as error:
+                self._timed_out = False
                 raise ComputationError(describe(error, subject)) from error
             except (TransportError, ProtocolError) as error:
+                self._timed_out = False
                 raise ComputationError(str(error)) from error
+        self._timed_out = False
+        return answer
 
     def _path(self, segments: Iterable[str]) -> str:
         try:
@@ -103,6 +120,20 @@ class MetricsAPI:
             self._semaphore.release()
 
 
+@contextmanager
+def checked(which: str) -> Iterator[None]:
+    """Turn what is no number, time or duration into a ComputationError.
+
+    `which` is the kind of API, as messages call it. Upstream's decoder refuses such an
+    answer.
+    """
+    try:
+        yield
+    except ValueError as error:
+        msg = f"unable to fetch metrics from {which} metrics API: {error}"
+        raise ComputationError(msg) from error
+
+
 def describe(error: APIError, subject: str) -> str:
     """Return the message of an error in client-go's words.
 
@@ -112,6 +143,10 @@ def describe(error: APIError, subject: str) -> str:
     if error.status.reason or error.status.status:
         return str(error)
     return _generic(error.code, str(error), subject)
+
+
+def _no_answer(subject: str) -> str:
+    return _generic(HTTPStatus.GATEWAY_TIMEOUT, "", subject)
 
 
 def _generic(code: int, text: str, subject: str) -> str:

@@ -51,11 +51,12 @@ class ResourceMetrics:
             msg = "no metrics returned from resource metrics API"
             raise ComputationError(msg)
         used = ((each, _usage(each, resource, container)) for each in answer.items)
-        return {
-            each.metadata.name: _metric(each, amount)
-            for each, amount in used
-            if amount is not None
-        }
+        with reading.checked("resource"):
+            return {
+                each.metadata.name: _metric(each, amount)
+                for each, amount in used
+                if amount is not None
+            }
 
 
 def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
