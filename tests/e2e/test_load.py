@@ -1,4 +1,4 @@
-"""kubectl shows the load of pods, and drains nodes as far as budgets allow."""
+"""kubectl shows the load of pods, and autoscalers follow it."""
 
 import json
 import re
@@ -57,27 +57,6 @@ def test_top_shows_what_a_config_map_says(kubectl: Kubectl) -> None:
     patch = json.dumps({"data": {"answers": "{"}})
     kubectl("patch", "configmap", name, "--type=merge", "-p", patch)
     assert "key answers: Input data was truncated" in kubectl("top", "pods", ok=False)
-
-
-def test_a_drained_node_keeps_what_a_budget_forbids_to_evict(kubectl: Kubectl) -> None:
-    """Until the budget allows it."""
-    deploy(kubectl, 3)
-    kubectl("create", "pdb", "all", "--selector=app=web", "--min-available=3")
-    wait = ("wait", "pdb/all", "--for=jsonpath={.status.currentHealthy}=3")
-    kubectl(*wait, "--timeout=20s")
-    path = "jsonpath={.items[0].spec.nodeName}"
-    node = kubectl("get", "pods", "-o", path)
-    selector = "--pod-selector=app=web"
-    refused = kubectl("drain", node, selector, "--timeout=2s", ok=False)
-    why = "Cannot evict pod as it would violate the pod's disruption budget."
-    assert why in refused
-    kubectl("patch", "pdb", "all", "--type=merge", "-p", '{"spec":{"minAvailable":2}}')
-    drained = kubectl("drain", node, selector, "--timeout=30s")
-    assert f"node/{node} drained" in drained
-    on_node = ("get", "pods", f"--field-selector=spec.nodeName={node}", "-o", "name")
-    assert kubectl(*on_node) == ""
-    kubectl("uncordon", node)
-    kubectl("rollout", "status", "deployment/web", "--timeout=20s")
 
 
 def test_an_autoscaler_follows_the_load(kubectl: Kubectl) -> None:
