@@ -74,10 +74,11 @@ BUGS: Final[Mapping[str, Bug]] = {
         "a-deployment-that-cannot-grow",
     ),
     "round percentages down": Bug(7, decide, "scaled_value", _round_down),
-    "miss that pods become ready": Bug(
-        2,
+    "miss that a pod is not ready": Bug(
+        0,
         changes,
         "_counts_alike",
         _count_only_new_pods,
+        "a-container-that-crashes",
     ),
 }
