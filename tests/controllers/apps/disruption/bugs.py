@@ -73,7 +73,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         lambda *_: None,
         "a-deployment-that-cannot-grow",
     ),
-    "round percentages down": Bug(7, decide, "scaled_value", _round_down),
+    "round percentages down": Bug(
+        0, decide, "scaled_value", _round_down, "evictions-that-a-status-does-not-know"
+    ),
     "miss that a pod is not ready": Bug(
         0,
         changes,

@@ -64,7 +64,8 @@ async def evictions_that_a_status_does_not_know(environment: Environment) -> Non
     As upstream: the status that is written has the version of the budget that it was
     calculated from, so that the API server refuses it.
     """
-    await _start(environment, minAvailable=1)
+    # A third of three pods, and a bit: two.
+    await _start(environment, maxUnavailable="34%")
     world = environment.world
     lagging = environment.manager.connection.lagging
     lagging["poddisruptionbudgets"] = environment.now + 60
