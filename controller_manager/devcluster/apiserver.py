@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from controller_manager.clock import Clock
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.kinds.core.namespace import admit_to_namespace
+from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.server.authentication import Tokens, User
@@ -52,7 +52,7 @@ class APIServer(GenericAPIServer):
                 lambda namespace, name: uid_of_account(storage, namespace, name),
             ),
             authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
-            admit=admit_to_namespace,
+            admission=ClusterAdmission(storage, clock),
             logger=logger,
         )
         if rbac:

@@ -77,6 +77,20 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
     help="How many `jobs` creates, with 10 completions each.",
 )
 @click.option(
+    "--services",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="How many `services` starts with, with 10 pods each.",
+)
+@click.option(
+    "--autoscalers",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="How many `autoscalers` runs, with 2 pods each.",
+)
+@click.option(
     "--versus",
     help="The command of another manager, to be measured with the same work; "
     "{kubeconfig} and {port} are replaced by those that it is to use.",
@@ -103,6 +117,8 @@ def main(
     stateful_sets: int,
     nodes: int,
     jobs: int,
+    services: int,
+    autoscalers: int,
     versus: str | None,
     json_path: Path | None,
     plot: Path | None,
@@ -117,6 +133,8 @@ def main(
         stateful_sets=stateful_sets,
         nodes=nodes,
         jobs=jobs,
+        services=services,
+        autoscalers=autoscalers,
         kubeconfig=kubeconfig,
     )
     contenders = [Contender("controller-manager", OURS)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.driver import Driver, DriverError, driver_for
+from tests.benchmarks.server import APPS
 
 JSON = dict[str, Any]
 
@@ -47,16 +48,22 @@ class BenchCluster:
 
 @asynccontextmanager
 async def cluster_for(
-    kubeconfig: Path | None, idle_pods: int, replica_sets: int = 0, nodes: int = 3
+    kubeconfig: Path | None,
+    idle_pods: int,
+    replica_sets: int = 0,
+    nodes: int = 3,
+    apps: int = APPS,
 ) -> AsyncGenerator[BenchCluster, None]:
     """Yield the cluster of `kubeconfig`, or one of our own, with idle pods in it.
+
+    Their label ``app`` has `apps` different values.
 
     Our own also has `nodes` nodes, and begins with settled replica sets, if the
     benchmark needs them.
     """
     if kubeconfig is not None:
         async with driver_for(kubeconfig) as driver:
-            await driver.fill(idle_pods)
+            await driver.fill(idle_pods, apps)
             playing = None
             if not await driver.has_nodes():
                 playing = asyncio.create_task(driver.simulate_nodes())
@@ -75,6 +82,7 @@ async def cluster_for(
             sys.executable,
             *words,
             f"--idle-pods={idle_pods}",
+            f"--idle-apps={apps}",
             f"--replica-sets={replica_sets}",
             f"--nodes={nodes}",
             stdin=asyncio.subprocess.PIPE,

@@ -204,16 +204,18 @@ class Driver:
         path = f"{PODS}/{pod['metadata']['name']}/status"
         await self.call("PATCH", path, status, missing=True)
 
-    async def fill(self, pods: int) -> None:
+    async def fill(self, pods: int, apps: int) -> None:
         """Create the namespace and idle pods through the API."""
         namespace = {"metadata": {"name": NAMESPACE}}
         await self.call("POST", "/api/v1/namespaces", namespace, missing=True)
         for start in range(0, pods, 1000):
             numbers = range(start, min(pods, start + 1000))
-            await asyncio.gather(*(self._create_idle(number) for number in numbers))
+            await asyncio.gather(
+                *(self._create_idle(number, apps) for number in numbers)
+            )
 
-    async def _create_idle(self, number: int) -> None:
-        pod = idle_pod(number)
+    async def _create_idle(self, number: int, apps: int) -> None:
+        pod = idle_pod(number, apps)
         metadata = {
             key: pod["metadata"][key] for key in ("name", "labels", "annotations")
         }

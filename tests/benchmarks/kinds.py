@@ -111,6 +111,38 @@ def _has_completed(obj: JSON) -> bool:
     )
 
 
+def _service(name: str, _: int) -> JSON:
+    ports = [{"name": "http", "port": 80, "targetPort": 8080}]
+    return {
+        "metadata": {"name": name},
+        "spec": {"selector": {"app": name}, "ports": ports},
+    }
+
+
+def _quota(name: str, _: int) -> JSON:
+    names = ("pods", "requests.cpu", "requests.memory", "limits.cpu", "count/secrets")
+    return {"metadata": {"name": name}, "spec": {"hard": dict.fromkeys(names, "1M")}}
+
+
+def _autoscaler(name: str, size: int) -> JSON:
+    """Return an autoscaler of the deployment of the same name."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    utilization = {"type": "Utilization", "averageUtilization": 50}
+    cpu = {"type": "Resource", "resource": {"name": "cpu", "target": utilization}}
+    limits = {"minReplicas": size, "maxReplicas": size}
+    spec = {"scaleTargetRef": target, "metrics": [cpu], **limits}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def _has_looked(obj: JSON) -> bool:
+    conditions = obj.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "ScalingActive" for each in conditions)
+
+
+def _is_stored(_: JSON) -> bool:
+    return True
+
+
 def _apps(plural: str) -> str:
     return f"/apis/apps/v1/namespaces/{NAMESPACE}/{plural}"
 
@@ -135,4 +167,28 @@ JOBS: Final = Work(
     f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
     _job,
     _has_completed,
+)
+
+SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+
+SERVICES: Final = Work(
+    "endpointslice-controller",
+    f"/api/v1/namespaces/{NAMESPACE}/services",
+    _service,
+    _is_stored,
+)
+"""A service selects the pods with its name as their label ``app``."""
+
+QUOTAS: Final = Work(
+    "resourcequota-controller",
+    f"/api/v1/namespaces/{NAMESPACE}/resourcequotas",
+    _quota,
+    _is_stored,
+)
+
+AUTOSCALERS: Final = Work(
+    "horizontal-pod-autoscaler-controller",
+    f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers",
+    _autoscaler,
+    _has_looked,
 )

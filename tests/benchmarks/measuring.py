@@ -36,6 +36,8 @@ class Options:
     stateful_sets: int = 50
     nodes: int = 300
     jobs: int = 200
+    services: int = 1000
+    autoscalers: int = 500
     kubeconfig: Path | None = None
     logs: Path = Path()
 
@@ -89,6 +91,16 @@ async def measure_steps(
             figures[f"{step}: {verb}"] = count
         figures[f"{step}: resident, MB"] = running.usage().resident
     return figures
+
+
+def per_request(
+    step: str, counts: Mapping[str, int], times: float, each: str = "change"
+) -> Figures:
+    """Return requests and bytes, divided by how often something happened."""
+    return {
+        f"{step}: {what} a {each}": count / times
+        for what, count in sorted(counts.items())
+    }
 
 
 @asynccontextmanager

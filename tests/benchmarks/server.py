@@ -11,6 +11,7 @@ import json
 import sys
 import uuid
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,8 +29,18 @@ JSON = dict[str, Any]
 
 DRIVER: Final = "controller-manager-benchmarks"
 NAMESPACE: Final = "bench"
+APPS: Final = 100
 _TURN: Final = 0.01
 """Seconds between two bursts of a storm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Pods without an owner, which a cluster begins with."""
+
+    pods: int = 0
+    apps: int = APPS
+    """How many names their label ``app`` has."""
 
 
 class BenchServer:
@@ -46,18 +57,19 @@ class BenchServer:
         ) -> Response | StreamingResponse:
             if DRIVER not in request.headers.get("user-agent", ""):
                 self._counts[_verb(request)] += 1
+                self._counts["bytes sent"] += len(request.body or b"")
             return await handle_as(certificate_user, request)
 
         cluster.server.handle_as = counted  # type: ignore[method-assign]
 
-    def fill(self, pods: int) -> None:
+    def fill(self, pods: int, apps: int) -> None:
         """Store idle pods, which have no owner, without admission."""
         kind = self._cluster.server.catalogue.find("", "v1", "namespaces")
         assert kind is not None
         namespace = {"metadata": {"name": NAMESPACE}}
         self._cluster.server.objects.create(kind, "", namespace)
         for number in range(pods):
-            self._pods.put((NAMESPACE, f"idle-{number:06}"), idle_pod(number))
+            self._pods.put((NAMESPACE, f"idle-{number:06}"), idle_pod(number, apps))
 
     async def run(self) -> None:
         """Carry out the orders on standard input, until it ends."""
@@ -179,8 +191,12 @@ _STATUS: Final = {
 }
 
 
-def idle_pod(number: int) -> JSON:
-    """Return a pod without an owner, of the usual size, 3.5 kB."""
+def idle_pod(number: int, apps: int = APPS) -> JSON:
+    """Return a pod without an owner, of the usual size, 3.5 kB.
+
+    The label ``app`` is one of so many names.
+    """
+    address = f"10.{64 + number // 65536}.{number // 256 % 256}.{number % 256}"
     return {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -189,23 +205,23 @@ def idle_pod(number: int) -> JSON:
             "namespace": NAMESPACE,
             "uid": str(uuid.UUID(int=number)),
             "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {"app": f"idle-{number % 100}", "tier": "backend"},
+            "labels": {"app": f"idle-{number % apps}", "tier": "backend"},
             "annotations": {"example.com/config-hash": f"{number:064x}"},
         },
         "spec": _SPEC,
-        "status": _STATUS,
+        "status": {**_STATUS, "podIP": address, "podIPs": [{"ip": address}]},
     }
 
 
 async def _serve(
-    kubeconfig: Path, idle_pods: int, replica_sets: int, nodes: int, start_delay: float
+    kubeconfig: Path, idle: Idle, replica_sets: int, nodes: int, start_delay: float
 ) -> None:
     options = ClusterOptions(
         port=0, nodes=nodes, pod_start_delay=start_delay, grace_scale=0.0
     )
     async with DevCluster(options, SystemClock()) as cluster:
         server = BenchServer(cluster)
-        server.fill(idle_pods)
+        server.fill(idle.pods, idle.apps)
         if replica_sets:
             fill_with_settled(cluster, replica_sets)
         cluster.write_kubeconfig(kubeconfig)
@@ -215,14 +231,22 @@ async def _serve(
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
 @click.option("--idle-pods", default=0)
+@click.option("--idle-apps", default=APPS)
 @click.option("--replica-sets", default=0)
 @click.option("--nodes", default=3)
 @click.option("--start-delay", default=0.0)
 def main(
-    kubeconfig: Path, idle_pods: int, replica_sets: int, nodes: int, start_delay: float
+    *,
+    kubeconfig: Path,
+    idle_pods: int,
+    idle_apps: int,
+    replica_sets: int,
+    nodes: int,
+    start_delay: float,
 ) -> None:
     """Run until standard input ends."""
-    uvloop.run(_serve(kubeconfig, idle_pods, replica_sets, nodes, start_delay))
+    idle = Idle(idle_pods, idle_apps)
+    uvloop.run(_serve(kubeconfig, idle, replica_sets, nodes, start_delay))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.benchmarks.answers import steady_requests
+from tests.benchmarks.autoscalers import autoscalers
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
 from tests.benchmarks.driver import (
@@ -28,7 +29,9 @@ from tests.benchmarks.measuring import (
     until_calm,
 )
 from tests.benchmarks.metrics import read_metrics, token_in
+from tests.benchmarks.quotas import quota_recount
 from tests.benchmarks.rollouts import daemon_sets, jobs, rollout, stateful_sets
+from tests.benchmarks.services import many_services, service_churn
 
 _HEALED: Final = 60
 _STORM_RATE: Final = 10_000
@@ -295,6 +298,10 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "statefulset": stateful_sets,
     "daemonset": daemon_sets,
     "jobs": jobs,
+    "service-churn": service_churn,
+    "services": many_services,
+    "quota": quota_recount,
+    "autoscalers": autoscalers,
 }
 
 

@@ -25,9 +25,11 @@ from controller_manager.manager.caches import CacheGroup
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import WorkQueue
-from tests.simulation.finding import modules
+from tests.simulation.finding import find_properties, of_one_controller
 from tests.simulation.network import LiveStream
 from tests.simulation.planted import Bug
+from tests.simulation.properties import Properties
+from tests.simulation.users import users_in_every_seed
 
 
 def _ignore_expectations(_: Expectations, __: str) -> State:
@@ -134,7 +136,7 @@ def _pause_after_each_cut(_: Reflector[Any]) -> bool:
 
 
 _BELOW: Final[Mapping[str, Bug]] = {
-    "ignore expectations": Bug(37, Expectations, "state", _ignore_expectations),
+    "ignore expectations": Bug(11, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(
         1, ConsistencyStore, "stale_cache", _act_on_a_stale_cache
     ),
@@ -148,7 +150,7 @@ _BELOW: Final[Mapping[str, Bug]] = {
     "adopt without reading again": Bug(1, Claimer, "recheck", _do_not_recheck),
     "drop the resourceVersion": Bug(1, Client, "_call", _drop_the_version),
     "lose deletions": Bug(1, SharedInformer, "deleted", _swallow_a_deletion),
-    "begin with an old cache": Bug(14, Reflector, "_watch_options", _from_any_cache),
+    "begin with an old cache": Bug(5, Reflector, "_watch_options", _from_any_cache),
     "forget to drop a key": Bug(1, Takeover, "forget", lambda *_: None),
     "believe that a silent watch is alive": Bug(
         0, LiveStream, "fall_silent", _never_give_up, "watches-stay-half-open"
@@ -179,8 +181,20 @@ _BELOW: Final[Mapping[str, Bug]] = {
 }
 """Bugs in the code that all controllers share."""
 
+
+def _users_of(properties: type[Properties]) -> frozenset[str]:
+    """Return who finds the bugs of a controller: its own users, if it has any."""
+    if properties.workload is None:
+        return users_in_every_seed(find_properties())
+    return frozenset({properties.controller})
+
+
 BUGS: Final[Mapping[str, Bug]] = {
     **_BELOW,
-    **{name: bug for each in modules("bugs") for name, bug in each.BUGS.items()},
+    **{
+        name: replace(bug, users=bug.users or _users_of(properties))
+        for properties, module in of_one_controller("bugs")
+        for name, bug in module.BUGS.items()
+    },
 }
 """The scenario of each bug must find it, or else one of two hundred seeds."""

@@ -25,6 +25,13 @@ def modules(name: str) -> Iterator[ModuleType]:
         yield import_module(".".join(("tests", *_parts(path))))
 
 
+def of_one_controller(name: str) -> Iterator[tuple[type[Properties], ModuleType]]:
+    """Yield the modules of a name, each with the properties of its controller."""
+    for module in modules(name):
+        beside = import_module(f"{module.__name__.rpartition('.')[0]}.properties")
+        yield beside.PROPERTIES, module
+
+
 def _parts(path: Path) -> tuple[str, ...]:
     return path.relative_to(_CONTROLLERS.parent).with_suffix("").parts
 

@@ -23,6 +23,12 @@ class Bug:
     scenario: str = ""
     """The scenario that finds the bug, by its name in `scenarios`."""
 
+    users: frozenset[str] | None = None
+    """The controllers whose users act; `None` leaves the choice to the seed.
+
+    If a controller's own bug says nothing, the users of that controller act.
+    """
+
     @contextmanager
     def planted(self) -> Iterator[None]:
         with mock.patch.object(self.owner, self.name, self.replacement):

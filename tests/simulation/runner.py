@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from tests.simulation.changes import differences
@@ -51,6 +51,20 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class _Cluster:
+    """What is the same in a run with faults and in one without."""
+
+    seed: int
+    more_properties: tuple[str, ...] = ()
+    users: frozenset[str] | None = None
+
+    def world(self, faults: Faults) -> World:
+        """Return a new world; every second one has a leader and a standby."""
+        managers = 1 + self.seed % 2
+        return World(self.seed, faults, managers, self.more_properties, self.users)
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """State and tasks when the state is final."""
 
@@ -62,14 +76,19 @@ def play(
     seed: int,
     only: frozenset[str] | None = None,
     more_properties: tuple[str, ...] = (),
+    users: frozenset[str] | None = None,
 ) -> Outcome:
     """Return the outcome of a seed; `only` allows the faults of some opportunities.
 
     `more_properties` are modules with properties of controllers outside this tree.
+    `users` are the controllers whose users act; `None` leaves the choice to the seed.
     """
-    undisturbed, _ = run(_played(seed, frozenset(), more=more_properties))
-    _, outcome = run(_played(seed, only, undisturbed, more_properties))
-    return outcome
+    cluster = _Cluster(seed, more_properties, users)
+    end, outcome = run(_played(cluster, only))
+    if outcome.violations:
+        return outcome
+    undisturbed, _ = run(_played(cluster, frozenset()))
+    return _compared(outcome, end, undisturbed)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -105,20 +124,15 @@ async def simulated(world: World) -> AsyncGenerator[Checks, None]:
 
 
 async def _played(
-    seed: int,
-    only: frozenset[str] | None,
-    expected: End | None = None,
-    more: tuple[str, ...] = (),
+    cluster: _Cluster, only: frozenset[str] | None
 ) -> tuple[End, Outcome]:
-    faults = Faults(seed, only)
-    world = World(seed, faults, 1 + seed % 2, more)
+    faults = Faults(cluster.seed, only)
+    world = cluster.world(faults)
     async with simulated(world) as checks:
         end = await _use_and_disturb(world, checks)
-        if expected is not None:
-            checks.violations += _differences(end, expected)
     digest = hashlib.sha256("\n".join(checks.trace).encode()).hexdigest()
     return end, Outcome(
-        seed,
+        cluster.seed,
         tuple(checks.violations),
         tuple(faults.injected),
         asyncio.get_running_loop().time(),
@@ -126,6 +140,12 @@ async def _played(
         digest,
         dict(faults.counts()),
     )
+
+
+def _compared(outcome: Outcome, end: End, undisturbed: End) -> Outcome:
+    """Return the outcome with what differs from an undisturbed run at the end."""
+    differing = _differences(end, undisturbed)
+    return replace(outcome, violations=(*outcome.violations, *differing))
 
 
 def _record_failure(world: World, what: Mapping[str, Any]) -> None:
@@ -179,14 +199,17 @@ def _differences(end: End, expected: End) -> list[str]:
 
 
 def shrink(
-    outcome: Outcome, patience: int = 60, more_properties: tuple[str, ...] = ()
+    outcome: Outcome,
+    patience: int = 60,
+    more_properties: tuple[str, ...] = (),
+    users: frozenset[str] | None = None,
 ) -> Outcome:
     """Return the same failure with fewer faults, after `patience` tries at most.
 
     Faults after the first violation are dropped first; then halves, quarters …
     """
-    more = more_properties
-    undisturbed, _ = run(_played(outcome.seed, frozenset(), more=more))
+    cluster = _Cluster(outcome.seed, more_properties, users)
+    undisturbed, _ = run(_played(cluster, frozenset()))
     best = outcome
     size = max(1, len(best.faults) // 2)
     tries = 0
@@ -197,7 +220,8 @@ def shrink(
             kept = best.faults[: max(0, start)] + best.faults[start + size :]
             tries += 1
             only = frozenset(each.opportunity for each in kept)
-            _, candidate = run(_played(outcome.seed, only, undisturbed, more))
+            end, candidate = run(_played(cluster, only))
+            candidate = _compared(candidate, end, undisturbed)
             if candidate.violations and len(candidate.faults) < len(best.faults):
                 best, shrunk = candidate, True
             start = min(start, len(best.faults)) - size

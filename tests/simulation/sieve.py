@@ -53,7 +53,9 @@ PATTERNS: Final = {
     "unobserved": "unobserved state: ten seconds pass unseen, then all is read anew",
 }
 
-SHORT_LIVED: Final = {"ds-min-ready": ("stale restart", "stale takeover", "unobserved")}
+SHORT_LIVED: Final = dict.fromkeys(
+    ("ds-min-ready", "sts-min-ready"), ("stale restart", "stale takeover", "unobserved")
+)
 """Scenarios that wait for a state that ends by itself, and patterns that last longer.
 
 A user who waits for that state then waits for ever, whatever the manager does.

@@ -18,15 +18,30 @@ class State:
     orphaned: set[tuple[str, str]] = field(default_factory=set)
     """Pairs: the uid of an object that a user orphaned, and of its deleted owner."""
 
+    _found: dict[str, Kind] = field(default_factory=dict)
+    """Kinds that were looked up before; each may not be served any more."""
+
     def kind(self, plural: str) -> Kind:
         """Return the kind of objects with that plural name, e.g. "pods".
 
         Raises KeyError if there is none.
         """
+        kind = self._served(plural)
+        if kind is None:
+            raise KeyError(plural)
+        return kind
+
+    def _served(self, plural: str) -> Kind | None:
+        """Return a kind by its plural name, `None` if none is served."""
+        found = self._found.get(plural)
+        catalogue = self.server.catalogue
+        if found and catalogue.find(found.group, found.version, plural) is found:
+            return found
         for each in self._kinds():
             if each.plural == plural:
+                self._found[plural] = each
                 return each
-        raise KeyError(plural)
+        return None
 
     def _kinds(self) -> list[Kind]:
         return [each for each in self.server.catalogue.all() if each.is_stored]
@@ -43,9 +58,10 @@ class State:
 
     def find(self, plural: str, namespace: str, name: str) -> JSON | None:
         """Return an object as it is stored, `None` if there is none."""
-        if all(each.plural != plural for each in self._kinds()):
+        kind = self._served(plural)
+        if kind is None:
             return None
-        collection = self.server.storage.collection(self.kind(plural).resource)
+        collection = self.server.storage.collection(kind.resource)
         stored = collection.get((namespace, name))
         return stored.obj if stored is not None else None
 

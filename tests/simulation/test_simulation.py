@@ -131,7 +131,8 @@ def test_a_deliberate_bug_is_caught(name: str) -> None:
         if bug.scenario:
             assert play_named(bug.scenario)
             return
-        assert any(play(seed).violations for seed in (bug.seed, *range(1, 201)))
+        seeds = (bug.seed, *range(1, 201))
+        assert any(play(seed, users=bug.users).violations for seed in seeds)
 
 
 @pytest.mark.slow

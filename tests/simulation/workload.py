@@ -1,6 +1,6 @@
 """What users do with the objects of a controller."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 
 class Workload:
     """Users of one controller's objects; they act the same for every plan of faults."""
+
+    acts_always: ClassVar[bool] = False
+    """Whether they act in every seed; of others, the seed chooses some."""
 
     def __init__(self, world: "World") -> None:
         """Take the world; its seed decides what the users do."""

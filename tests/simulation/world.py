@@ -29,6 +29,7 @@ from tests.simulation.managers import Manager
 from tests.simulation.properties import Properties
 from tests.simulation.state import State
 from tests.simulation.transport import Observer
+from tests.simulation.users import users_of
 from tests.simulation.workload import Workload
 
 JSON = dict[str, Any]
@@ -56,6 +57,9 @@ class World:
     managers_wanted: int = 1
     more_properties: tuple[str, ...] = ()
     """Modules with properties of controllers outside this tree, by dotted name."""
+
+    users: frozenset[str] | None = None
+    """The controllers whose users act; `None` leaves the choice to the seed."""
 
     clock: LoopClock = field(init=False)
     server: APIServer = field(init=False)
@@ -86,8 +90,12 @@ class World:
         self.state = State(self.server)
         controllers = find_properties(self.more_properties)
         self.properties = [each(self.state) for each in controllers]
+        if self.users is None:
+            self.users = users_of(self.seed, controllers)
         self.workloads = [
-            each.workload(self) for each in controllers if each.workload is not None
+            each.workload(self)
+            for each in controllers
+            if each.workload is not None and each.controller in self.users
         ]
         self.config = self._configured(controllers)
         for name in (NAMESPACE, "kube-system"):

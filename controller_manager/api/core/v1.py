@@ -3,7 +3,6 @@
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.compute import ResourceRequirements
 from controller_manager.api.core.scheduling import Affinity, Taint
 from controller_manager.api.meta import (
     APIStruct,
@@ -60,6 +59,13 @@ class ContainerPort(APIStruct, frozen=True):
     protocol: str = ""
 
 
+class ResourceRequirements(APIStruct, frozen=True):
+    """What a container or a pod asks for: quantities by the name of the resource."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+
+
 class Container(APIStruct, frozen=True):
     """The fields of a container that controllers read.
 
@@ -67,7 +73,7 @@ class Container(APIStruct, frozen=True):
     """
 
     name: str = ""
-    resources: ResourceRequirements | None = None
+    resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] | None = None
 
 
@@ -79,7 +85,7 @@ class InitContainer(APIStruct, frozen=True):
 
     name: str = ""
     restart_policy: str | None = None
-    resources: ResourceRequirements | None = None
+    resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] | None = None
 
 
@@ -117,10 +123,10 @@ class PodSpec(APIStruct, frozen=True):
     subdomain: str = ""
     active_deadline_seconds: int | None = None
     priority_class_name: str = ""
-    overhead: dict[str, str] | None = None
-    resources: ResourceRequirements | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: dict[str, str] | None = None
     volumes: tuple[PodVolume, ...] | None = None
 
 
@@ -177,6 +183,7 @@ class PodStatus(APIStruct, frozen=True):
     allocated_resources: dict[str, str] | None = None
     resources: ResourceRequirements | None = None
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
+    start_time: str | None = None
     pod_ip: str = field(default="", name="podIP")
     pod_ips: tuple[PodIP, ...] | None = field(default=None, name="podIPs")
     conditions: tuple[PodCondition, ...] | None = None

@@ -7,13 +7,13 @@ from controller_manager.api.core.compute import (
     CPU,
     HUGE_PAGES_PREFIX,
     MEMORY,
-    ResourceRequirements,
 )
 from controller_manager.api.core.v1 import (
     Container,
     ContainerStatus,
     InitContainer,
     Pod,
+    ResourceRequirements,
 )
 from controller_manager.api.quantity import Quantity
 from controller_manager.control.quota.amounts import (
@@ -129,8 +129,7 @@ class _Resizing:
 
 
 def _requests_of(container: _AnyContainer, resizing: _Resizing | None) -> Amounts:
-    resources = container.resources or _NO_REQUIREMENTS
-    wanted = amounts(resources.requests)
+    wanted = amounts(container.resources.requests)
     status = resizing.statuses.get(container.name) if resizing is not None else None
     if status is None or resizing is None:
         return wanted
@@ -140,8 +139,7 @@ def _requests_of(container: _AnyContainer, resizing: _Resizing | None) -> Amount
 
 
 def _limits_of(container: _AnyContainer, resizing: _Resizing | None) -> Amounts:
-    resources = container.resources or _NO_REQUIREMENTS
-    wanted = amounts(resources.limits)
+    wanted = amounts(container.resources.limits)
     status = resizing.statuses.get(container.name) if resizing is not None else None
     if status is None or resizing is None:
         return wanted

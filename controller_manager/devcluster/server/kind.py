@@ -59,11 +59,25 @@ class ScalePaths:
 
 
 @dataclass(frozen=True, slots=True)
+class Conversion:
+    """How objects of a version become those of the version that is stored, and back.
+
+    Both functions return the fields besides ``kind`` and ``apiVersion``, and change
+    nothing.
+    """
+
+    stored: "Kind"
+    to_stored: Callable[[JSON], JSON]
+    from_stored: Callable[[JSON], JSON]
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A resource.
 
     `model` names its type in kubernetes_asyncio, empty if it has none. An `is_custom`
-    resource comes from a CustomResourceDefinition, and is removed with it.
+    resource comes from a CustomResourceDefinition, and is removed with it. A kind with
+    a `conversion` is one more version of a kind that is stored in another version.
     """
 
     group: str
@@ -79,6 +93,7 @@ class Kind:
     strategy: Strategy = field(default=_GENERIC)
     is_custom: bool = False
     singular_name: str = ""
+    conversion: Conversion | None = None
     gated: tuple[tuple[Gate, Strategy], ...] = ()
     """Strategies that take the place of `strategy` while a gate is enabled."""
     scale_paths: ScalePaths = ScalePaths()
@@ -89,6 +104,11 @@ class Kind:
             if features.is_enabled(gate):
                 return replace(self, strategy=strategy)
         return self
+
+    @property
+    def stored(self) -> "Kind":
+        """The kind as its objects are stored: this one, unless it is converted."""
+        return self.conversion.stored if self.conversion else self
 
     @property
     def api_version(self) -> str:

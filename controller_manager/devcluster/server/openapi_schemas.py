@@ -66,7 +66,8 @@ class Schemas:
         if model in _META:
             return f"io.k8s.apimachinery.pkg.apis.meta.v1.{go_type(model)}"
         package = self._home(model, group).partition(".")[0] or "core"
-        return f"io.k8s.api.{package}.v1.{go_type(model)}"
+        version = "v2" if model.startswith("V2") else "v1"
+        return f"io.k8s.api.{package}.{version}.{go_type(model)}"
 
     def _home(self, model: str, group: str) -> str:
         """Return the group whose package a model is in: for most, it is the core group.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
+from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import parse_time
 
 JSON = dict[str, Any]
@@ -35,7 +36,18 @@ _QUANTITIES: Final = frozenset(
         "used",
     )
 )
-"""String fields whose values may be written as numbers."""
+"""Text fields whose values are quantities."""
+
+_MORE_QUANTITIES: Final = frozenset(
+    (
+        ("V2HPAScalingRules", "tolerance"),
+        ("V2MetricTarget", "averageValue"),
+        ("V2MetricTarget", "value"),
+        ("V2MetricValueStatus", "averageValue"),
+        ("V2MetricValueStatus", "value"),
+    )
+)
+"""Quantities, by model, whose names other fields have as well."""
 
 _INT64: Final = frozenset(
     (
@@ -97,6 +109,7 @@ _OMITTED_WHEN_ZERO: Final = frozenset(
 
 _KEPT_WHEN_EMPTY: Final = frozenset(
     (
+        ("DiscoveryV1EndpointPort", "name"),
         ("V1CronJobSpec", "timeZone"),
         ("V1JobSpec", "managedBy"),
         ("V1JobStatus", "failedIndexes"),
@@ -104,6 +117,7 @@ _KEPT_WHEN_EMPTY: Final = frozenset(
         ("V1PersistentVolumeClaimSpec", "volumeAttributesClassName"),
         ("V1PodFailurePolicyOnExitCodesRequirement", "containerName"),
         ("V1SuccessPolicyRule", "succeededIndexes"),
+        ("V2MetricStatus", "type"),
     )
 )
 """Text fields, by model, that Go keeps when they are empty: they are pointers."""
@@ -171,7 +185,7 @@ def _description(cls: type, attribute: str) -> str:
 
 def go_type(model: str) -> str:
     """Return the name of the Go struct of a model."""
-    return re.sub(r"^(CoreV1|V1)", "", model)
+    return re.sub(r"^(CoreV1|DiscoveryV1|V[12])(?=[A-Z])", "", model)
 
 
 def _go_scalar(name: str, type_: Type) -> str:
@@ -287,15 +301,12 @@ class Checker:
                 good = isinstance(value, int | float) and not isinstance(value, bool)
             case "datetime":
                 good = isinstance(value, str) and _is_time(value)
+            case _ if name in _QUANTITIES or (model, name) in _MORE_QUANTITIES:
+                return _quantity(value, model, path)
             case _:
-                good = isinstance(value, str)
-                is_number = isinstance(value, int | float) and not isinstance(
-                    value, bool
+                good = isinstance(value, str) or (
+                    name in _INT_OR_STRING and _is_number(value)
                 )
-                if not good and is_number and name in _QUANTITIES:
-                    return f"{value:g}" if isinstance(value, float) else str(value)
-                if not good and is_number and name in _INT_OR_STRING:
-                    return value
         if not good:
             raise _mismatch(value, model, path, _go_scalar(name, type_))
         return value
@@ -306,6 +317,22 @@ def _is_omitted(value: Any, model: str, name: str) -> bool:
     if value == "":
         return (model, name) not in _KEPT_WHEN_EMPTY
     return not value and name in _OMITTED_WHEN_ZERO
+
+
+def _quantity(value: Any, model: str, path: str) -> str:
+    """Return a quantity in canonical form; it may be written as a number."""
+    if _is_number(value):
+        value = f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, str):
+        raise _mismatch(value, model, path, "resource.Quantity")
+    try:
+        return str(parse_quantity(value))
+    except QuantityError as error:
+        raise TypeMismatch(str(error)) from error
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_time(text: str) -> bool:

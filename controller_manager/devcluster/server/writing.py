@@ -8,7 +8,7 @@ from controller_manager.devcluster.server.authentication import Tokens
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.conversion import in_version
+from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
@@ -107,9 +107,13 @@ class Writer:
         if answer is not None:
             return json_response(201, answer)
         stored = self._objects.create(
-            kind, target.namespace, obj, dry_run=target.dry_run
+            kind.stored,
+            target.namespace,
+            to_stored(kind, obj),
+            dry_run=target.dry_run,
         )
-        return written(201, stored, unknown, target.field_validation)
+        shown = in_version(kind, stored)
+        return written(201, shown, unknown, target.field_validation)
 
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
@@ -162,17 +166,19 @@ class Writer:
     def _updated(
         self, target: Target, body: JSON, *, uid_is_precondition: bool
     ) -> Response:
+        kind = target.kind
         obj, unknown = _checked(target, body)
         stored = self._objects.update(
-            target.kind,
+            kind.stored,
             target.namespace,
             target.name,
-            obj,
+            to_stored(kind, obj),
             target.subresource,
             dry_run=target.dry_run,
             uid_is_precondition=uid_is_precondition,
         )
-        return written(200, stored, unknown, target.field_validation)
+        shown = in_version(kind, stored)
+        return written(200, shown, unknown, target.field_validation)
 
     def _scaled(self, target: Target, scale: Any) -> Response:
         result = scaled(
@@ -193,7 +199,7 @@ class Writer:
             raise method_not_allowed()
         options = _deletion(target, request)
         obj, gone = self._objects.delete(
-            kind,
+            kind.stored,
             target.namespace,
             target.name,
             options,
@@ -211,7 +217,7 @@ class Writer:
         dry_run = target.dry_run or options.dry_run
         items = self._select(target, parse_selection(kind, target.query), None)
         for (namespace, name), _ in items:
-            self._objects.delete(kind, namespace, name, options, dry_run=dry_run)
+            self._objects.delete(kind.stored, namespace, name, options, dry_run=dry_run)
         page = [stored for _, stored in items]
         metadata = {"resourceVersion": str(self._objects.storage.version)}
         answer = Response(200, JSON_HEADERS, encode_list(kind, page, metadata))

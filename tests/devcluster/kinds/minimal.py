@@ -21,6 +21,14 @@ _FINITE: Final[JSON] = {
 }
 """A template for pods that run to their end."""
 
+_EVERYTHING: Final[JSON] = {
+    name: ["*"] for name in ("apiGroups", "apiVersions", "operations", "resources")
+}
+"""A rule that matches all requests."""
+
+_ADDRESSES: Final = {"a": 1, "one": 2, "two": 3, "three": 4, "unborn": 5, "zzz": 6}
+"""What is the last number of an address that is named so."""
+
 _MORE: Final[dict[str, JSON]] = {
     "ControllerRevision": {"data": {"spec": {}}, "revision": 1},
     "CronJob": {
@@ -46,7 +54,15 @@ _MORE: Final[dict[str, JSON]] = {
     },
     "DaemonSet": _WORKLOAD,
     "Deployment": _WORKLOAD,
+    "EndpointSlice": {"addressType": "IPv4"},
     "Event": {"involvedObject": {"namespace": "default"}},
+    "HorizontalPodAutoscaler": {
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"kind": "Deployment", "name": "a"},
+        }
+    },
+    "IPAddress": {"spec": {"parentRef": {"resource": "services", "name": "a"}}},
     "Job": {"spec": {"template": _FINITE}},
     "PersistentVolume": {
         "spec": {
@@ -65,8 +81,18 @@ _MORE: Final[dict[str, JSON]] = {
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
     "Service": {"spec": {"ports": [{"port": 80}]}},
+    "ServiceCIDR": {"spec": {"cidrs": ["192.168.0.0/24"]}},
     "StatefulSet": _WORKLOAD,
     "StorageClass": {"provisioner": "example.com/disks"},
+    "ValidatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": {"resourceRules": [_EVERYTHING]},
+            "validations": [{"expression": "true"}],
+        }
+    },
+    "ValidatingAdmissionPolicyBinding": {
+        "spec": {"policyName": "a", "validationActions": ["Deny"]}
+    },
 }
 """What a kind needs beyond its metadata; most need nothing."""
 
@@ -77,6 +103,8 @@ def minimal(kind: Kind, name: str = "a", **metadata: Any) -> JSON:
     if kind.kind == "CustomResourceDefinition":  # it must be named after its spec
         more["spec"]["names"]["plural"] = name
         name = f"{name}.example.com"
+    if kind.kind == "IPAddress":
+        name = f"192.168.0.{_ADDRESSES[name]}"
     return {
         "kind": kind.kind,
         "apiVersion": kind.api_version,

@@ -20,7 +20,9 @@ from tests.devcluster.requests import call
 pytestmark = pytest.mark.looptime
 
 STORED = [kind for kind in find_kinds() if kind.is_stored and "create" in kind.verbs]
-every_kind = pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.resource)
+every_kind = pytest.mark.parametrize(
+    "kind", STORED, ids=lambda kind: f"{kind.resource}-{kind.version}"
+)
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -57,9 +59,9 @@ def path_of(kind: Kind, obj: JSON) -> str:
 
 def test_kinds_are_found() -> None:
     """By group and name; two files cannot claim one."""
-    resources = [kind.resource for kind in find_kinds()]
-    assert len(resources) == len(set(resources)) > 30
-    assert {"pods", "deployments.apps", "leases.coordination.k8s.io"} <= set(resources)
+    found = [(kind.resource, kind.version) for kind in find_kinds()]
+    assert len(found) == len(set(found)) > 30
+    assert {("pods", "v1"), ("deployments.apps", "v1")} <= set(found)
 
 
 def test_a_new_kind_takes_one_new_file(
@@ -225,8 +227,7 @@ async def test_status_is_written_apart_where_there_is_one(
     decoded(await call(cluster, "PATCH", path, patch, content_type=MERGE))
     stored = decoded(await call(cluster, "GET", f"{path}/status"))
     assert stored["metadata"]["labels"]["a"] == "b"
-    if kind.resource != "resourcequotas":  # whose status is counted, not written
-        assert stored["status"] == decoded(answer)["status"]
+    assert stored["status"] == decoded(answer)["status"]
 
 
 @every_kind

@@ -15,10 +15,6 @@ from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_status_update,
     validate_pod_update,
 )
-from controller_manager.devcluster.kinds.core.quotas import (
-    admit_to_quota,
-    recount_quotas,
-)
 from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
@@ -94,14 +90,6 @@ class PodStrategy(Strategy):
     def mutate(self, obj: JSON, storage: Storage) -> None:
         """Set the priority by the pod's priority class."""
         set_priority(obj, storage)
-
-    def admit(self, obj: JSON, storage: Storage) -> None:
-        """Refuse a pod that would exceed a quota."""
-        admit_to_quota(storage, obj)
-
-    def after_change(self, namespace: str, storage: Storage) -> None:
-        """Recount the quotas of the namespace."""
-        recount_quotas(storage, namespace)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""

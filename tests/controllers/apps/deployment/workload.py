@@ -20,6 +20,8 @@ _NAMES: Final = ("api", "web", "worker")
 class DeploymentUsers(Workload):
     """Users of a few deployments in one namespace; in others there is one."""
 
+    acts_always = True  # most faults are about objects of these users
+
     def __init__(self, world: "World") -> None:
         super().__init__(world)
         self._rng = random.Random(f"users {world.seed}")

@@ -44,7 +44,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "replace pods that may recover": Bug(
         2, replicas, "is_stuck", _replace_whatever_is_not_ready
     ),
-    "update all pods at once": Bug(4, decide, "outdated_pods", _replace_all_at_once),
+    "update all pods at once": Bug(6, decide, "outdated_pods", _replace_all_at_once),
     "ignore the partition": Bug(
         0, updating, "partition", lambda _: 0, "canary-stays-alone"
     ),

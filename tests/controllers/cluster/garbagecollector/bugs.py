@@ -33,7 +33,13 @@ BUGS: Final[Mapping[str, Bug]] = {
     "collect by what is believed": Bug(
         1, GarbageCollector, "_owner", _believe_the_graph
     ),
-    "untie only what is known": Bug(25, Graph, "kinds_owned_by", lambda *_: []),
+    "untie only what is known": Bug(
+        23,
+        Graph,
+        "kinds_owned_by",
+        lambda *_: [],
+        users=frozenset({"statefulset-controller"}),
+    ),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a uid": Bug(
         0, GarbageCollector, "_forget", lambda *_: None, "references-to-unknown-kinds"

@@ -1,0 +1,1 @@
+"""The group custom.metrics.k8s.io."""

@@ -1,0 +1,1 @@
+"""The group external.metrics.k8s.io."""

@@ -1,0 +1,1 @@
+"""The group metrics.k8s.io."""

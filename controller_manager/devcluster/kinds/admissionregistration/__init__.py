@@ -1,0 +1,1 @@
+"""The kinds of the group admissionregistration.k8s.io, one file each."""

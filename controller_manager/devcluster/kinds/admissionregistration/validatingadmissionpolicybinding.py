@@ -1,0 +1,124 @@
+"""ValidatingAdmissionPolicyBinding: where a policy holds; is stored only."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.admissionregistration.matching import (
+    apply_match_defaults,
+    validate_match,
+)
+from controller_manager.devcluster.kinds.columns import name_of, selector_text
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.names import validate_subdomain
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+    shown,
+)
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+_ACTIONS: Final = ("Audit", "Deny", "Warn")
+_NOT_FOUND_ACTIONS: Final = ("Allow", "Deny")
+
+
+class ValidatingAdmissionPolicyBindingStrategy(Strategy):
+    """Fills in the match."""
+
+    counts_generations: ClassVar = True
+    models: ClassVar = ("V1MatchResources", "V1NamedRule", "V1ParamRef")
+    columns: ClassVar = (NAME, Column("PolicyName"), Column("ParamRef"), AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in what is not given."""
+        spec = obj.setdefault("spec", {})
+        if "matchResources" in spec:
+            apply_match_defaults(spec["matchResources"])
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the policy's name, the parameters, the match and the actions."""
+        spec = obj["spec"]
+        causes: list[Cause] = []
+        if name := spec.get("policyName"):
+            causes += validate_subdomain(name, "spec.policyName")
+        else:
+            causes.append(required("spec.policyName"))
+        if "paramRef" in spec:
+            causes += _validate_reference(spec["paramRef"], "spec.paramRef")
+        if "matchResources" in spec:
+            match, field = spec["matchResources"], "spec.matchResources"
+            causes += validate_match(match, field, needs_rules=False)
+        return causes + _validate_actions(spec.get("validationActions", []))
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec = obj["spec"]
+        reference = spec.get("paramRef")
+        return [
+            name_of(obj),
+            spec["policyName"],
+            _reference_text(reference) if reference else "<unset>",
+            age(obj, now),
+        ]
+
+
+def _reference_text(reference: JSON) -> str:
+    if name := reference.get("name"):
+        namespace = reference.get("namespace")
+        return f"{namespace}/{name}" if namespace else name
+    return selector_text(reference.get("selector"))
+
+
+def _validate_reference(reference: JSON, field: str) -> list[Cause]:
+    causes = []
+    has_name, has_selector = reference.get("name"), "selector" in reference
+    if not has_name and not has_selector:
+        causes.append(required(field, "one of name or selector must be specified"))
+    if has_name and has_selector:
+        detail = "name and selector are mutually exclusive"
+        causes += [
+            forbidden_field(f"{field}.{name}", detail) for name in ("name", "selector")
+        ]
+    action, where = reference.get("parameterNotFoundAction"), "parameterNotFoundAction"
+    if action is None:
+        causes.append(required(f"{field}.{where}"))
+    elif action not in _NOT_FOUND_ACTIONS:
+        value = shown(action)
+        causes.append(not_supported(f"{field}.{where}", value, _NOT_FOUND_ACTIONS))
+    return causes
+
+
+def _validate_actions(actions: list[str]) -> list[Cause]:
+    field = "spec.validationActions"
+    if not actions:
+        return [required(field)]
+    causes = []
+    for number, action in enumerate(actions):
+        where = f"{field}[{number}]"
+        if action not in _ACTIONS:
+            causes.append(not_supported(where, shown(action), _ACTIONS))
+        if action in actions[:number]:
+            causes.append(duplicate(where, shown(action)))
+    if {"Deny", "Warn"} <= set(actions):
+        detail = "must not contain both Deny and Warn"
+        causes.append(invalid(field, shown(actions), detail))
+    return causes
+
+
+KIND: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+    model="V1ValidatingAdmissionPolicyBinding",
+    categories=("api-extensions",),
+    strategy=ValidatingAdmissionPolicyBindingStrategy(),
+)

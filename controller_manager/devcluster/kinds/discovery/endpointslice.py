@@ -1,0 +1,134 @@
+"""EndpointSlice: some of the endpoints of a service."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.discovery.endpointslice_validation import (
+    validate_slice,
+)
+from controller_manager.devcluster.kinds.field_values import IMMUTABLE
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+_SHOWN: Final = 3
+_UNSET: Final = "<unset>"
+
+
+class EndpointSliceStrategy(Strategy):
+    """The address type is immutable; labels count as content."""
+
+    counts_generations: ClassVar = True
+    models: ClassVar = ("DiscoveryV1EndpointPort", "V1Endpoint", "V1For")
+    columns: ClassVar = (
+        NAME,
+        Column("AddressType"),
+        Column("Ports"),
+        Column("Endpoints"),
+        AGE,
+    )
+    messages: ClassVar = {
+        "EndpointSlice": {
+            1: "metadata:ObjectMeta",
+            2: "endpoints:[]Endpoint",
+            3: "ports:[]EndpointPort",
+            4: "addressType:str",
+        },
+        "Endpoint": {
+            1: "addresses:[]str",
+            2: "conditions:EndpointConditions",
+            3: "hostname:str",
+            4: "targetRef:ObjectReference",
+            5: "deprecatedTopology:{}str",
+            6: "nodeName:str",
+            7: "zone:str",
+            8: "hints:EndpointHints",
+        },
+        "ObjectReference": {
+            1: "kind:str",
+            2: "namespace:str",
+            3: "name:str",
+            4: "uid:str",
+            5: "apiVersion:str",
+            6: "resourceVersion:str",
+            7: "fieldPath:str",
+        },
+        "EndpointConditions": {
+            1: "ready:bool",
+            2: "serving:bool",
+            3: "terminating:bool",
+        },
+        "EndpointHints": {1: "forZones:[]ForZone", 2: "forNodes:[]ForNode"},
+        "ForZone": {1: "name:str"},
+        "ForNode": {1: "name:str"},
+        "EndpointPort": {
+            1: "name:str",
+            2: "protocol:str",
+            3: "port:int",
+            4: "appProtocol:str",
+        },
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in names and protocols of ports; Go shows absent lists as null."""
+        obj["endpoints"] = obj.get("endpoints") or None
+        obj["ports"] = obj.get("ports") or None
+        for endpoint in obj["endpoints"] or ():
+            endpoint.setdefault("conditions", {})
+        for port in obj["ports"] or ():
+            port.setdefault("name", "")
+            port.setdefault("protocol", "TCP")
+
+    def changes_generation(self, old: JSON, new: JSON) -> bool:
+        """Tell whether an update makes a new generation."""
+        labels = [each["metadata"].get("labels", {}) for each in (old, new)]
+        return labels[0] != labels[1] or super().changes_generation(old, new)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check endpoints and ports."""
+        return validate_slice(obj)
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the address type is the same."""
+        if old["addressType"] == new["addressType"]:
+            return ()
+        return (invalid("addressType", shown(new["addressType"]), IMMUTABLE),)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        ports = [
+            str(each.get("port") or each.get("name") or "*")
+            for each in obj["ports"] or ()
+        ]
+        addresses = [
+            address for each in obj["endpoints"] or () for address in each["addresses"]
+        ]
+        return [
+            name_of(obj),
+            obj["addressType"],
+            _first(ports),
+            _first(addresses),
+            age(obj, now),
+        ]
+
+
+def _first(texts: list[str]) -> str:
+    """Return the first few texts, and how many there are besides."""
+    listed = ",".join(texts[:_SHOWN])
+    more = len(texts) - _SHOWN
+    return f"{listed} + {more} more..." if more > 0 else listed or _UNSET
+
+
+KIND: Final = Kind(
+    "discovery.k8s.io",
+    "v1",
+    "EndpointSlice",
+    "endpointslices",
+    model="V1EndpointSlice",
+    strategy=EndpointSliceStrategy(),
+)

@@ -1,0 +1,105 @@
+"""IPAddress: an address of a service that is in use; its name is the address."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.field_values import validate_unchanged
+from controller_manager.devcluster.kinds.ip_addresses import parse_address
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.names import (
+    validate_path_segment,
+    validate_subdomain,
+)
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    qualified,
+    required,
+    shown,
+)
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import (
+    AGE,
+    NAME,
+    NONE,
+    Cells,
+    Column,
+    age,
+)
+
+JSON = dict[str, Any]
+
+
+class IPAddressStrategy(Strategy):
+    """Refers to the object that uses the address, for ever to the same."""
+
+    columns: ClassVar = (NAME, Column("ParentRef"), AGE)
+    messages: ClassVar = {
+        "IPAddress": {1: "metadata:ObjectMeta", 2: "spec:IPAddressSpec"},
+        "IPAddressSpec": {1: "parentRef:ParentReference"},
+        "ParentReference": {
+            1: "group:str",
+            2: "resource:str",
+            3: "namespace:str",
+            4: "name:str",
+        },
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the spec also when it is empty."""
+        obj.setdefault("spec", {})
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check that the name is an address in canonical form."""
+        address = parse_address(name)
+        if address is not None and str(address) == name:
+            return []
+        detail = "must be a canonical form IP address"
+        return [invalid("metadata.name", shown(name), detail)]
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the reference."""
+        parent = obj["spec"].get("parentRef")
+        if parent is None:
+            return (required("spec.parentRef"),)
+        field = "spec.parentRef"
+        causes = []
+        if group := parent.get("group"):
+            causes += validate_subdomain(group, f"{field}.group")
+        for name in ("resource", "name"):
+            if value := parent.get(name):
+                causes += validate_path_segment(value, f"{field}.{name}")
+            else:
+                causes.append(required(f"{field}.{name}"))
+        if namespace := parent.get("namespace"):
+            causes += validate_path_segment(namespace, f"{field}.namespace")
+        return causes
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the reference is the same."""
+        return validate_unchanged(old["spec"], new["spec"], "spec", "parentRef")
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        parent = obj["spec"].get("parentRef")
+        return [name_of(obj), _parent_text(parent) if parent else NONE, age(obj, now)]
+
+
+def _parent_text(parent: JSON) -> str:
+    resource = qualified(parent.get("group", ""), parent["resource"]).lower()
+    parts = (resource, parent.get("namespace"), parent["name"])
+    return "/".join(each for each in parts if each)
+
+
+KIND: Final = Kind(
+    "networking.k8s.io",
+    "v1",
+    "IPAddress",
+    "ipaddresses",
+    namespaced=False,
+    model="V1IPAddress",
+    short_names=("ip",),
+    strategy=IPAddressStrategy(),
+)

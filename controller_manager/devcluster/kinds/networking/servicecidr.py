@@ -1,0 +1,91 @@
+"""ServiceCIDR: a range of addresses for services."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from ipaddress import ip_network
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+    too_many,
+)
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+_MOST: Final = 2
+_NOT_A_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+class ServiceCIDRStrategy(Strategy):
+    """One range for each address family; a second family may be added later."""
+
+    columns: ClassVar = (NAME, Column("CIDRs"), AGE)
+    messages: ClassVar = {
+        "ServiceCIDR": {
+            1: "metadata:ObjectMeta",
+            2: "spec:ServiceCIDRSpec",
+            3: "status:ServiceCIDRStatus",
+        },
+        "ServiceCIDRSpec": {1: "cidrs:[]str"},
+        "ServiceCIDRStatus": {},
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the spec and the status also when they are empty."""
+        obj.setdefault("spec", {})
+        obj.setdefault("status", {})
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the ranges."""
+        return _validate_ranges(obj["spec"].get("cidrs", []))
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that at most a second address family was added."""
+        before, after = (each["spec"].get("cidrs", []) for each in (old, new))
+        if after[: len(before)] == before:
+            return ()
+        return (invalid("spec.cidrs[0]", shown(after[:1][0]), "field is immutable"),)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), ",".join(obj["spec"].get("cidrs", [])), age(obj, now)]
+
+
+def _validate_ranges(ranges: list[str]) -> list[Cause]:
+    if not ranges:
+        return [required("spec.cidrs", "at least one CIDR required")]
+    if len(ranges) > _MOST:
+        return [too_many("spec.cidrs", len(ranges), _MOST)]
+    causes, versions = [], []
+    for number, text in enumerate(ranges):
+        field = f"spec.cidrs[{number}]"
+        try:
+            versions.append(ip_network(text).version)
+        except ValueError:
+            causes.append(invalid(field, shown(text), _NOT_A_RANGE))
+    if not causes and len(versions) == _MOST and len(set(versions)) < _MOST:
+        detail = (
+            "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 "
+            "and 2001:db8::/96"
+        )
+        causes.append(invalid("spec.cidrs", shown(ranges), detail))
+    return causes
+
+
+KIND: Final = Kind(
+    "networking.k8s.io",
+    "v1",
+    "ServiceCIDR",
+    "servicecidrs",
+    namespaced=False,
+    model="V1ServiceCIDR",
+    subresources=(status_of("ServiceCIDR"),),
+    strategy=ServiceCIDRStrategy(),
+)
