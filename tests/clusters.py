@@ -17,6 +17,7 @@ from controller_manager.client.transport import Request, Response, Stream, Trans
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.manager.manager import ControllerManager
@@ -114,6 +115,7 @@ class Cluster:
         rbac: bool = False,
         features: FeatureGates | None = None,
         epoch: datetime = EPOCH,
+        service_cluster_ip_range: str = DEFAULT_RANGE,
     ) -> None:
         self.clock: Clock = LoopClock(epoch)
         self.rng = random.Random(seed)
@@ -124,6 +126,7 @@ class Cluster:
             history=history,
             rbac=rbac,
             features=features,
+            service_cluster_ip_range=service_cluster_ip_range,
         )
         self.transport = InMemoryTransport(self.server, TOKEN)
         self.client = Client(self.transport, self.clock)

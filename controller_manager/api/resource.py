@@ -16,7 +16,7 @@ class InvalidPathSegment(ValueError):  # noqa: N818 - named after what it checks
     """A name or namespace that would change the meaning of the URL path."""
 
 
-def _segment(name: str, what: str) -> str:
+def segment(name: str, what: str) -> str:
     """Return `name` if it may be one segment of a URL path; raise an error if not.
 
     Names come from objects that users write: an owner reference may name
@@ -75,10 +75,10 @@ class Resource(Generic[ObjectT]):
         root = f"/apis/{self.group}" if self.group else "/api"
         parts = [root, self.version]
         if namespace and self.namespaced:
-            parts += ["namespaces", _segment(namespace, "namespace")]
+            parts += ["namespaces", segment(namespace, "namespace")]
         parts.append(self.plural)
         if name:
-            parts.append(_segment(name, "name"))
+            parts.append(segment(name, "name"))
         if subresource:
             parts.append(subresource)
         return "/".join(parts)

@@ -190,7 +190,11 @@ def parse_selector(text: str) -> Selector:
     if not tokens.peek():
         return EVERYTHING
     while True:
-        requirements.append(_parse_requirement(tokens))
+        try:
+            requirements.append(_parse_requirement(tokens))
+        except SelectorError as error:
+            msg = f"unable to parse requirement: {error}"
+            raise SelectorError(msg) from error
         separator = tokens.take()
         if not separator:
             break

@@ -136,6 +136,13 @@ class _CommandLine(click.Command):
     "controller what its bootstrap role of upstream allows.",
 )
 @click.option(
+    "--service-cluster-ip-range",
+    metavar="CIDR[,CIDR]",
+    default="10.96.0.0/12",
+    show_default=True,
+    help="Where services get their addresses: one range, or one of each family.",
+)
+@click.option(
     "--feature-gates",
     metavar="NAME=BOOL,...",
     multiple=True,
@@ -161,6 +168,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
     without_controllers: bool,
     secure_port: int,
     rbac: bool,
+    service_cluster_ip_range: str,
     feature_gates: tuple[str, ...],
     verbosity: int | None,
 ) -> None:
@@ -195,6 +203,7 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
         pod_start_delay=pod_start_delay,
         grace_scale=grace_scale,
         rbac=rbac,
+        service_cluster_ip_range=service_cluster_ip_range,
         features=config.features,
     )
     code = _run_cluster(
@@ -232,13 +241,16 @@ def _run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
     from controller_manager.devcluster.demo.demo import DemoError  # noqa: PLC0415
+    from controller_manager.devcluster.kinds.networking.default_cidr import (  # noqa: PLC0415
+        RangeError,
+    )
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 
     try:
         return run(main)
     except CommandError as error:
         raise CommandNotRun([str(error)]) from None
-    except (DemoError, KubeconfigError, ManifestError) as error:
+    except (DemoError, KubeconfigError, ManifestError, RangeError) as error:
         raise Failure([str(error)]) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -40,6 +40,7 @@ _MAX_RETRIES: Final = 10
 """How many retries a server may ask for with Retry-After (client-go's number)."""
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
+_APPLY: Final = {**_JSON, "content-type": "application/apply-patch+yaml"}
 _METADATA: Final = {
     "accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
     "application/json",
@@ -282,6 +283,17 @@ class Client:
         answer = await self._call(Request("GET", path, headers=_JSON))
         return self._decode(dict[str, Any], answer)
 
+    async def read(
+        self, path: str, object_type: type[DecodedT], query: Query = ()
+    ) -> DecodedT:
+        """Return what the server answers for a path that belongs to no resource.
+
+        For example the metrics of an aggregated API. Each segment of the path must
+        have been checked, see `api.resource.segment`.
+        """
+        answer = await self._call(Request("GET", path, query=query, headers=_JSON))
+        return self._decode(object_type, answer)
+
     async def list_page(
         self,
         resource: Resource[ObjectT],
@@ -448,6 +460,29 @@ class Client:
         answer = await self._write("PATCH", path, body, headers=headers)
         return self._stored(resource, answer)
 
+    async def apply(
+        self,
+        resource: Resource[ObjectT],
+        name: str,
+        config: Mapping[str, Any],
+        field_manager: str,
+        subresource: str = "",
+    ) -> ObjectT:
+        """Apply a configuration of a cluster-scoped object; return it as stored.
+
+        It takes fields from other managers (server-side apply with force). Fields that
+        `field_manager` applied before, and that `config` lacks, are removed unless
+        somebody else owns them. A uid in the configuration's metadata is a
+        precondition; without it an object that is gone is created again.
+        """
+        path = _path(resource, "", name, subresource)
+        named = {**config.get("metadata", {}), "name": name}
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        body = msgspec.json.encode({**head, **config, "metadata": named})
+        query = (("fieldManager", field_manager), ("force", "true"))
+        answer = await self._write("PATCH", path, body, headers=_APPLY, query=query)
+        return self._stored(resource, answer)
+
     def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
         """Decode the object in the answer to a write, and call the write hook."""
         stored = self._decode(resource.type, answer)
@@ -513,10 +548,13 @@ class Client:
         body: bytes,
         *,
         headers: Mapping[str, str] = _JSON,
+        query: Query = (),
         timeout: float = 0.0,  # noqa: ASYNC109 - it bounds one exchange
     ) -> Response:
         timeout = timeout or self._write_timeout
-        request = Request(method, path, headers=headers, body=body, timeout=timeout)
+        request = Request(
+            method, path, query=query, headers=headers, body=body, timeout=timeout
+        )
         return await self._call(request)
 
     async def _call(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ is the form of a decision, ``gates`` has feature gates, ``replicas`` keeps a num
 of pods running, ``namespaces`` serves controllers that create an object in every
 namespace, ``history`` keeps controller revisions, ``stale_syncs`` is a metric,
 ``hashes`` has the hashes of generated names, ``owner_reads`` reads what a stale cache
-may not show, ``scale`` reads and updates the scale of any kind, and ``scheduling``
-tells which pod may run on which node. No module here knows a particular controller.
+may not show, ``scale`` reads and updates the scale of any kind, ``scheduling`` tells
+which pod may run on which node, and ``endpoints`` which pods back which services. No
+module here knows a particular controller.
 """

@@ -7,8 +7,13 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
+from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
+from controller_manager.devcluster.kinds.networking.default_cidr import (
+    add_default_cidr,
+)
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
@@ -28,6 +33,7 @@ class APIServer(GenericAPIServer):
         rng: random.Random,
         users: Mapping[str, User],
         history: int | None = None,
+        service_cluster_ip_range: str = DEFAULT_RANGE,
         rbac: bool = False,
         features: FeatureGates | None = None,
         logger: Logger | None = None,
@@ -36,7 +42,9 @@ class APIServer(GenericAPIServer):
 
         `history` is the number of changes that each resource keeps for watches. `rbac`
         creates the bootstrap roles, and refuses what no role allows. `features` are
-        the gates with another value than their default.
+        the gates with another value than their default. Services get addresses of
+        `service_cluster_ip_range`: one range, or two of both families with a comma
+        between. Raises RangeError for anything else.
         """
         storage = Storage(HISTORY if history is None else history)
         gates = features or FeatureGates()
@@ -55,6 +63,9 @@ class APIServer(GenericAPIServer):
             admission=ClusterAdmission(storage, clock),
             logger=logger,
         )
+        for api in metrics_apis(storage, clock, self.catalogue.of):
+            self.aggregate(api)
+        add_default_cidr(self.objects, service_cluster_ip_range)
         if rbac:
             self._create_bootstrap_roles()
 

@@ -22,6 +22,8 @@ from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
 from controller_manager.devcluster.http_server import HTTPServer
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
+from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
+from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import Logger
@@ -46,6 +48,7 @@ class ClusterOptions:
     pod_start_delay: float = 1.0
     grace_scale: float = 1.0
     rbac: bool = False
+    service_cluster_ip_range: str = DEFAULT_RANGE
     features: FeatureGates = field(default_factory=FeatureGates)
 
 
@@ -94,7 +97,10 @@ class DevCluster:
     def __init__(
         self, options: ClusterOptions, clock: Clock, logger: Logger | None = None
     ) -> None:
-        """Take the settings; nothing listens yet."""
+        """Take the settings; nothing listens yet.
+
+        Raises RangeError for a wrong range of service addresses.
+        """
         self._options = options
         self._clock = clock
         self._token = secrets.token_urlsafe(32)
@@ -106,6 +112,7 @@ class DevCluster:
             users={self._token: ADMIN},
             rbac=options.rbac,
             features=options.features,
+            service_cluster_ip_range=options.service_cluster_ip_range,
             logger=logger,
         )
         self._http = HTTPServer(self.server, options.port, self._tls())
@@ -130,6 +137,7 @@ class DevCluster:
         )
         nodes.register()
         await self._http.start()
+        add_kubernetes_service(self.server.objects, self._http.host, self._http.port)
         self._stack.push_async_callback(self._http.close)
         task = asyncio.create_task(nodes.run(), name="nodes")
         self._stack.push_async_callback(_cancelled, task)

@@ -2,6 +2,7 @@
 
 import ssl
 from contextlib import aclosing
+from typing import Final
 
 from aiohttp import web
 
@@ -12,6 +13,7 @@ from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.serving.server import listen
 
+_HOST: Final = "127.0.0.1"
 _MAX_BODY = 16 * 1024 * 1024
 
 
@@ -23,7 +25,8 @@ class HTTPServer:
     ) -> None:
         """Take the server, the port (0 for any), and the TLS settings, if any."""
         self._server = server
-        self._port = port
+        self.host: Final = _HOST
+        self.port = port
         self._tls = tls
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
@@ -35,14 +38,14 @@ class HTTPServer:
     def url(self) -> str:
         """The URL of the server."""
         scheme = "https" if self._tls else "http"
-        return f"{scheme}://127.0.0.1:{self._port}"
+        return f"{scheme}://{self.host}:{self.port}"
 
     async def start(self) -> None:
         """Listen; raises ServingError if the port cannot be used."""
-        self._port = await listen(
-            self._runner, "127.0.0.1", self._port, "choose another --port", self._tls
+        self.port = await listen(
+            self._runner, self.host, self.port, "choose another --port", self._tls
         )
-        self._server.address = f"127.0.0.1:{self._port}"
+        self._server.address = f"{self.host}:{self.port}"
 
     async def close(self) -> None:
         """Stop listening and cut all streams."""

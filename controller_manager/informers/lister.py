@@ -7,6 +7,7 @@ from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import (
     EVERYTHING,
+    Requirement,
     Selector,
     SelectorError,
     compile_selector,
@@ -92,6 +93,27 @@ class Lister(Generic[ObjectT]):
         wanted = labels.items()
         return [obj for obj in found if wanted <= labels_of(obj).items()]
 
+    def matching(self, namespace: str, selector: Selector) -> Sequence[ObjectT]:
+        """Return the objects of a namespace that a selector matches, by their labels.
+
+        It looks at all objects of the namespace only if the selector requires no label
+        to have a certain value; then most of them match.
+        """
+        if selector.nothing:
+            return []
+        if selector.exact:
+            found = self.labelled(namespace, dict(selector.exact))
+            if not selector.requirements:
+                return found
+        elif (values := _least_values(selector)) is not None:
+            key, texts = values.key, sorted(values.values)
+            found = [
+                obj for text in texts for obj in self.labelled(namespace, {key: text})
+            ]
+        else:
+            found = self._by(BY_NAMESPACE, namespace)
+        return [obj for obj in found if selector.matches(labels_of(obj))]
+
     def controlled_by(self, owner: KubeObject) -> Sequence[ObjectT]:
         """Return the objects that `owner` manages, by its uid."""
         return self.controlled_by_uid(owner.metadata.uid)
@@ -154,6 +176,15 @@ class Lister(Generic[ObjectT]):
                 "index where the lister is created"
             )
             raise LookupError(msg)
+
+
+def _least_values(selector: Selector) -> Requirement | None:
+    """Return the requirement that allows the fewest values of a label, if there is one.
+
+    A label has one value, so the objects with each of them are different ones.
+    """
+    listing = [each for each in selector.requirements if each.operator == "In"]
+    return min(listing, key=lambda each: len(each.values), default=None)
 
 
 def _selects(owner: KubeObject, obj: KubeObject) -> bool:

@@ -16,7 +16,14 @@ def expose(registry: CollectorRegistry, disabled: Collection[str] = ()) -> bytes
     ``le="1"`` does not find ``le="1.0"``. Metrics named in `disabled` are left out
     (``--disabled-metrics``).
     """
-    return generate_latest(_GoBounds(registry, disabled))
+    view = _GoBounds(registry, disabled)
+    text = generate_latest(view)
+    for name in view.plain_counters:
+        # The client library announces every counter with the suffix.
+        for line in (b"HELP", b"TYPE"):
+            start = b"# %s %s" % (line, name.encode())
+            text = text.replace(start + b"_total ", start + b" ")
+    return text
 
 
 class _GoBounds(CollectorRegistry):
@@ -26,6 +33,8 @@ class _GoBounds(CollectorRegistry):
         super().__init__()
         self._inner = inner
         self._disabled = frozenset(disabled)
+        self.plain_counters: list[str] = []
+        """The names of counters whose series do not end in ``_total``."""
 
     def collect(self) -> Iterable[Metric]:
         for metric in self._inner.collect():
@@ -34,6 +43,10 @@ class _GoBounds(CollectorRegistry):
                 continue
             if metric.type == "histogram":
                 metric.samples = [_with_go_bound(each) for each in metric.samples]
+            if metric.type == "counter" and any(
+                each.name == metric.name for each in metric.samples
+            ):
+                self.plain_counters.append(metric.name)
             yield metric
 
 

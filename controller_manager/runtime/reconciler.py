@@ -40,7 +40,8 @@ class Reconciler(ABC, Generic[ObjectT]):
     - `reconcile` never runs twice at the same time for one key.
     - It sees its own writes: a key is not reconciled before the caches show the
       versions that its last reconcile wrote.
-    - An object that is gone is not reconciled; `forget` is called for its key.
+    - An object that is gone is not reconciled; `forget` is called for its key, and then
+      `reconcile_absent`.
     - A failure is retried with a growing delay, until it succeeds.
 
     Upstream: controller-runtime's Reconciler, and the New…Controller functions of
@@ -70,7 +71,8 @@ class Reconciler(ABC, Generic[ObjectT]):
         self.logger = context.logger
         self.recorder = context.recorder
         self.queue = context.queue(self.queue_name or context.name, self.backoff())
-        (self._for,) = (each for each in self.watches if isinstance(each, For))
+        (declared,) = (each for each in self.watches if isinstance(each, For))
+        self._for = declared.configured(context.config)
         self.resource = self._for.resource
         owns = any(isinstance(each, Owns) for each in self.watches)
         self.objects: Lister[ObjectT] = context.lister(
@@ -86,7 +88,7 @@ class Reconciler(ABC, Generic[ObjectT]):
         informer = self.context.informers.informer(watch.resource)
         match watch:
             case For():
-                changes = handler_for(watch, self.queue, self, self._deleted)
+                changes = handler_for(self._for, self.queue, self, self._deleted)
                 informer.add_handler(changes)
             case Owns(resource=resource, delay=delay, when_added=when_added):
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
@@ -116,6 +118,13 @@ class Reconciler(ABC, Generic[ObjectT]):
 
         Return the outcome for its key; raise an exception to have it retried.
         """
+
+    async def reconcile_absent(self, key: str) -> Outcome:  # noqa: ARG002 - any key
+        """Clean up after an object that is gone, or that never was; nothing by default.
+
+        Return the outcome for its key; raise an exception to have it retried.
+        """
+        return DONE
 
     def starting(self) -> None:
         """Prepare once, when this process may begin to write."""
@@ -176,7 +185,7 @@ class Reconciler(ABC, Generic[ObjectT]):
         if obj is None:
             self.context.consistency.forget(key)
             self.forget(key)
-            return DONE
+            return await self.reconcile_absent(key)
         if self.is_known_gone(obj):
             return DONE
         if (stale := self.context.consistency.stale_cache(key)) is not None:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
+from controller_manager.options.config import Config
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -33,13 +35,20 @@ class For(Struct, Generic[ObjectT], frozen=True):
     object that it rejects is left out, unless it was deleted. A key is added
     `delay` seconds later, except after a deletion. `update_delay` returns the seconds
     for an update; it is called with the reconciler, the old and the new object. It is
-    `delay` by default.
+    `delay` by default. `delay_from` returns the `delay` for a configuration.
     """
 
     resource: Resource[ObjectT]
     when: Callable[[ObjectT], bool] = _always
     delay: float = 0.0
+    delay_from: Callable[[Config], float] | None = None
     update_delay: Callable[[Any, ObjectT, ObjectT], float] | None = None
+
+    def configured(self, config: Config) -> "For[ObjectT]":
+        """Return this with the delay that the configuration asks for."""
+        if self.delay_from is None:
+            return self
+        return replace(self, delay=self.delay_from(config))
 
 
 class Owns(Struct, Generic[ObjectT], frozen=True):

@@ -23,6 +23,7 @@ from controller_manager.api.meta import APIStruct, CompleteObject, Projection
 from controller_manager.api.resource import Resource
 
 MODELS: Final = {
+    "ClusterRole": "V1ClusterRole",
     "ConfigMap": "V1ConfigMap",
     "ControllerRevision": "V1ControllerRevision",
     "CronJob": "V1CronJob",
@@ -36,11 +37,13 @@ MODELS: Final = {
     "Lease": "V1Lease",
     "Namespace": "V1Namespace",
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
+    "PodDisruptionBudget": "V1PodDisruptionBudget",
     "ReplicaSet": "V1ReplicaSet",
     "ReplicationController": "V1ReplicationController",
     "ResourceQuota": "V1ResourceQuota",
     "Scale": "V1Scale",
     "ServiceAccount": "V1ServiceAccount",
+    "ServiceCIDR": "V1ServiceCIDR",
     "StatefulSet": "V1StatefulSet",
     "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",

@@ -893,6 +893,16 @@ def test_flags_that_contradict_each_other_are_refused() -> None:
     ]
 
 
+def test_the_range_of_services_of_a_cluster_is_checked() -> None:
+    """With the flag that it belongs to."""
+    assert problems("devcluster", "--port=0", "--service-cluster-ip-range=10.0/8") == [
+        (
+            '--service-cluster-ip-range 10.0/8: Invalid value: "10.0/8": must be a '
+            "valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+        )
+    ]
+
+
 def test_a_feature_gate_of_a_cluster_is_checked_before_it_starts() -> None:
     """With the flag that it belongs to."""
     assert problems("devcluster", "--feature-gates=Nope") == [

@@ -8,11 +8,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
+
 Flags = Mapping[str, list[str]]
 """The values that each flag was given, by its name."""
 
 _OF_SERVER: Final = "apiserver:"
 _GATES: Final = "feature-gates"
+_RANGE: Final = "service-cluster-ip-range"
 
 
 class Arguments(NamedTuple):
@@ -30,6 +33,11 @@ class Arguments(NamedTuple):
             for pair in value.split(",")
         )
         return {name: value == "true" for name, _, value in pairs}
+
+    @property
+    def service_cluster_ip_range(self) -> str:
+        """The ranges of the services' addresses."""
+        return self.server.get(_RANGE, [DEFAULT_RANGE])[-1]
 
 
 def arguments(text: str, more: str = "") -> Arguments:

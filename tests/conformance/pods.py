@@ -14,8 +14,9 @@ JSON = dict[str, Any]
 Auto = str | bool | dict[str, float] | None
 """How pods become ready by themselves."""
 
-_REFUSED = (404, 429)
-"""The answers to an eviction: there is no such pod, its budget forbids it."""
+_REFUSED = (404, 429, 500)
+"""The answers to an eviction: there is no such pod, its budget forbids it, it has
+several budgets."""
 
 
 class Pods:

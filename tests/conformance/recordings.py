@@ -178,7 +178,12 @@ class Recording:
         """
         features = FeatureGates(self._arguments.server_gates)
         epoch = EPOCH + timedelta(hours=10)
-        return Cluster(rbac=rbac, features=features, epoch=epoch)
+        return Cluster(
+            rbac=rbac,
+            features=features,
+            epoch=epoch,
+            service_cluster_ip_range=self._arguments.service_cluster_ip_range,
+        )
 
     def form(self) -> Form:
         """Return the form of the checkpoints, without any alias yet."""

@@ -74,9 +74,15 @@ def _complete_pod(pod: JSON) -> None:
     spec.setdefault("enableServiceLinks", True)
 
 
+def _complete_replica_set(replica_set: JSON) -> None:
+    """Fill in what Go writes of a new replica set's status."""
+    replica_set.setdefault("status", {"replicas": 0})
+
+
 _DEFAULTS: Final[Mapping[str, Callable[[JSON], None]]] = {
     "jobs": _complete_job,
     "pods": _complete_pod,
+    "replicasets": _complete_replica_set,
 }
 
 

@@ -10,6 +10,7 @@ from controller_manager.api.apps.v1 import ReplicaSet
 from controller_manager.api.core.v1 import Node, Pod
 from controller_manager.api.meta import labels_of
 from controller_manager.api.selectors import (
+    NOTHING,
     LabelSelector,
     LabelSelectorRequirement,
     compile_selector,
@@ -98,6 +99,37 @@ def test_objects_with_labels_are_those_that_a_scan_would_find() -> None:
         scanned = [each for each in pods if wanted.items() <= labels_of(each).items()]
         assert found(lister.labelled("n", wanted)) == found(scanned), seed
         assert lister.labelled("other", wanted) == []
+
+
+def test_a_selector_matches_what_a_scan_would_find() -> None:
+    """With any mix of values and expressions."""
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    pods: Store[Pod] = Store()
+    lister = Lister(pods, "Pod", BY_LABEL, BY_NAMESPACE)
+
+    def expression() -> LabelSelectorRequirement:
+        operator = rng.choice(("In", "NotIn", "Exists", "DoesNotExist"))
+        values = rng.sample("xyz", rng.randint(1, 2)) if "In" in operator else ()
+        return LabelSelectorRequirement(
+            key=rng.choice("abc"), operator=operator, values=tuple(values)
+        )
+
+    for number in range(100):
+        labels = {key: rng.choice("xyz") for key in "abc" if rng.random() < 0.6}
+        pods.put(orphan(f"pod-{number}", **labels))
+    for _ in range(100):
+        exact = {key: rng.choice("xyz") for key in "abc" if rng.random() < 0.2}
+        expressions = tuple(expression() for _ in range(rng.randint(0, 2)))
+        selector = compile_selector(
+            LabelSelector(match_labels=exact, match_expressions=expressions)
+        )
+        scanned = [each for each in pods if selector.matches(labels_of(each))]
+        matching = lister.matching("n", selector)
+        assert found(matching) == found(scanned), seed
+        assert len(matching) == len(scanned), seed
+        assert lister.matching("other", selector) == []
+    assert lister.matching("n", NOTHING) == []
 
 
 def test_an_owner_without_a_usable_selector_selects_nothing() -> None:

@@ -98,9 +98,10 @@ def test_a_field_of_the_configuration_file_belongs_to_one_flag(
 
 def test_a_flag_of_upstreams_keeps_its_place_in_the_configuration_file() -> None:
     """Whatever the controller that declares it is called."""
-    flag = Flag("concurrent-endpoint-syncs", "int32", "5", "Some.", "My.Syncs", "My")
-    found = FlagSet((flag,))["concurrent-endpoint-syncs"]
+    name = "concurrent-ephemeralvolume-syncs"
+    flag = Flag(name, "int32", "5", "Some.", "My.Syncs", "My")
+    found = FlagSet((flag,))[name]
     assert (found.path, found.section) == (
-        "EndpointController.ConcurrentEndpointSyncs",
-        "Endpoints-controller",
+        "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
+        "Ephemeral-volume-controller",
     )

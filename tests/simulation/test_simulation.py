@@ -24,9 +24,6 @@ FOUND = {
 }
 """Seeds that found a bug of the product, which was then fixed."""
 
-LONG = frozenset(("a-week-of-churn",))
-"""Scenarios that take half a minute; the others take a second at most."""
-
 BROKEN = {
     "create-and-become-available": tuple(sieve.PATTERNS),
     "recreate-waits-for-old-pods": ("crash after",),
@@ -85,19 +82,15 @@ def test_a_fault_does_not_depend_on_those_before_it() -> None:
     assert plans[0] == plans[1] != []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
-        for name in NAMED
-    ],
-)
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.slow
 def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
     """Each as reported; its docstring says what upstream does."""
     assert play_named(name, churn=60) == []
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.slow
 def test_in_every_recording_each_controller_writes_what_it_may(name: str) -> None:
     """And no invariant is broken at any moment."""
     played = sieve.play_scenario(name)
@@ -157,6 +150,7 @@ def _shrink_little(outcome: Outcome, **more: Any) -> Any:
     return shrink(outcome, patience=2, **more)
 
 
+@pytest.mark.slow
 def test_the_command_shows_what_fails_and_how_to_see_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import field
 
-from controller_manager.api.core.v1 import ResourceRequirements
+from controller_manager.api.core.compute import ResourceRequirements
 from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
 from controller_manager.api.resource import Resource
 

@@ -3,6 +3,7 @@
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
+from controller_manager.api.core.compute import ResourceRequirements
 from controller_manager.api.core.scheduling import Affinity, Taint
 from controller_manager.api.meta import (
     APIStruct,
@@ -57,13 +58,6 @@ class ContainerPort(APIStruct, frozen=True):
     name: str = ""
     container_port: int = 0
     protocol: str = ""
-
-
-class ResourceRequirements(APIStruct, frozen=True):
-    """What a container or a pod asks for: quantities by the name of the resource."""
-
-    requests: dict[str, str] | None = None
-    limits: dict[str, str] | None = None
 
 
 class Container(APIStruct, frozen=True):
@@ -123,10 +117,10 @@ class PodSpec(APIStruct, frozen=True):
     subdomain: str = ""
     active_deadline_seconds: int | None = None
     priority_class_name: str = ""
+    overhead: dict[str, str] | None = None
+    resources: ResourceRequirements | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
-    resources: ResourceRequirements | None = None
-    overhead: dict[str, str] | None = None
     volumes: tuple[PodVolume, ...] | None = None
 
 
@@ -179,11 +173,11 @@ class PodStatus(APIStruct, frozen=True):
 
     phase: str = ""
     reason: str = ""
+    start_time: str | None = None
     qos_class: str = ""
     allocated_resources: dict[str, str] | None = None
     resources: ResourceRequirements | None = None
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
-    start_time: str | None = None
     pod_ip: str = field(default="", name="podIP")
     pod_ips: tuple[PodIP, ...] | None = field(default=None, name="podIPs")
     conditions: tuple[PodCondition, ...] | None = None

@@ -7,13 +7,13 @@ from controller_manager.api.core.compute import (
     CPU,
     HUGE_PAGES_PREFIX,
     MEMORY,
+    ResourceRequirements,
 )
 from controller_manager.api.core.v1 import (
     Container,
     ContainerStatus,
     InitContainer,
     Pod,
-    ResourceRequirements,
 )
 from controller_manager.api.quantity import Quantity
 from controller_manager.control.quota.amounts import (

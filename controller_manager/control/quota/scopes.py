@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from controller_manager.api.core.claims import Claim
-from controller_manager.api.core.compute import CPU, MEMORY
+from controller_manager.api.core.compute import CPU, MEMORY, ResourceRequirements
 from controller_manager.api.core.quotas import (
     ResourceQuotaSpec,
     ScopedResourceSelectorRequirement,
 )
 from controller_manager.api.core.scheduling import crosses_namespaces
-from controller_manager.api.core.v1 import Pod, ResourceRequirements
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.quantity import ZERO, parse_quantity
 
 TERMINATING: Final = "Terminating"

@@ -22,6 +22,11 @@ class Catalogue:
         self.generation += 1
         self._by_version.setdefault((kind.group, kind.version), {})[kind.plural] = kind
 
+    def add_version(self, group: str, version: str) -> None:
+        """Serve a group version, also if it has no kinds."""
+        self.generation += 1
+        self._by_version.setdefault((group, version), {})
+
     def remove(self, kind: Kind) -> None:
         """Stop serving a resource."""
         kinds = self._by_version.get((kind.group, kind.version), {})

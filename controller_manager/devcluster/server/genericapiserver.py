@@ -14,6 +14,10 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
+from controller_manager.devcluster.server.aggregation import (
+    AggregatedAPI,
+    attributes_of_path,
+)
 from controller_manager.devcluster.server.authentication import (
     ANONYMOUS,
     AUTHENTICATED,
@@ -35,8 +39,13 @@ from controller_manager.devcluster.server.responses import (
     json_response,
     no_such_path,
     refused,
+    with_warnings,
 )
-from controller_manager.devcluster.server.routing import attributes_of, find_target
+from controller_manager.devcluster.server.routing import (
+    Target,
+    attributes_of,
+    find_target,
+)
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     method_not_allowed,
@@ -80,6 +89,7 @@ class GenericAPIServer:
         self.authorizer = authorizer
         self.objects = Objects(storage, clock, rng, admission)
         self.address = "127.0.0.1:0"
+        self._apis: dict[tuple[str, str], AggregatedAPI] = {}
         self._clock = clock
         self._dated = (-1, "")
         """The last second for which the header Date was formatted, and the text."""
@@ -89,6 +99,13 @@ class GenericAPIServer:
         self._writer = Writer(
             self.objects, self.catalogue, tokens, authorizer, self._reader.select
         )
+
+    def aggregate(self, api: AggregatedAPI) -> None:
+        """Serve an API that has its own answers."""
+        self._apis[api.group, api.version] = api
+        self.catalogue.add_version(api.group, api.version)
+        for kind in api.kinds:
+            self.catalogue.add(kind)
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Answer one request; an error of the server itself becomes a 500."""
@@ -188,10 +205,25 @@ class GenericAPIServer:
         if not rest:
             return json_or_404(discovery.api_resources(self.catalogue, *group_version))
         query = dict(request.query)
+        if api := self._apis.get(group_version):
+            attributes = attributes_of_path(api.group, rest, request.method)
+            self.authorizer.check(user, attributes)
+            if request.method != "GET":
+                raise method_not_allowed()
+            return json_response(*api.answer(request.path, query))
         target = find_target(self.catalogue, group_version, rest, query, user)
         self.authorizer.check(user, attributes_of(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
+        answer = await self._about(target, request)
+        if target.kind.deprecation and isinstance(answer, Response):
+            return with_warnings(answer, [target.kind.deprecation])
+        return answer
+
+    async def _about(
+        self, target: Target, request: Request
+    ) -> Response | StreamingResponse:
+        """Answer a request about objects of a kind."""
         match request.method:
             case "GET" if target.name:
                 return self._reader.get(target, request)

@@ -94,6 +94,9 @@ class Kind:
     is_custom: bool = False
     singular_name: str = ""
     conversion: Conversion | None = None
+    deprecation: str = ""
+    """A warning in each answer about the kind."""
+
     gated: tuple[tuple[Gate, Strategy], ...] = ()
     """Strategies that take the place of `strategy` while a gate is enabled."""
     scale_paths: ScalePaths = ScalePaths()

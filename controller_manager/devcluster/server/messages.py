@@ -52,5 +52,13 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         5: "dryRun:[]str",
         6: "ignoreStoreReadErrorWithClusterBreakingPotential:bool",
     },
+    "Condition": {
+        1: "type:str",
+        2: "status:str",
+        3: "observedGeneration:int",
+        4: "lastTransitionTime:Time",
+        5: "reason:str",
+        6: "message:str",
+    },
     "Preconditions": {1: "uid:str", 2: "resourceVersion:str"},
 }

@@ -6,7 +6,7 @@ has changed. The strategy of a kind decides what is special about it.
 
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from controller_manager.api.times import format_time
@@ -31,6 +31,7 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.devcluster.server.storage import Key, Storage, Stored
 
 JSON = dict[str, Any]
+Managed = Callable[[JSON, JSON], JSON]
 
 
 class Admission(Protocol):
@@ -89,6 +90,10 @@ class Objects:
             raise not_found(kind.group, kind.plural, name)
         return stored
 
+    def has(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Tell whether there is such an object."""
+        return self.storage.collection(kind.resource).get((namespace, name)) is not None
+
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
         complete = _complete(kind, obj)
@@ -99,9 +104,15 @@ class Objects:
     # Creating
 
     def create(
-        self, kind: Kind, namespace: str, obj: JSON, *, dry_run: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        obj: JSON,
+        *,
+        dry_run: bool = False,
+        managed: Callable[[JSON], JSON] | None = None,
     ) -> Stored:
-        """Store a new object."""
+        """Store a new object; `managed` adds the managers of its fields."""
         obj, strategy = self._prepared(kind, namespace, obj), kind.strategy
         metadata = obj["metadata"]
         name = metadata.get("name", "")
@@ -114,9 +125,11 @@ class Objects:
             raise already_exists(kind.group, kind.plural, name)
         strategy.admit(obj, self.storage)
         self._admission.charge(kind, obj, None, "", dry_run=dry_run)
+        obj = managed(obj) if managed else obj
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
             strategy.after_change(namespace, self.storage)
+            strategy.after_write(self, None, stored.obj)
         return stored
 
     def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
@@ -165,8 +178,12 @@ class Objects:
         *,
         dry_run: bool = False,
         uid_is_precondition: bool = True,
+        managed: Managed | None = None,
     ) -> Stored:
-        """Replace an object, or the part that a subresource writes."""
+        """Replace an object, or the part that a subresource writes.
+
+        `managed` adds the managers of its fields, given the old and the new one.
+        """
         stored = self.find(kind, namespace, name)
         old = stored.obj
         new: JSON = _copied(obj)
@@ -182,9 +199,12 @@ class Objects:
         _carry_over(old, metadata)
         new = _replaced(kind, old, new, subresource)
         kind.strategy.apply_defaults(new)
+        if not subresource:
+            kind.strategy.assign(old, new, self.storage)
         causes += _validated(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
+        new = managed(old, new) if managed else new
         return self._replace(kind, stored, new, subresource, dry_run=dry_run)
 
     def _replace(
@@ -203,9 +223,11 @@ class Objects:
         key = (metadata.get("namespace", ""), metadata["name"])
         result = self.put(kind, key, new, dry_run=dry_run)
         if not dry_run:
-            if strategy.can_be_removed(new):
+            gone = strategy.can_be_removed(new)
+            if gone:
                 self.storage.collection(kind.resource).remove(key)
             strategy.after_change(key[0], self.storage)
+            strategy.after_write(self, old, None if gone else result.obj)
         return result
 
     # Deleting
@@ -234,6 +256,7 @@ class Objects:
         if gone:
             self.storage.collection(kind.resource).remove(key)
             strategy.after_change(namespace, self.storage)
+            strategy.after_write(self, stored.obj, None)
         return stored.obj, gone
 
 
@@ -297,6 +320,8 @@ def _carry_over(old: JSON, metadata: JSON) -> None:
         if name in old["metadata"]:
             metadata[name] = old["metadata"][name]
     metadata.pop("managedFields", None)
+    if "managedFields" in old["metadata"]:
+        metadata["managedFields"] = old["metadata"]["managedFields"]
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
 
 

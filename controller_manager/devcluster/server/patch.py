@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from controller_manager.devcluster.server.apply import MEDIA_TYPE
 from controller_manager.devcluster.server.json_patch import (
     PatchError,
     json_patch,
@@ -26,14 +27,8 @@ _PATCH_TYPES: Final = (
 
 def check_patch_type(content_type: str, kind: Kind) -> None:
     """Raise Refusal 415 if a kind does not accept a patch of that type."""
-    if content_type in ("application/apply-patch+yaml", "application/apply-patch+cbor"):
-        message = (
-            "server-side apply is not supported by the development cluster; use "
-            "client-side apply, or a merge or strategic merge patch"
-        )
-        raise unsupported_media_type(message, {})
     known = _PATCH_TYPES if kind.strategy.merges_strategically else _PATCH_TYPES[:-1]
-    if content_type not in known:
+    if content_type not in (*known, MEDIA_TYPE):
         raise unsupported_media_type("415: Unsupported Media Type", {})
 
 

@@ -92,7 +92,8 @@ def write_text(number: int, value: str) -> bytes:
 def decode_protobuf(body: bytes, messages: Mapping[str, Message]) -> JSON:
     """Return the object in a body, in the form of its JSON; raises ProtobufError.
 
-    `messages` has all messages that the body may contain, by name.
+    `messages` has all messages that the body may contain, by name. Where the versions
+    of a kind have different messages, the apiVersion stands before the name of one.
     """
     if not body.startswith(MAGIC):
         msg = "the body does not begin with the magic number of Kubernetes' protobuf"
@@ -100,8 +101,9 @@ def decode_protobuf(body: bytes, messages: Mapping[str, Message]) -> JSON:
     envelope = dict(read_fields(body[len(MAGIC) :]))
     meta = dict(read_fields(_as_bytes(envelope.get(1, b""))))
     kind = _as_bytes(meta.get(2, b"")).decode()
-    obj = _Decoder(messages).message(kind, _as_bytes(envelope.get(2, b"")))
     version = _as_bytes(meta.get(1, b"")).decode()
+    name = f"{version} {kind}" if f"{version} {kind}" in messages else kind
+    obj = _Decoder(messages).message(name, _as_bytes(envelope.get(2, b"")))
     return {"apiVersion": version, "kind": kind, **obj}
 
 

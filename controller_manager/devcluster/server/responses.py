@@ -22,11 +22,12 @@ def json_response(status: int, body: JSON) -> Response:
 
 
 def with_warnings(answer: Response, warnings: Sequence[str]) -> Response:
-    """Return an answer with a Warning header for each of the texts."""
+    """Return an answer with one more Warning header for each of the texts."""
     if not warnings:
         return answer
     texts = (each.replace("\\", "\\\\").replace('"', '\\"') for each in warnings)
-    value = ", ".join(f'299 - "{text}"' for text in texts)
+    known = [answer.headers["warning"]] if "warning" in answer.headers else []
+    value = ", ".join([*known, *(f'299 - "{text}"' for text in texts)])
     return Response(answer.status, {**answer.headers, "warning": value}, answer.body)
 
 

@@ -110,6 +110,8 @@ _OMITTED_WHEN_ZERO: Final = frozenset(
 _KEPT_WHEN_EMPTY: Final = frozenset(
     (
         ("DiscoveryV1EndpointPort", "name"),
+        ("V1Condition", "message"),
+        ("V1Condition", "reason"),
         ("V1CronJobSpec", "timeZone"),
         ("V1JobSpec", "managedBy"),
         ("V1JobStatus", "failedIndexes"),

@@ -105,11 +105,22 @@ class Strategy:
     def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
         """Restore fields of `new` that a write of the status may not change."""
 
+    def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
+        """Fill in what a changed object, with its defaults, gets from the server.
+
+        Raises Refusal.
+        """
+
     def admit(self, obj: JSON, storage: Storage) -> None:
         """Raise Refusal if a valid new object is not admitted."""
 
     def after_change(self, namespace: str, storage: Storage) -> None:
         """React to a write or removal of an object in `namespace`."""
+
+    def after_write(
+        self, objects: "Objects", old: JSON | None, new: JSON | None
+    ) -> None:
+        """React to the write of an object; `None` is no object before or after it."""
 
     def after_request(self, objects: "Objects", catalogue: "Catalogue") -> None:
         """React to a request that wrote objects of the kind."""

@@ -4,6 +4,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.apply import MEDIA_TYPE
+from controller_manager.devcluster.server.applying import (
+    apply_configuration,
+    field_manager,
+)
 from controller_manager.devcluster.server.authentication import Tokens
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.call import Call
@@ -20,7 +25,7 @@ from controller_manager.devcluster.server.negotiation import (
     header,
     strict_error,
 )
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.objects import Managed, Objects
 from controller_manager.devcluster.server.patch import check_patch_type, patched
 from controller_manager.devcluster.server.responses import (
     JSON_HEADERS,
@@ -147,12 +152,17 @@ class Writer:
         messages = self._catalogue.messages
         wanted = target.kind.kind
         body = decode_object(request.body or b"", content_type, wanted, messages)
-        return self._updated(target, body, uid_is_precondition=True)
+        managed = self._managed(target, request)
+        return self._updated(target, body, managed, uid_is_precondition=True)
 
     def _patch(self, target: Target, request: Request) -> Response:
         kind = target.kind
         content_type = header(request.headers, "content-type").partition(";")[0]
         check_patch_type(content_type, kind)
+        if content_type == MEDIA_TYPE:
+            _check_replaceable(target)
+            messages = self._catalogue.messages
+            return apply_configuration(self._objects, messages, target, request)
         patch = decode_json(request.body or b"")
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
@@ -161,10 +171,20 @@ class Writer:
         _check_replaceable(target)
         shown = in_version(kind, stored)
         changed = patched(shown.obj, patch, content_type, kind)
-        return self._updated(target, changed, uid_is_precondition=False)
+        managed = self._managed(target, request)
+        return self._updated(target, changed, managed, uid_is_precondition=False)
+
+    def _managed(self, target: Target, request: Request) -> Managed:
+        """Return what records who changed the fields of an object."""
+        return field_manager(target, request, "Update", self._objects.clock).updated
 
     def _updated(
-        self, target: Target, body: JSON, *, uid_is_precondition: bool
+        self,
+        target: Target,
+        body: JSON,
+        managed: Managed,
+        *,
+        uid_is_precondition: bool,
     ) -> Response:
         kind = target.kind
         obj, unknown = _checked(target, body)
@@ -176,6 +196,7 @@ class Writer:
             target.subresource,
             dry_run=target.dry_run,
             uid_is_precondition=uid_is_precondition,
+            managed=managed,
         )
         shown = in_version(kind, stored)
         return written(200, shown, unknown, target.field_validation)

@@ -156,16 +156,6 @@ async def test_a_defect_is_a_500_and_the_server_goes_on(
 
 
 @pytest.mark.looptime
-async def test_server_side_apply_is_refused_clearly(cluster: Cluster) -> None:
-    """Rather than half done."""
-    answer = await call(
-        cluster, "PATCH", WEB, b"{}", content_type="application/apply-patch+yaml"
-    )
-    assert answer.status == 415
-    assert b"server-side apply is not supported" in answer.body
-
-
-@pytest.mark.looptime
 async def test_a_subresource_that_is_not_served_says_so(cluster: Cluster) -> None:
     """It is in discovery, as on a real cluster, but there are no containers."""
     await create_pod(cluster, "a")

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.autoscaling.autoscaler_messages import (
+    V2_MESSAGES,
+)
 from controller_manager.devcluster.kinds.autoscaling.autoscaler_validation import (
     validate_autoscaler,
 )
@@ -34,6 +37,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     """Fills in the metric, and the rules of a behavior, that are not given."""
 
     models: ClassVar = ("V2",)
+    messages: ClassVar = V2_MESSAGES
     columns: ClassVar = (
         NAME,
         Column("Reference"),
@@ -63,7 +67,9 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
             }
         status = obj.setdefault("status", {})
-        status["currentMetrics"] = status.get("currentMetrics") or None
+        # A metric that could not be read has no type; Go writes it nevertheless.
+        metrics = status.get("currentMetrics") or ()
+        status["currentMetrics"] = [{"type": "", **each} for each in metrics] or None
         status.setdefault("desiredReplicas", 0)
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:

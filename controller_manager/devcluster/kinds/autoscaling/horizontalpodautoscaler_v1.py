@@ -4,8 +4,11 @@ Upstream keeps the rest in annotations (pkg/apis/autoscaling/v1/conversion.go).
 """
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.autoscaling.autoscaler_messages import (
+    V1_MESSAGES,
+)
 from controller_manager.devcluster.kinds.autoscaling.horizontalpodautoscaler import (
     KIND as STORED,
 )
@@ -24,6 +27,8 @@ JSON = dict[str, Any]
 
 class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):
     """Shows the same row as the version that is stored."""
+
+    messages: ClassVar = V1_MESSAGES
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

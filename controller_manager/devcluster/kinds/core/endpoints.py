@@ -1,10 +1,15 @@
 """Endpoints: the addresses of a service's pods."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.endpoints_validation import (
+    validate_subsets,
+)
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import (
     AGE,
@@ -24,19 +29,57 @@ class EndpointsStrategy(Strategy):
     """Shows the first addresses, and the number of the others."""
 
     columns: ClassVar = (NAME, Column("Endpoints"), AGE)
+    models: ClassVar = ("V1Endpoint", "CoreV1EndpointPort")
+    messages: ClassVar = {
+        "Endpoints": {1: "metadata:ObjectMeta", 2: "subsets:[]EndpointSubset"},
+        "EndpointSubset": {
+            1: "addresses:[]EndpointAddress",
+            2: "notReadyAddresses:[]EndpointAddress",
+            3: "ports:[]SubsetPort",
+        },
+        "SubsetPort": {
+            1: "name:str",
+            2: "port:int",
+            3: "protocol:str",
+            4: "appProtocol:str",
+        },
+        "EndpointAddress": {
+            1: "ip:str",
+            2: "targetRef:ObjectReference",
+            3: "hostname:str",
+            4: "nodeName:str",
+        },
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the protocols."""
+        for subset in obj.get("subsets", ()):
+            for port in subset.get("ports", ()):
+                port.setdefault("protocol", "TCP")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the subsets."""
+        return validate_subsets(obj.get("subsets", []))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
-        found = [
-            f"{address['ip']}:{port['port']}"
-            for subset in obj.get("subsets", ())
-            for port in subset.get("ports", ())
-            for address in subset.get("addresses", ())
-        ]
+        found = [text for each in obj.get("subsets", ()) for text in _addresses(each)]
         text = ",".join(found[:_SHOWN]) or NONE
         if len(found) > _SHOWN:
             text += f" + {len(found) - _SHOWN} more..."
         return [name_of(obj), text, age(obj, now)]
+
+
+def _addresses(subset: JSON) -> list[str]:
+    """Return the ready addresses of a subset, with each of its ports."""
+    addresses = [each["ip"] for each in subset.get("addresses", ())]
+    if not subset.get("ports"):
+        return addresses
+    return [
+        f"[{address}]:{port['port']}" if ":" in address else f"{address}:{port['port']}"
+        for port in subset["ports"]
+        for address in addresses
+    ]
 
 
 KIND: Final = Kind(
@@ -47,4 +90,7 @@ KIND: Final = Kind(
     model="V1Endpoints",
     short_names=("ep",),
     strategy=EndpointsStrategy(),
+    deprecation=(
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    ),
 )

@@ -11,6 +11,7 @@ from controller_manager.devcluster.kinds.core.pod_columns import (
 )
 from controller_manager.devcluster.kinds.core.pod_eviction import eviction
 from controller_manager.devcluster.kinds.core.pod_priority import set_priority
+from controller_manager.devcluster.kinds.core.pod_topology import labelled_by_node
 from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_status_update,
     validate_pod_update,
@@ -88,8 +89,11 @@ class PodStrategy(Strategy):
         status.setdefault("qosClass", qos_class(spec))
 
     def mutate(self, obj: JSON, storage: Storage) -> None:
-        """Set the priority by the pod's priority class."""
+        """Set the priority by the pod's class, and the topology by its node."""
         set_priority(obj, storage)
+        if node := obj.get("spec", {}).get("nodeName"):
+            metadata = obj["metadata"]
+            metadata.update(labelled_by_node(metadata, node, storage))
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""

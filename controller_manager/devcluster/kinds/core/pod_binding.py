@@ -3,6 +3,7 @@
 from typing import Any
 
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.core.pod_topology import labelled_by_node
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
@@ -49,6 +50,7 @@ def bind(
     ]
     new = {
         **stored.obj,
+        "metadata": labelled_by_node(stored.obj["metadata"], node, objects.storage),
         "spec": {**stored.obj["spec"], "nodeName": node},
         "status": {**status, "conditions": [*others, condition]},
     }

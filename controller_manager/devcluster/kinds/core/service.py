@@ -1,109 +1,121 @@
-"""Service: one address for the pods that it selects."""
+"""Service: one address for the pods that it selects; nothing here proxies to them."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from controller_manager.devcluster.kinds.columns import SELECTOR, name_of, selector_text
+from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
+from controller_manager.devcluster.kinds.core.service_address_validation import (
+    validate_kept_addresses,
+)
+from controller_manager.devcluster.kinds.core.service_allocation import (
+    allocate_for,
+    sync_addresses,
+)
+from controller_manager.devcluster.kinds.core.service_columns import (
+    SERVICE_COLUMNS,
+    service_cells,
+)
+from controller_manager.devcluster.kinds.core.service_fields import (
+    EXTERNAL_NAME,
+    is_externally_accessible,
+)
+from controller_manager.devcluster.kinds.core.service_messages import SERVICE_MESSAGES
+from controller_manager.devcluster.kinds.core.service_update import (
+    drop_unneeded,
+    keep_allocated,
+    sync_cluster_ips,
+)
+from controller_manager.devcluster.kinds.core.service_validation import (
+    validate_service,
+)
 from controller_manager.devcluster.kinds.proxy import proxy_of
+from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.names import validate_service_name
-from controller_manager.devcluster.server.statuses import Cause, required
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import (
-    AGE,
-    NAME,
-    NONE,
-    Cells,
-    Column,
-    age,
-)
+from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.tables import Cells
 
 JSON = dict[str, Any]
 
+_AFFINITY_SECONDS: Final = 10800
+
 
 class ServiceStrategy(Strategy):
-    """Gives each service an address of its own."""
+    """Gives each service addresses and node ports of its own."""
 
     returns_deleted: ClassVar = True
-    columns: ClassVar = (
-        NAME,
-        Column("Type"),
-        Column("Cluster-IP"),
-        Column("External-IP"),
-        Column("Port(s)"),
-        AGE,
-        SELECTOR,
-    )
-    messages: ClassVar = {
-        "Service": {
-            1: "metadata:ObjectMeta",
-            2: "spec:ServiceSpec",
-            3: "status:ServiceStatus",
-        },
-        "ServiceSpec": {
-            1: "ports:[]ServicePort",
-            2: "selector:{}str",
-            3: "clusterIP:str",
-            4: "type:str",
-            5: "externalIPs:[]str",
-            7: "sessionAffinity:str",
-            8: "loadBalancerIP:str",
-            10: "externalName:str",
-            11: "externalTrafficPolicy:str",
-            12: "healthCheckNodePort:int",
-            13: "publishNotReadyAddresses:bool",
-            17: "ipFamilyPolicy:str",
-            18: "clusterIPs:[]str",
-            19: "ipFamilies:[]str",
-            22: "internalTrafficPolicy:str",
-        },
-        "ServicePort": {
-            1: "name:str",
-            2: "protocol:str",
-            3: "port:int",
-            4: "targetPort:IntOrString",
-            5: "nodePort:int",
-            6: "appProtocol:str",
-        },
-        "ServiceStatus": {1: "loadBalancer:LoadBalancerStatus"},
-        "LoadBalancerStatus": {},
-    }
+    columns: ClassVar = SERVICE_COLUMNS
+    messages: ClassVar = SERVICE_MESSAGES
+    selectable_fields: ClassVar = fields_by_path("spec.clusterIP", "spec.type")
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in type, ports and IP families."""
+        """Fill in the type, the ports and the policies."""
         spec = obj.setdefault("spec", {})
-        spec.setdefault("sessionAffinity", "None")
         spec.setdefault("type", "ClusterIP")
+        spec.setdefault("sessionAffinity", "None")
+        if spec["sessionAffinity"] == "None":
+            spec.pop("sessionAffinityConfig", None)
+        elif not spec.get("sessionAffinityConfig", {}).get("clientIP"):
+            seconds = {"timeoutSeconds": _AFFINITY_SECONDS}
+            spec["sessionAffinityConfig"] = {"clientIP": seconds}
         for port in spec.get("ports", ()):
             port.setdefault("protocol", "TCP")
-            port.setdefault("targetPort", port.get("port"))
-        if spec["type"] != "ExternalName":
+            if port.get("targetPort") in (None, 0, ""):
+                port["targetPort"] = port.get("port", 0)
+        if is_externally_accessible(spec):
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if spec["type"] != EXTERNAL_NAME:
             spec.setdefault("internalTrafficPolicy", "Cluster")
-            spec.setdefault("ipFamilies", ["IPv4"])
-            spec.setdefault("ipFamilyPolicy", "SingleStack")
+        if spec["type"] == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Assign the next address, unless one is given or the service is headless."""
-        spec = obj["spec"]
-        if spec["type"] != "ExternalName" and "clusterIP" not in spec:
-            number = storage.next_number("addresses of services")
-            spec["clusterIP"] = f"10.96.{number // 250}.{number % 250 + 1}"
-            spec["clusterIPs"] = [spec["clusterIP"]]
+        """Assign addresses and node ports; raises Refusal."""
+        sync_cluster_ips(obj["spec"])
+        allocate_for(obj, None, storage)
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Keep what was allocated, drop what another type has no use for."""
+        spec = new.setdefault("spec", {})
+        spec.setdefault("type", "ClusterIP")
+        keep_allocated(old["spec"], spec)
+        sync_cluster_ips(spec, old["spec"])
+        drop_unneeded(old["spec"], spec)
+        if old["spec"]["type"] == "LoadBalancer" != spec["type"]:
+            new["status"] = {**new.get("status", {}), "loadBalancer": {}}
+
+    def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
+        """Assign the addresses and node ports that an update needs; raises Refusal."""
+        allocate_for(new, old, storage)
+
+    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
+        """Keep the IPAddresses; delete the Endpoints of a service that is gone.
+
+        Otherwise a new service of the name could be reached at the old endpoints.
+        """
+        sync_addresses(objects, old, new)
+        if new is None and old is not None:
+            metadata = old["metadata"]
+            key = (metadata["namespace"], metadata["name"])
+            if objects.storage.collection(ENDPOINTS.resource).get(key) is not None:
+                objects.delete(ENDPOINTS, *key, Deletion())
 
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new service."""
         return validate_service_name(name, "metadata.name")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check that a service with an address has ports."""
-        spec = obj["spec"]
-        has_address = spec.get("clusterIP") != "None"
-        if spec.get("type") != "ExternalName" and has_address and not spec.get("ports"):
-            return (required("spec.ports"),)
-        return ()
+        """Check the spec."""
+        return validate_service(obj["spec"])
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the addresses stay."""
+        return validate_kept_addresses(old["spec"], new["spec"])
 
     def label_selector(self, obj: JSON) -> JSON | None:
         """Return the LabelSelector of the service's pods."""
@@ -112,20 +124,7 @@ class ServiceStrategy(Strategy):
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
-        spec = obj["spec"]
-        ports = ",".join(
-            f"{each.get('port')}/{each.get('protocol')}"
-            for each in spec.get("ports", [])
-        )
-        return [
-            name_of(obj),
-            spec.get("type", ""),
-            spec.get("clusterIP") or NONE,
-            NONE,
-            ports or NONE,
-            age(obj, now),
-            selector_text(self.label_selector(obj)),
-        ]
+        return service_cells(obj, now)
 
 
 KIND: Final = Kind(

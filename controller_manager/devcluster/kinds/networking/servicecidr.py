@@ -34,7 +34,7 @@ class ServiceCIDRStrategy(Strategy):
             3: "status:ServiceCIDRStatus",
         },
         "ServiceCIDRSpec": {1: "cidrs:[]str"},
-        "ServiceCIDRStatus": {},
+        "ServiceCIDRStatus": {1: "conditions:[]Condition"},
     }
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -44,7 +44,7 @@ class ServiceCIDRStrategy(Strategy):
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the ranges."""
-        return _validate_ranges(obj["spec"].get("cidrs", []))
+        return validate_ranges(obj["spec"].get("cidrs", []))
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that at most a second address family was added."""
@@ -58,7 +58,8 @@ class ServiceCIDRStrategy(Strategy):
         return [name_of(obj), ",".join(obj["spec"].get("cidrs", [])), age(obj, now)]
 
 
-def _validate_ranges(ranges: list[str]) -> list[Cause]:
+def validate_ranges(ranges: list[str]) -> list[Cause]:
+    """Check the ranges of a ServiceCIDR."""
     if not ranges:
         return [required("spec.cidrs", "at least one CIDR required")]
     if len(ranges) > _MOST:
@@ -66,10 +67,9 @@ def _validate_ranges(ranges: list[str]) -> list[Cause]:
     causes, versions = [], []
     for number, text in enumerate(ranges):
         field = f"spec.cidrs[{number}]"
-        try:
-            versions.append(ip_network(text).version)
-        except ValueError:
+        if (version := _version_of(text)) is None:
             causes.append(invalid(field, shown(text), _NOT_A_RANGE))
+        versions.append(version)
     if not causes and len(versions) == _MOST and len(set(versions)) < _MOST:
         detail = (
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 "
@@ -77,6 +77,14 @@ def _validate_ranges(ranges: list[str]) -> list[Cause]:
         )
         causes.append(invalid("spec.cidrs", shown(ranges), detail))
     return causes
+
+
+def _version_of(text: str) -> int | None:
+    """Return the version of a range's addresses, `None` if it is no range."""
+    try:
+        return ip_network(text).version if "/" in text else None
+    except ValueError:
+        return None
 
 
 KIND: Final = Kind(

@@ -59,19 +59,23 @@ class PodDisruptionBudgetStrategy(Strategy):
         },
         "PodDisruptionBudgetStatus": {
             1: "observedGeneration:int",
+            2: "disruptedPods:{}Time",
             3: "disruptionsAllowed:int",
             4: "currentHealthy:int",
             5: "desiredHealthy:int",
             6: "expectedPods:int",
+            7: "conditions:[]Condition",
         },
     }
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Write the counts also when they are 0."""
+        """Write the counts and the messages of conditions also when they are empty."""
         obj.setdefault("spec", {})
         status = obj.setdefault("status", {})
         for name in _COUNTS:
             status.setdefault(name, 0)
+        for condition in status.get("conditions") or ():
+            condition.setdefault("message", "")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the selector, and the one number that limits disruptions."""

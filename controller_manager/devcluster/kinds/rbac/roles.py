@@ -12,7 +12,12 @@ class RoleStrategy(Strategy):
 
     messages: ClassVar = {
         "Role": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},
-        "ClusterRole": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},
+        "ClusterRole": {
+            1: "metadata:ObjectMeta",
+            2: "rules:[]PolicyRule",
+            3: "aggregationRule:AggregationRule",
+        },
+        "AggregationRule": {1: "clusterRoleSelectors:[]LabelSelector"},
         "PolicyRule": {
             1: "verbs:[]str",
             2: "apiGroups:[]str",

@@ -1,0 +1,229 @@
+"""Finds errors that the type checker of cel-go finds, too (checker/checker.go).
+
+It finds fields that objects do not have, selections of fields of scalars, operators
+with scalars for which they are not defined, and names that are known to be undeclared.
+It says nothing of functions, nor of anything whose type it does not know.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.control.cel.operators import is_defined, result_of
+from controller_manager.control.cel.syntax import (
+    Call,
+    Collection,
+    Identifier,
+    Indexing,
+    Literal,
+    Node,
+    Operation,
+    Selection,
+)
+from controller_manager.control.cel.types import (
+    DYN,
+    INT,
+    STRING,
+    Dynamic,
+    ListOf,
+    MapOf,
+    Object,
+    Optional,
+    Scalar,
+    Type,
+)
+
+_ONE_VARIABLE: Final = {
+    "all": (2,),
+    "exists": (2,),
+    "exists_one": (2,),
+    "existsOne": (2,),
+    "filter": (2,),
+    "map": (2, 3),
+}
+"""Macros with one variable, and how many arguments they take."""
+
+_TWO_VARIABLES: Final = {
+    "all": (3,),
+    "exists": (3,),
+    "existsOne": (3,),
+    "transformList": (3, 4),
+    "transformMap": (3, 4),
+    "transformMapEntry": (3, 4),
+}
+
+
+class Problem(Struct, frozen=True, order=True):
+    """An error, and the offset in the expression that it is about."""
+
+    at: int
+    message: str
+
+
+class Checked(Struct, frozen=True):
+    """The type of an expression, and what is wrong with it."""
+
+    type: Type
+    problems: tuple[Problem, ...]
+
+
+def check(
+    node: Node, variables: Mapping[str, Type], undeclared: frozenset[str] = frozenset()
+) -> Checked:
+    """Return the type of an expression, and what is wrong for sure.
+
+    `variables` are the types of names; other names may be anything, but for those that
+    are known to be `undeclared`.
+    """
+    checker = _Checker(undeclared)
+    found = checker.type_of(node, variables)
+    return Checked(found, tuple(sorted(set(checker.problems))))
+
+
+class _Checker:
+    def __init__(self, undeclared: frozenset[str]) -> None:
+        self._undeclared = undeclared
+        self.problems: list[Problem] = []
+
+    def type_of(self, node: Node, names: Mapping[str, Type]) -> Type:
+        """Return the type of a node, and note its problems."""
+        match node:
+            case Literal(type=name):
+                return DYN if name == "null_type" else Scalar(name)
+            case Identifier():
+                return self._identifier(node, names)
+            case Selection():
+                return self._selection(node, names)
+            case Indexing():
+                return self._indexing(node, names)
+            case Call():
+                return self._call(node, names)
+            case Operation():
+                return self._operation(node, names)
+            case Collection(parts=parts):
+                self._each(parts, names)
+                return DYN
+
+    def _each(self, nodes: tuple[Node, ...], names: Mapping[str, Type]) -> list[Type]:
+        return [self.type_of(each, names) for each in nodes]
+
+    def _problem(self, at: int, message: str) -> Type:
+        self.problems.append(Problem(at, message))
+        return DYN
+
+    def _identifier(self, node: Identifier, names: Mapping[str, Type]) -> Type:
+        if node.name not in names and node.name in self._undeclared:
+            message = f"undeclared reference to '{node.name}' (in container '')"
+            return self._problem(node.at, message)
+        return names.get(node.name, DYN)
+
+    def _selection(
+        self, node: Selection, names: Mapping[str, Type], at: int | None = None
+    ) -> Type:
+        """Return the type of a field; `at` is another place to complain about."""
+        operand = self.type_of(node.operand, names)
+        is_optional = node.is_optional or isinstance(operand, Optional)
+        if isinstance(operand, Optional):
+            operand = operand.value
+        found = self._field(node, operand, node.at if at is None else at)
+        return Optional(found) if is_optional else found
+
+    def _field(self, node: Selection, operand: Type, at: int) -> Type:
+        match operand:
+            case Object(field=field) if not node.is_quoted:
+                found = field(node.field)
+                if found is None:
+                    return self._problem(at, f"undefined field '{node.field}'")
+                return found
+            case MapOf(value=value):
+                return value
+            case Scalar(name=name):
+                message = f"type '{name}' does not support field selection"
+                return self._problem(at, message)
+        return DYN
+
+    def _indexing(self, node: Indexing, names: Mapping[str, Type]) -> Type:
+        operand = self.type_of(node.operand, names)
+        self.type_of(node.index, names)
+        match operand:
+            case ListOf(item=item):
+                return item
+            case MapOf(value=value):
+                return value
+        return DYN
+
+    def _operation(self, node: Operation, names: Mapping[str, Type]) -> Type:
+        operands = self._each(node.operands, names)
+        if is_defined(node.operator, operands):
+            return result_of(node.operator, operands)
+        shown = ", ".join(each.name for each in operands if isinstance(each, Scalar))
+        name = {"!": "!_", "-": "-_"}.get(node.operator) if len(operands) == 1 else None
+        message = (
+            f"found no matching overload for '{name or f'_{node.operator}_'}' applied "
+            f"to '({shown})'"
+        )
+        return self._problem(node.at, message)
+
+    # Calls
+
+    def _call(self, node: Call, names: Mapping[str, Type]) -> Type:
+        if node.target is None:
+            return self._global_call(node, names)
+        target = self.type_of(node.target, names)
+        if len(node.arguments) in _ONE_VARIABLE.get(node.function, ()):
+            return self._macro(node, target, names, 1)
+        if len(node.arguments) in _TWO_VARIABLES.get(node.function, ()):
+            return self._macro(node, target, names, 2)
+        if node.function == "bind" and node.target == _CEL:
+            return self._bind(node, names)
+        if node.function in ("optMap", "optFlatMap"):
+            return self._macro(node, DYN, names, 1)
+        self._each(node.arguments, names)
+        return DYN
+
+    def _global_call(self, node: Call, names: Mapping[str, Type]) -> Type:
+        match node.function, node.arguments:
+            case "has", (Selection() as selection,):
+                self._selection(selection, names, node.at)
+                return Scalar("bool")
+        self._each(node.arguments, names)
+        return DYN
+
+    def _macro(
+        self, node: Call, target: Type, names: Mapping[str, Type], count: int
+    ) -> Type:
+        """Check the arguments of a macro with the variables that it declares."""
+        variables = node.arguments[:count]
+        if not all(isinstance(each, Identifier) for each in variables):
+            return DYN
+        declared = [each.name for each in variables if isinstance(each, Identifier)]
+        types = _element_types(target, count)
+        inner = {**names, **dict(zip(declared, types, strict=True))}
+        found = self._each(node.arguments[count:], inner)
+        if node.function in ("all", "exists", "exists_one", "existsOne"):
+            return Scalar("bool")
+        if node.function == "filter":
+            return target
+        return ListOf(found[-1]) if node.function in ("map", "transformList") else DYN
+
+    def _bind(self, node: Call, names: Mapping[str, Type]) -> Type:
+        match node.arguments:
+            case (Identifier(name=name), value, body):
+                return self.type_of(body, {**names, name: self.type_of(value, names)})
+        self._each(node.arguments, names)
+        return DYN
+
+
+_CEL: Final = Identifier(0, "cel")
+
+
+def _element_types(target: Type, count: int) -> list[Type]:
+    """Return the types of the variables that go over a list or a map."""
+    match target:
+        case ListOf(item=item):
+            return [item] if count == 1 else [INT, item]
+        case MapOf(value=value):
+            return [STRING] if count == 1 else [STRING, value]
+        case Dynamic() | Scalar() | Object() | Optional():
+            return [DYN] * count

@@ -1,0 +1,207 @@
+"""Reads an expression (the parser rules of CEL.g4)."""
+
+from typing import Final
+
+from controller_manager.control.cel.syntax import (
+    Call,
+    Collection,
+    Identifier,
+    Indexing,
+    Literal,
+    Node,
+    Operation,
+    Selection,
+)
+from controller_manager.control.cel.tokens import SyntaxProblem, Token, tokens
+
+_LITERALS: Final = ("int", "uint", "double", "string", "bytes")
+_CONSTANTS: Final = {"true": "bool", "false": "bool", "null": "null_type"}
+
+_PRECEDENCE: Final = {
+    "||": 1,
+    "&&": 2,
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "in"), 3),
+    **dict.fromkeys(("+", "-"), 4),
+    **dict.fromkeys(("*", "/", "%"), 5),
+}
+"""Operators with two operands; those with the highest number bind first."""
+
+
+def parse(text: str) -> Node:
+    """Return the node of an expression.
+
+    Raises SyntaxProblem for a text that is none, or is nested too deeply.
+    """
+    try:
+        return _Parser(text).whole()
+    except RecursionError:
+        msg = "the expression is nested too deeply"
+        raise SyntaxProblem(msg) from None
+
+
+class _Parser:
+    """Reads tokens from the left to the right."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = list(tokens(text))
+        self._position = 0
+
+    def whole(self) -> Node:
+        node = self._expression()
+        if self._next.kind != "end":
+            raise self._unexpected()
+        return node
+
+    # Tokens
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._position]
+
+    def _is_next(self, *texts: str) -> bool:
+        return self._next.kind in ("sign", "name") and self._next.text in texts
+
+    def _taken(self, *texts: str) -> Token | None:
+        """Take the next token if it is one of these, otherwise return `None`."""
+        if not self._is_next(*texts):
+            return None
+        self._position += 1
+        return self._tokens[self._position - 1]
+
+    def _take(self, *kinds_or_texts: str) -> Token:
+        token = self._next
+        if token.kind not in kinds_or_texts and token.text not in kinds_or_texts:
+            raise self._unexpected()
+        self._position += 1
+        return token
+
+    def _unexpected(self) -> SyntaxProblem:
+        token = self._next
+        what = repr(token.text) if token.text else "the end"
+        return SyntaxProblem(f"{what} is not expected at offset {token.at}")
+
+    # Rules
+
+    def _expression(self) -> Node:
+        condition = self._operation(1)
+        sign = self._taken("?")
+        if sign is None:
+            return condition
+        yes = self._operation(1)
+        self._take(":")
+        return Operation(sign.at, "?:", (condition, yes, self._expression()))
+
+    def _operation(self, lowest: int) -> Node:
+        left = self._unary()
+        while True:
+            operator = self._next
+            strength = _PRECEDENCE.get(operator.text, 0)
+            if strength < lowest or not self._is_next(operator.text):
+                return left
+            self._position += 1
+            right = self._operation(strength + 1)
+            left = Operation(operator.at, operator.text, (left, right))
+
+    def _unary(self) -> Node:
+        sign = self._taken("!", "-")
+        if sign is None:
+            return self._member()
+        return Operation(sign.at, sign.text, (self._unary(),))
+
+    def _member(self) -> Node:
+        node = self._primary()
+        while (sign := self._taken(".", "[")) is not None:
+            node = (
+                self._indexed(node, sign)
+                if sign.text == "["
+                else (self._selected(node, sign))
+            )
+        return node
+
+    def _indexed(self, node: Node, sign: Token) -> Node:
+        self._taken("?")
+        index = self._expression()
+        self._take("]")
+        return Indexing(sign.at, node, index)
+
+    def _selected(self, node: Node, sign: Token) -> Node:
+        is_optional = self._taken("?") is not None
+        field = self._take("name", "quoted")
+        name = field.text.strip("`")
+        if not is_optional and (opening := self._taken("(")) is not None:
+            return Call(opening.at, node, name, self._list(")"))
+        is_quoted = field.kind == "quoted"
+        if not is_optional and not is_quoted and (brace := self._taken("{")):
+            return self._message(brace)
+        return Selection(sign.at, node, name, is_optional, is_quoted)
+
+    def _primary(self) -> Node:
+        token = self._next
+        if token.kind == "end":
+            raise self._unexpected()
+        self._position += 1
+        match token.kind, token.text:
+            case kind, _ if kind in _LITERALS:
+                return Literal(token.at, kind)
+            case "name", text if text in _CONSTANTS:
+                return Literal(token.at, _CONSTANTS[text])
+            case "name", _:
+                return self._named(token)
+            case "sign", "(":
+                node = self._expression()
+                self._take(")")
+                return node
+            case "sign", "[":
+                return Collection(token.at, self._list("]"))
+            case "sign", "{":
+                return self._map(token)
+            case "sign", ".":
+                return self._named(self._take("name"))
+        self._position -= 1
+        raise self._unexpected()
+
+    def _named(self, token: Token) -> Node:
+        if (opening := self._taken("(")) is not None:
+            return Call(opening.at, None, token.text, self._list(")"))
+        if (brace := self._taken("{")) is not None:
+            return self._message(brace)
+        return Identifier(token.at, token.text)
+
+    def _list(self, closing: str) -> tuple[Node, ...]:
+        """Read expressions up to a sign that closes them; a comma may end them."""
+        items: list[Node] = []
+        while self._taken(closing) is None:
+            if items:
+                self._take(",")
+                if self._taken(closing) is not None:
+                    break
+            self._taken("?")
+            items.append(self._expression())
+        return tuple(items)
+
+    def _map(self, opening: Token) -> Node:
+        parts: list[Node] = []
+        while self._taken("}") is None:
+            if parts:
+                self._take(",")
+                if self._taken("}") is not None:
+                    break
+            self._taken("?")
+            parts.append(self._expression())
+            self._take(":")
+            parts.append(self._expression())
+        return Collection(opening.at, tuple(parts))
+
+    def _message(self, opening: Token) -> Node:
+        """Read the fields of a message; their names are no expressions."""
+        parts: list[Node] = []
+        while self._taken("}") is None:
+            if parts:
+                self._take(",")
+                if self._taken("}") is not None:
+                    break
+            self._taken("?")
+            self._take("name", "quoted")
+            self._take(":")
+            parts.append(self._expression())
+        return Collection(opening.at, tuple(parts))

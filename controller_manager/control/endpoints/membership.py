@@ -1,0 +1,129 @@
+"""The services of a pod, and the pods of a service (util/controller_utils.go).
+
+Upstream compares each changed pod with all services of its namespace, and each sync of
+a service walks over all pods of its namespace. Here both are found by index.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from controller_manager.api.core.services import EXTERNAL_NAME, Service
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import key_of, labels_of
+from controller_manager.api.pods import is_ready, is_terminal
+from controller_manager.informers.indexes import (
+    BY_LABEL,
+    BY_SELECTED_LABEL,
+    label_entry,
+)
+from controller_manager.informers.informer import Handler
+from controller_manager.informers.lister import Lister
+
+SERVICE_INDEXES: Final = (BY_SELECTED_LABEL,)
+"""The indexes of services that these functions need."""
+
+POD_INDEXES: Final = (BY_LABEL,)
+"""The indexes of pods that these functions need."""
+
+
+def selects_pods(service: Service) -> bool:
+    """Tell whether the endpoints of a service are those of pods.
+
+    A service without a selector, or with an empty one, has endpoints that somebody
+    else writes. One of the type ExternalName has none.
+    """
+    return bool(service.spec.selector) and service.spec.type != EXTERNAL_NAME
+
+
+def keys_of_services(services: Lister[Service], pod: Pod) -> list[str]:
+    """Return the keys of the services whose selector matches a pod.
+
+    It looks only at the services whose selector has one of the pod's labels.
+    """
+    namespace, labels = pod.metadata.namespace, labels_of(pod)
+    return [
+        key_of(service)
+        for pair in labels.items()
+        for service in services.by_index(
+            BY_SELECTED_LABEL, label_entry(namespace, *pair)
+        )
+        if (service.spec.selector or {}).items() <= labels.items()
+    ]
+
+
+def is_selected(pod: Pod, service: Service) -> bool:
+    """Tell whether the selector of a service matches a pod of its namespace."""
+    selector = service.spec.selector
+    if not selector:
+        return False
+    return selector.items() <= labels_of(pod).items()
+
+
+def pods_of(pods: Lister[Pod], service: Service) -> Sequence[Pod]:
+    """Return the pods of the namespace that the selector of a service matches.
+
+    None if it has no selector. The order is that in which the cache got the pods.
+    """
+    if not service.spec.selector:
+        return ()
+    return pods.labelled(service.metadata.namespace, service.spec.selector)
+
+
+def has_changed(old: Pod, new: Pod) -> bool:
+    """Tell whether a pod's endpoints may have changed, apart from its services.
+
+    A change of other conditions, of containers or of times does not count, so most
+    updates by a kubelet cost only this comparison (podEndpointsChanged). A change of
+    the phase counts if the pod has ended: upstream relies on the Ready condition that
+    a kubelet changes, too.
+    """
+    before, after = old.metadata, new.metadata
+    return (
+        before.deletion_timestamp != after.deletion_timestamp
+        or old.status.pod_ips != new.status.pod_ips
+        or old.status.pod_ip != new.status.pod_ip
+        or is_ready(old) != is_ready(new)
+        or is_terminal(old) != is_terminal(new)
+        or old.spec.node_name != new.spec.node_name
+        or old.spec.hostname != new.spec.hostname
+        or old.spec.subdomain != new.spec.subdomain
+        or before.uid != after.uid
+    )
+
+
+def keys_after_update(services: Lister[Service], old: Pod, new: Pod) -> Iterable[str]:
+    """Return the keys of the services that an update of a pod concerns.
+
+    Only labels have changed: those that lose or get the pod (GetServicesToUpdate).
+    """
+    has_other_labels = old.metadata.labels != new.metadata.labels
+    if has_changed(old, new):
+        keys = keys_of_services(services, new)
+        if has_other_labels:
+            keys = [*dict.fromkeys((*keys_of_services(services, old), *keys))]
+        return keys
+    if not has_other_labels:
+        return ()
+    former = keys_of_services(services, old)
+    return set(former).symmetric_difference(keys_of_services(services, new))
+
+
+def pod_handler(
+    services: Lister[Service], changed: Callable[[str, Pod], None]
+) -> Handler[Pod]:
+    """Return a handler that calls `changed` for each service that a pod concerns.
+
+    It is called with the key of the service and the pod, as it is now or was last.
+    The lister must have `SERVICE_INDEXES`.
+    """
+
+    def one(pod: Pod) -> None:
+        for key in keys_of_services(services, pod):
+            changed(key, pod)
+
+    def updated(old: Pod, new: Pod) -> None:
+        if old is not new:
+            for key in keys_after_update(services, old, new):
+                changed(key, new)
+
+    return Handler(on_add=one, on_update=updated, on_delete=one)

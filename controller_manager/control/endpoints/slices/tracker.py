@@ -1,0 +1,63 @@
+"""Knows which changes of slices a controller has made itself.
+
+Upstream's tracker compares generations to learn whether a cache is older than the last
+write (endpointslice_tracker.go). Here the worker does not sync a key before the caches
+show its writes. What remains: a deletion has no version to wait for, and the
+controller's own writes come back as changes that need no sync.
+"""
+
+from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.api.meta import key_of, resource_version_number
+from controller_manager.informers.lister import Lister
+
+
+class SliceTracker:
+    """The last versions written, and the deletions, of slices that are cached."""
+
+    def __init__(self, cached: Lister[EndpointSlice]) -> None:
+        """Take the cache of slices."""
+        self._cached = cached
+        self._written: dict[str, int] = {}
+        self._deleted: set[str] = set()
+
+    def __len__(self) -> int:
+        """Return the number of slices that are remembered."""
+        return len(self._written) + len(self._deleted)
+
+    def wrote(self, stored: EndpointSlice) -> None:
+        """Note a slice as the API server has stored it."""
+        metadata = stored.metadata
+        version = resource_version_number(metadata.resource_version)
+        self._written[metadata.uid] = version
+
+    def deleted(self, existing: EndpointSlice) -> None:
+        """Note that a slice was deleted, as long as the cache shows it."""
+        uid = existing.metadata.uid
+        cached = self._cached.by_key(key_of(existing))
+        if cached is not None and cached.metadata.uid == uid:
+            self._deleted.add(uid)
+
+    def kept(self, existing: EndpointSlice) -> None:
+        """Take a slice into account again: its deletion has failed."""
+        self._deleted.discard(existing.metadata.uid)
+
+    def is_own_write(self, seen: EndpointSlice) -> bool:
+        """Tell whether this controller wrote this version of a slice or a later one."""
+        metadata = seen.metadata
+        written = self._written.get(metadata.uid, -1)
+        return resource_version_number(metadata.resource_version) <= written
+
+    def is_deleted(self, cached: EndpointSlice) -> bool:
+        """Tell whether this controller has deleted a slice that is still cached."""
+        return cached.metadata.uid in self._deleted
+
+    def gone(self, last: EndpointSlice) -> bool:
+        """Drop a slice that the cache does not show any more.
+
+        Tell whether this controller deleted it.
+        """
+        uid = last.metadata.uid
+        self._written.pop(uid, None)
+        was_own = uid in self._deleted
+        self._deleted.discard(uid)
+        return was_own

@@ -1,0 +1,134 @@
+"""Turns changes of pods and of their owners' scales into keys of budgets."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFUL_SETS,
+    Deployment,
+)
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
+from controller_manager.api.meta import KubeObject, is_deleting, key_of
+from controller_manager.api.pods import is_ready
+from controller_manager.api.policy.v1 import PodDisruptionBudget
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.workloads import Workload
+from controller_manager.client.events import WARNING
+from controller_manager.controllers.apps.disruption.owners import OwnerScales
+from controller_manager.controllers.apps.disruption.selection import budgets_of
+from controller_manager.informers.informer import Handler
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.context import ControllerContext
+
+_SCALED: Final[tuple[AnyResource, ...]] = (
+    REPLICASETS,
+    STATEFUL_SETS,
+    REPLICATION_CONTROLLERS,
+)
+
+AddKey = Callable[[str], None]
+
+
+class Changes:
+    """Adds the keys of the budgets whose numbers a change may change.
+
+    Upstream adds one of a pod's budgets at each change of the pod, and none when its
+    owner is scaled: the status follows with the next pod only.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        budgets: Lister[PodDisruptionBudget],
+        pods: Lister[Pod],
+        owners: OwnerScales,
+        add: AddKey,
+    ) -> None:
+        """Take the listers, and the function that adds a key; watch pods and owners."""
+        self._recorder = context.recorder
+        self._budgets = budgets
+        self._pods = pods
+        self._owners = owners
+        self._add = add
+        self._leads = False
+        informers = context.informers
+        informers.informer(PODS).add_handler(
+            Handler(
+                on_add=self._pod_added,
+                on_update=self._pod_updated,
+                on_delete=self._pod_added,
+            )
+        )
+        for resource in _SCALED:
+            informers.informer(resource).add_handler(Handler(on_update=self._scaled))
+        informers.informer(DEPLOYMENTS).add_handler(
+            Handler(on_update=self._deployment_scaled)
+        )
+
+    def start(self) -> Iterator[None]:
+        """Tell of the pods that have several budgets, one pod in each step.
+
+        No event is recorded before: another process may lead.
+        """
+        self._leads = True
+        for pod in self._pods.all():
+            self._guards(pod)
+            yield
+
+    def _guards(self, pod: Pod) -> list[PodDisruptionBudget]:
+        """Return the budgets of a pod; tell of it if there are several."""
+        found = budgets_of(pod, self._budgets)
+        if len(found) > 1 and self._leads:
+            message = (
+                f'Pod "{pod.metadata.namespace}"/"{pod.metadata.name}" matches '
+                "multiple PodDisruptionBudgets.  Chose "
+                f'"{found[0].metadata.name}" arbitrarily.'
+            )
+            reason = "MultiplePodDisruptionBudgets"
+            self._recorder.event(PODS, pod, WARNING, reason, message)
+        return found
+
+    def _pod_added(self, pod: Pod) -> None:
+        self._add_all(self._guards(pod))
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        found = self._guards(new)
+        if old.metadata.labels != new.metadata.labels:
+            self._add_all(budgets_of(old, self._budgets))
+        elif _counts_alike(old, new):
+            return
+        self._add_all(found)
+
+    def _scaled(self, old: Workload, new: Workload) -> None:
+        if old.spec.replicas != new.spec.replicas:
+            self._add_guards_of_pods(new)
+
+    def _deployment_scaled(self, old: Deployment, new: Deployment) -> None:
+        if old.spec.replicas != new.spec.replicas:
+            for replica_set in self._owners.replica_sets.controlled_by(new):
+                self._add_guards_of_pods(replica_set)
+
+    def _add_guards_of_pods(self, owner: KubeObject) -> None:
+        """Add the budgets of an owner's pods, most of which have the same labels."""
+        by_labels: dict[frozenset[tuple[str, str]], Pod] = {}
+        for pod in self._pods.controlled_by(owner):
+            labels = frozenset((pod.metadata.labels or {}).items())
+            by_labels.setdefault(labels, pod)
+        for pod in by_labels.values():
+            self._add_all(budgets_of(pod, self._budgets))
+
+    def _add_all(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        for budget in budgets:
+            self._add(key_of(budget))
+
+
+def _counts_alike(old: Pod, new: Pod) -> bool:
+    """Tell whether two versions of a pod count alike in the status of a budget."""
+    return (
+        old.metadata.uid == new.metadata.uid
+        and is_deleting(old) == is_deleting(new)
+        and is_ready(old) == is_ready(new)
+        and old.metadata.owner_references == new.metadata.owner_references
+    )

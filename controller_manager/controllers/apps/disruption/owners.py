@@ -1,0 +1,167 @@
+"""The scales of the owners of pods (the finders of disruption.go).
+
+The scales of built-in workloads come from caches, those of any other kind from the
+scale subresource.
+"""
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFUL_SETS,
+)
+from controller_manager.api.core.v1 import (
+    REPLICATION_CONTROLLERS,
+    Pod,
+)
+from controller_manager.api.meta import OwnerReference
+from controller_manager.api.owners import controller_of
+from controller_manager.api.workloads import Workload, desired_replicas
+from controller_manager.client.errors import NotFound
+from controller_manager.control.scale.scales import Scales
+from controller_manager.informers.indexes import BY_CONTROLLER
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.context import ControllerContext
+
+_APPS: Final = ("apps", "extensions")
+
+WorkloadT = TypeVar("WorkloadT", bound=Workload)
+
+
+class Uncountable(Exception):  # noqa: N818 - a finding about pods
+    """The expected pods cannot be counted; the message is what users see."""
+
+
+class Scale(Struct, frozen=True):
+    """How many pods an owner wants; a deployment owns the pods of its replica sets."""
+
+    uid: str
+    replicas: int
+
+
+class Expectation(Struct, frozen=True):
+    """The sum of the scales of the pods' owners, and whether a pod has no owner."""
+
+    expected: int
+    has_unmanaged: bool
+
+
+class OwnerScales:
+    """Finds how many pods the owners of pods want."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch the built-in workloads."""
+        self._resources = context.resources
+        self._scales = Scales(context.client, context.resources)
+        self.controllers = context.lister(REPLICATION_CONTROLLERS)
+        self.deployments = context.lister(DEPLOYMENTS)
+        self.replica_sets = context.lister(REPLICASETS, BY_CONTROLLER)
+        self.stateful_sets = context.lister(STATEFUL_SETS)
+
+    async def expected(self, pods: Iterable[Pod]) -> Expectation:
+        """Return how many pods the owners of these pods want (getExpectedScale).
+
+        Raises Uncountable if an owner is not found, NoScale and KindNotServed if it has
+        no scale, and what the client raises.
+        """
+        scales: dict[str, int] = {}
+        found: set[str] = set()
+        has_unmanaged = False
+        for pod in pods:
+            reference = controller_of(pod)
+            if reference is None:
+                has_unmanaged = True
+            elif reference.uid not in found:
+                scale = await self._scale_of(pod, reference)
+                scales[scale.uid] = scale.replicas
+                found.add(reference.uid)
+        return Expectation(sum(scales.values()), has_unmanaged)
+
+    async def _scale_of(self, pod: Pod, reference: OwnerReference) -> Scale:
+        namespace = pod.metadata.namespace
+        group, version = _parsed(reference.api_version)
+        found = self._cached(namespace, group, reference)
+        if found is None:
+            found = await self._stored(namespace, group, version, reference)
+        if found is None:
+            name = msgspec.json.encode(pod.metadata.name).decode()
+            msg = f"found no controllers for pod {name}"
+            raise Uncountable(msg)
+        return found
+
+    def _cached(
+        self, namespace: str, group: str, reference: OwnerReference
+    ) -> Scale | None:
+        """Return the scale of a built-in workload, `None` for any other owner."""
+        match group, reference.kind:
+            case "", "ReplicationController":
+                return _scale(self.controllers, namespace, reference)
+            case "apps", "StatefulSet":
+                return _scale(self.stateful_sets, namespace, reference)
+            case (("apps" | "extensions"), "ReplicaSet"):
+                return self._of_replica_set(namespace, reference)
+        return None
+
+    def _of_replica_set(
+        self, namespace: str, reference: OwnerReference
+    ) -> Scale | None:
+        """Return the scale of a replica set's deployment, or its own if it has none.
+
+        It is `None` if the deployment is gone: the replica set is on its own then, and
+        the API server tells its scale.
+        """
+        replica_set = _owner(self.replica_sets, namespace, reference)
+        if replica_set is None:
+            return None
+        owner = controller_of(replica_set)
+        if owner is None or owner.kind != DEPLOYMENTS.kind:
+            return _scale_of(replica_set)
+        group, _ = _parsed(owner.api_version)
+        if group not in _APPS:
+            return None
+        return _scale(self.deployments, namespace, owner)
+
+    async def _stored(
+        self, namespace: str, group: str, version: str, reference: OwnerReference
+    ) -> Scale | None:
+        """Return the scale that the API server has; `None` if the owner is gone."""
+        resource = await self._resources.resource_of(group, reference.kind, version)
+        try:
+            scale = await self._scales.get(resource, namespace, reference.name)
+        except NotFound:
+            return None
+        if scale.metadata.uid != reference.uid:
+            return None
+        return Scale(scale.metadata.uid, scale.spec.replicas)
+
+
+def _parsed(api_version: str) -> tuple[str, str]:
+    """Return group and version; raises Uncountable for what is none."""
+    group, _, version = api_version.rpartition("/")
+    if "/" in group:
+        msg = f"unexpected GroupVersion string: {api_version}"
+        raise Uncountable(msg)
+    return group, version
+
+
+def _owner(
+    lister: Lister[WorkloadT], namespace: str, reference: OwnerReference
+) -> WorkloadT | None:
+    found = lister.get(namespace, reference.name)
+    return found if found and found.metadata.uid == reference.uid else None
+
+
+def _scale(
+    lister: Lister[WorkloadT], namespace: str, reference: OwnerReference
+) -> Scale | None:
+    found = _owner(lister, namespace, reference)
+    return None if found is None else _scale_of(found)
+
+
+def _scale_of(owner: Workload) -> Scale:
+    return Scale(owner.metadata.uid, desired_replicas(owner))

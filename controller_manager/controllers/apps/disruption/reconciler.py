@@ -1,0 +1,205 @@
+"""Watches and the sync of the disruption controller.
+
+Upstream: pkg/controller/disruption/disruption.go of v1.36. `decide` counts and
+`status` says what was counted.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.intstr import IntOrStringError
+from controller_manager.api.meta import key_of
+from controller_manager.api.policy.v1 import (
+    BUDGETS,
+    PodDisruptionBudget,
+    PodDisruptionBudgetStatus,
+)
+from controller_manager.api.selectors import SelectorError
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    ProtocolError,
+    TransportError,
+    is_about,
+)
+from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.client.resource_mapper import KindNotServed
+from controller_manager.control.scale.scales import NoScale
+from controller_manager.controllers.apps.disruption.changes import Changes
+from controller_manager.controllers.apps.disruption.decide import (
+    Health,
+    assess,
+    needs_scales,
+)
+from controller_manager.controllers.apps.disruption.messages import (
+    UNMANAGED_PODS,
+    selector_text,
+)
+from controller_manager.controllers.apps.disruption.owners import (
+    OwnerScales,
+    Uncountable,
+)
+from controller_manager.controllers.apps.disruption.selection import pods_of
+from controller_manager.controllers.apps.disruption.stale_targets import StaleTargets
+from controller_manager.controllers.apps.disruption.status import (
+    calculated_status,
+    failed_status,
+)
+from controller_manager.informers.indexes import (
+    BY_CONTROLLER,
+    BY_LABEL,
+    BY_NAMESPACE,
+    BY_SELECTED_LABEL,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+
+_RECHECK: Final = 300.0
+"""Seconds until a budget that could not be calculated is calculated again."""
+
+_RECHECK_KIND: Final = 30.0
+"""The same for pods of a kind that is not served: it may be defined any time."""
+
+_FAULTS: Final = (SelectorError, IntOrStringError, Uncountable, NoScale, KindNotServed)
+"""What is wrong until somebody changes the budget, the pods, or the served kinds."""
+
+_FAILURES: Final = (APIError, TransportError, ProtocolError)
+
+
+def init_disruption_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (startDisruptionController)."""
+    reconciler = DisruptionReconciler(context)
+    return WorkerGroup(
+        reconciler.make_workers(), reconciler.stale_targets.make_workers()
+    )
+
+
+class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
+    """Says in the status of budgets how many pods may be evicted."""
+
+    watches = (For(BUDGETS),)
+    queue_name = "disruption"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch budgets, pods and their owners."""
+        super().__init__(context)
+        self._clock = context.server_clock
+        self._owners = OwnerScales(context)
+        self._pods = context.lister(PODS, BY_LABEL, BY_NAMESPACE, BY_CONTROLLER)
+        self._changes = Changes(
+            context,
+            context.lister(BUDGETS, BY_SELECTED_LABEL),
+            self._pods,
+            self._owners,
+            self.queue.add,
+        )
+        self.stale_targets = StaleTargets(context)
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Add every budget; tell of the pods that have several."""
+        yield from super().enqueue_all()
+        yield from self._changes.start()
+
+    async def reconcile(self, budget: PodDisruptionBudget) -> Outcome:
+        """Count the pods of a budget, and write its status if that has changed.
+
+        If the pods cannot be counted, the status allows no disruption.
+        """
+        try:
+            health = await self._count(budget)
+        except _FAULTS as fault:
+            await self._fail_safe(budget, str(fault))
+            is_of_kind = isinstance(fault, KindNotServed)
+            return Done(_RECHECK_KIND if is_of_kind else _RECHECK)
+        except _FAILURES as failure:
+            await self._fail_safe(budget, str(failure))
+            raise
+        self._tell_not_deleted(budget, health)
+        status = calculated_status(budget, health, self._clock.now())
+        try:
+            is_gone = not await self._write(budget, status)
+        except Conflict:
+            raise
+        except APIError as refusal:
+            await self._fail_safe(budget, str(refusal))
+            raise
+        return DONE if is_gone else Done(health.recheck)
+
+    async def _count(self, budget: PodDisruptionBudget) -> Health:
+        pods = self._select(budget)
+        try:
+            expected = await self._expected(budget, pods)
+            return assess(budget, pods, expected, self._clock.now())
+        except (*_FAULTS, *_FAILURES) as error:
+            message = f"Failed to calculate the number of expected pods: {error}"
+            self._tell(budget, WARNING, "CalculateExpectedPodCountFailed", message)
+            raise
+
+    def _select(self, budget: PodDisruptionBudget) -> Sequence[Pod]:
+        try:
+            pods = pods_of(budget, self._pods)
+        except SelectorError as error:
+            self._tell(budget, WARNING, "NoPods", f"Failed to get pods: {error}")
+            raise
+        if not pods:
+            self._tell(budget, NORMAL, "NoPods", "No matching pods found")
+        return pods
+
+    async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[Pod]) -> int:
+        if not needs_scales(budget):
+            return len(pods)
+        found = await self._owners.expected(pods)
+        if found.has_unmanaged:
+            text = selector_text(budget.spec.selector)
+            message = UNMANAGED_PODS.format(selector=text)
+            self._tell(budget, WARNING, "UnmanagedPods", message)
+        return found.expected
+
+    def _tell_not_deleted(self, budget: PodDisruptionBudget, health: Health) -> None:
+        namespace = budget.metadata.namespace
+        for name in health.not_deleted:
+            pod = self._pods.get(namespace, name)
+            if pod is not None:
+                # Upstream's text has the namespace where the budget's name belongs.
+                message = (
+                    f"Pod was expected by PDB {namespace}/{namespace} to be deleted "
+                    "but it wasn't"
+                )
+                self.recorder.event(PODS, pod, WARNING, "NotDeleted", message)
+
+    def _tell(
+        self, budget: PodDisruptionBudget, kind: str, reason: str, message: str
+    ) -> None:
+        self.recorder.event(BUDGETS, budget, kind, reason, message)
+
+    async def _fail_safe(self, budget: PodDisruptionBudget, why: str) -> None:
+        """Allow no disruption of pods that cannot be counted (failSafe)."""
+        self.logger.error("Failed to sync PDB", budget=key_of(budget), err=why)
+        status = failed_status(budget, why, self._clock.now())
+        await self._write(budget, status)
+
+    async def _write(
+        self, budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus
+    ) -> bool:
+        """Write the status if it differs; tell whether the budget still exists.
+
+        An eviction may change the status at any time. The budget's version makes the
+        API server refuse a status that does not know of it.
+        """
+        if status == budget.status:
+            return True
+        name = budget.metadata.name
+        try:
+            await self.client.update(BUDGETS, replace(budget, status=status), "status")
+        except NotFound as error:
+            if is_about(error, name):
+                return False
+            raise
+        return True

@@ -1,0 +1,131 @@
+"""Takes back the DisruptionTarget conditions of pods that are not deleted after all.
+
+Upstream: syncStalePodDisruption of disruption.go.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from controller_manager.api.core.v1 import PODS, Pod, PodCondition
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.pods import is_terminal
+from controller_manager.api.policy.v1 import BUDGETS
+from controller_manager.api.times import format_time, parse_time
+from controller_manager.client.errors import NotFound
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.worker import Workers
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+STALE_AFTER: Final = timedelta(minutes=2)
+"""How long a pod with the condition may go without being deleted."""
+
+_BY_KUBELET: Final = "TerminationByKubelet"
+"""The reason of a kubelet's condition: it may take any time until the pod ends."""
+
+
+def seconds_until_stale(pod: Pod, now: datetime) -> float | None:
+    """Return in how many seconds the condition of a pod is stale, 0 if it is.
+
+    `None` means never: nobody waits for the deletion of the pod, or it has begun, or
+    the pod has ended.
+    """
+    if is_deleting(pod) or is_terminal(pod):
+        return None
+    condition = _condition(pod)
+    if condition is None or condition.status != "True":
+        return None
+    if condition.reason == _BY_KUBELET:
+        return None
+    if not condition.last_transition_time:
+        return 0.0
+    stale_at = parse_time(condition.last_transition_time) + STALE_AFTER
+    return max(0.0, (stale_at - now).total_seconds())
+
+
+def _condition(pod: Pod) -> PodCondition | None:
+    conditions = pod.status.conditions or ()
+    return next((each for each in conditions if each.type == DISRUPTION_TARGET), None)
+
+
+class StaleTargets:
+    """Sets the condition to False two minutes after it was set, unless pods end."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch pods."""
+        self._context = context
+        self._client = context.client
+        self._clock = context.server_clock
+        self._logger = context.logger
+        self._queue = context.queue("stale_pod_disruption")
+        self._pods = context.lister(PODS)
+        self._budgets = context.lister(BUDGETS)
+        context.informers.informer(PODS).add_handler(
+            Handler(on_add=self._changed, on_update=lambda _, new: self._changed(new))
+        )
+
+    def make_workers(self) -> Workers:
+        """Return the one worker, not yet running, as upstream has one."""
+        return self._context.workers(self._queue, self._sync, 1, self._start)
+
+    def _start(self) -> Iterator[None]:
+        """Add the pods that got the condition before this process led."""
+        for pod in self._pods.all():
+            self._changed(pod)
+            yield
+
+    def _changed(self, pod: Pod) -> None:
+        left = seconds_until_stale(pod, self._clock.now())
+        if left is not None:
+            self._queue.add_after(key_of(pod), left)
+
+    async def _sync(self, key: str) -> Outcome:
+        pod = self._pods.by_key(key)
+        if pod is None:
+            return DONE
+        left = seconds_until_stale(pod, self._clock.now())
+        if left is None:
+            return DONE
+        if left > 0:
+            return Done(left)
+        await self._take_back(pod)
+        if self._budgets.by_key(key) is None:
+            # No key waits for the cache to show this write: this is a pod's key.
+            self._context.consistency.forget(key)
+        return DONE
+
+    async def _take_back(self, pod: Pod) -> None:
+        """Set the condition to False, unless the pod has changed meanwhile."""
+        metadata = pod.metadata
+        patch = {
+            "metadata": {
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+            },
+            "status": {"conditions": [self._taken_back(pod)]},
+        }
+        try:
+            await self._client.patch(
+                PODS, metadata.namespace, metadata.name, patch, subresource="status"
+            )
+        except NotFound:
+            return
+        self._logger.v(2).info(
+            "Reset stale DisruptionTarget condition to False", pod=key_of(pod)
+        )
+
+    def _taken_back(self, pod: Pod) -> dict[str, Any]:
+        """Return the condition as it is to be; the null fields are removed."""
+        condition: dict[str, Any] = {
+            "type": DISRUPTION_TARGET,
+            "status": "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": format_time(self._clock.now()),
+            "reason": None,
+            "message": None,
+        }
+        if pod.metadata.generation:
+            condition["observedGeneration"] = pod.metadata.generation
+        return condition

@@ -1,0 +1,65 @@
+"""The status of a budget (updatePdbStatus and failSafe of disruption.go)."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.conditions import Condition, with_condition
+from controller_manager.api.policy.v1 import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetStatus,
+)
+from controller_manager.api.times import format_time
+from controller_manager.controllers.apps.disruption.decide import Health
+
+DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
+"""The type of the condition that tells whether a pod may be evicted."""
+
+
+def calculated_status(
+    budget: PodDisruptionBudget, health: Health, now: datetime
+) -> PodDisruptionBudgetStatus:
+    """Return the status that says what was counted."""
+    generation = budget.metadata.generation
+    allowed = health.allowed
+    condition = Condition(
+        type=DISRUPTION_ALLOWED,
+        status="True" if allowed else "False",
+        observed_generation=generation,
+        last_transition_time=format_time(now),
+        reason="SufficientPods" if allowed else "InsufficientPods",
+    )
+    return PodDisruptionBudgetStatus(
+        observed_generation=generation,
+        disrupted_pods=dict(health.disrupted) or None,
+        disruptions_allowed=allowed,
+        current_healthy=health.current,
+        desired_healthy=health.desired,
+        expected_pods=health.expected,
+        conditions=with_condition(budget.status.conditions, condition),
+    )
+
+
+def failed_status(
+    budget: PodDisruptionBudget, why: str, now: datetime
+) -> PodDisruptionBudgetStatus:
+    """Return the status of a budget that cannot be calculated.
+
+    It allows no disruption. Everything else stays as it was, also the observed
+    generation.
+    """
+    status = budget.status
+    condition = Condition(
+        type=DISRUPTION_ALLOWED,
+        status="False",
+        observed_generation=status.observed_generation,
+        last_transition_time=format_time(now),
+        reason="SyncFailed",
+        message=why,
+    )
+    return replace(
+        status,
+        disruptions_allowed=0,
+        conditions=with_condition(status.conditions, condition),
+    )

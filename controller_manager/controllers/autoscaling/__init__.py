@@ -1,0 +1,1 @@
+"""Autoscalers (SIG Autoscaling)."""

@@ -1,0 +1,95 @@
+"""Metrics of horizontal pod autoscalers, with upstream's names."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_BUCKETS: Final = tuple(0.001 * 2**power for power in range(15))
+
+_PREFIX: Final = "horizontal_pod_autoscaler_controller_"
+
+SCALE_UP: Final = "scale_up"
+SCALE_DOWN: Final = "scale_down"
+NONE: Final = "none"
+
+SPEC: Final = "spec"
+INTERNAL: Final = "internal"
+
+
+def action_of(before: int, after: int) -> str:
+    """Return the label of a change of the number of replicas."""
+    if after == before:
+        return NONE
+    return SCALE_UP if after > before else SCALE_DOWN
+
+
+class AutoscalerMetrics:
+    """The ``horizontal_pod_autoscaler_controller_*`` metrics.
+
+    Upstream: pkg/controller/podautoscaler/monitor.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        labels = ("action", "error")
+        self._syncs = Counter(
+            f"{_PREFIX}reconciliations_total",
+            "Number of reconciliations of HPA controller.",
+            labels,
+            registry=registry,
+        )
+        self._sync_seconds = Histogram(
+            f"{_PREFIX}reconciliation_duration_seconds",
+            "The time(seconds) that the HPA controller takes to reconcile once.",
+            labels,
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._computations = Counter(
+            f"{_PREFIX}metric_computation_total",
+            "Number of metric computations.",
+            (*labels, "metric_type"),
+            registry=registry,
+        )
+        self._computation_seconds = Histogram(
+            f"{_PREFIX}metric_computation_duration_seconds",
+            "The time(seconds) that the HPA controller takes to calculate one metric.",
+            (*labels, "metric_type"),
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._autoscalers = Gauge(
+            f"{_PREFIX}num_horizontal_pod_autoscalers",
+            "Current number of controlled HPA objects.",
+            registry=registry,
+        )
+        self._desired = Gauge(
+            f"{_PREFIX}desired_replicas",
+            "Current desired replica count for HPA objects.",
+            ("namespace", "hpa_name"),
+            registry=registry,
+        )
+
+    def synced(self, action: str, error: str, seconds: float) -> None:
+        """Observe a sync."""
+        self._syncs.labels(action, error).inc()
+        self._sync_seconds.labels(action, error).observe(seconds)
+
+    def computed(
+        self, action: str, error: str, metric_type: str, seconds: float
+    ) -> None:
+        """Observe that one metric was read and replicas were computed from it."""
+        self._computations.labels(action, error, metric_type).inc()
+        self._computation_seconds.labels(action, error, metric_type).observe(seconds)
+
+    def count(self, autoscalers: int) -> None:
+        """Set how many autoscalers there are."""
+        self._autoscalers.set(autoscalers)
+
+    def desired(self, namespace: str, name: str, replicas: int) -> None:
+        """Set how many replicas an autoscaler wants."""
+        self._desired.labels(namespace, name).set(replicas)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Drop the metric of an autoscaler that is gone."""
+        self._desired.remove_by_labels({"namespace": namespace, "hpa_name": name})

@@ -1,0 +1,69 @@
+"""Which autoscalers select the same pods.
+
+Upstream: BiMultimap of pkg/controller/util/selectors.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import labels_of
+from controller_manager.api.selectors import Selector
+
+_Bucket = tuple[str, str, str]
+"""A namespace, and a label that the selectors of the bucket require (or two empty)."""
+
+
+class Overlaps:
+    """The selectors of all autoscalers, found by one label that they require.
+
+    An autoscaler has the selector that its target had when it was last synced. To look
+    for the autoscalers of some pods costs time for the different sets of labels that
+    these pods have, which is mostly one.
+    """
+
+    def __init__(self) -> None:
+        """Start without selectors."""
+        self._selectors: dict[str, tuple[_Bucket, Selector]] = {}
+        self._buckets: defaultdict[_Bucket, set[str]] = defaultdict(set)
+
+    def put(self, key: str, selector: Selector) -> None:
+        """Set the selector of an autoscaler."""
+        known = self._selectors.get(key)
+        if known is not None and known[1] == selector:
+            return
+        self.forget(key)
+        label = selector.exact[0] if selector.exact else ("", "")
+        bucket = (_namespace(key), *label)
+        self._selectors[key] = (bucket, selector)
+        self._buckets[bucket].add(key)
+
+    def forget(self, key: str) -> None:
+        """Drop the selector of an autoscaler that is gone."""
+        known = self._selectors.pop(key, None)
+        if known is None:
+            return
+        bucket, _ = known
+        self._buckets[bucket].discard(key)
+        if not self._buckets[bucket]:
+            del self._buckets[bucket]
+
+    def selecting(self, namespace: str, pods: Iterable[Pod]) -> list[str]:
+        """Return the keys of the autoscalers that select one of these pods, sorted."""
+        different = {tuple(labels_of(pod).items()) for pod in pods}
+        found: set[str] = set()
+        for each in different:
+            found |= self._matching(namespace, dict(each))
+        return sorted(found)
+
+    def _matching(self, namespace: str, labels: Mapping[str, str]) -> set[str]:
+        found: set[str] = set()
+        for label in (*labels.items(), ("", "")):
+            for key in self._buckets.get((namespace, *label), ()):
+                if self._selectors[key][1].matches(labels):
+                    found.add(key)
+        return found
+
+
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]

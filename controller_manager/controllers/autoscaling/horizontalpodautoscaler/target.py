@@ -1,0 +1,115 @@
+"""The scale of an autoscaler's target: found by its kind, read, and set."""
+
+import asyncio
+import random
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller_manager.api.autoscaling.v1 import Scale
+from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
+from controller_manager.client.discovery import ServedResource
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.resource_mapper import KindNotServed, ResourceMapper
+from controller_manager.control.scale.scales import NoScale, Scales
+from controller_manager.observability.logs import Logger
+
+REQUEST_ERRORS: Final = (APIError, ProtocolError, TransportError)
+
+_TRIES: Final = 5
+_DELAY: Final = 0.01
+_JITTER: Final = 0.1
+"""How often, and after how many seconds, a conflict is retried (DefaultRetry)."""
+
+
+class TargetError(Exception):
+    """The scale of a target cannot be read; the message is upstream's.
+
+    `is_spec` says that the spec of the autoscaler is at fault.
+    """
+
+    def __init__(self, message: str, *, is_spec: bool = False) -> None:
+        """Take the message."""
+        super().__init__(message)
+        self.is_spec = is_spec
+
+
+class TargetScale(Struct, frozen=True):
+    """The scale of a target, and the resource that it belongs to."""
+
+    resource: ServedResource
+    scale: Scale
+
+
+class TargetScales:
+    """Reads and sets the scales of targets (scaleForResourceMappings)."""
+
+    def __init__(
+        self,
+        scales: Scales,
+        resources: ResourceMapper,
+        rng: random.Random,
+        logger: Logger,
+    ) -> None:
+        """Take the scale client, and the mapper of kinds."""
+        self._scales = scales
+        self._resources = resources
+        self._rng = rng
+        self._logger = logger
+
+    async def get(self, autoscaler: HorizontalPodAutoscaler) -> TargetScale:
+        """Return the scale of an autoscaler's target; raises TargetError."""
+        reference = autoscaler.spec.scale_target_ref
+        group = _group(reference.api_version)
+        namespace = autoscaler.metadata.namespace
+        try:
+            resource = await self._resources.resource_of(group, reference.kind)
+            scale = await self._scales.get(resource, namespace, reference.name)
+        except NoScale as error:
+            # Upstream shows the answer of the API server.
+            raise TargetError(str(error.__cause__ or error)) from error
+        except (KindNotServed, *REQUEST_ERRORS) as error:
+            raise TargetError(str(error)) from error
+        return TargetScale(resource, scale)
+
+    async def set(self, target: TargetScale, replicas: int) -> None:
+        """Set the number of replicas of a target.
+
+        If the target has changed since, the number is set on its latest version. Raises
+        what the client raises.
+        """
+        resource, scale = target.resource, target.scale
+        for last in (*[False] * (_TRIES - 1), True):
+            wanted = replace(scale, spec=replace(scale.spec, replicas=replicas))
+            try:
+                await self._scales.update(resource, wanted)
+            except Conflict:
+                if last:
+                    raise
+                scale = await self._latest(resource, scale)
+                await asyncio.sleep(_DELAY * (1 + _JITTER * self._rng.random()))
+            else:
+                return
+
+    async def _latest(self, resource: ServedResource, scale: Scale) -> Scale:
+        metadata = scale.metadata
+        try:
+            return await self._scales.get(resource, metadata.namespace, metadata.name)
+        except (NoScale, *REQUEST_ERRORS) as error:
+            self._logger.error("Error getting latest scale", err=str(error))
+            return scale
+
+
+def _group(api_version: str) -> str:
+    """Return the group of a version; raises TargetError for what is none."""
+    if api_version.count("/") > 1:
+        msg = f"unexpected GroupVersion string: {api_version}"
+        raise TargetError(msg, is_spec=True)
+    group, slash, _ = api_version.partition("/")
+    return group if slash else ""

@@ -1,0 +1,19 @@
+"""clusterrole-aggregation-controller: gathers the rules of cluster roles by label.
+
+``aggregation`` decides which rules a role gathers (pure functions); ``indexes`` finds
+roles by label and by selector; ``reconciler`` applies the rules.
+"""
+
+from controller_manager.api.rbac.v1 import CLUSTER_ROLES
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow
+
+CONTROLLER = Descriptor(
+    name="clusterrole-aggregation-controller",
+    aliases=("clusterrole-aggregation",),
+    load=".reconciler:ClusterRoleAggregationReconciler",
+    requires=(CLUSTER_ROLES,),
+    permissions=(
+        allow(CLUSTER_ROLES, "escalate", "get", "list", "patch", "update", "watch"),
+    ),
+)

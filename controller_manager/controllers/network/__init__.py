@@ -1,0 +1,1 @@
+"""Controllers of services and of their endpoints."""

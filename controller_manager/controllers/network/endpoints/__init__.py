@@ -1,0 +1,54 @@
+"""endpoints-controller: writes the addresses of a service's pods into its Endpoints.
+
+``reconciler`` has the handlers and the sync, and ``decide`` tells which Endpoints a
+service is to have. ``capacity`` leaves out addresses beyond 1,000 (pure functions).
+"""
+
+from controller_manager.api.core.endpoints import ENDPOINTS
+from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.v1 import PODS
+from controller_manager.controllers.network.endpoints.options import EndpointsOptions
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="endpoints-controller",
+    aliases=("endpoint",),
+    load=".reconciler:EndpointsReconciler",
+    requires=(SERVICES, PODS, ENDPOINTS),
+    reads=(
+        Reads(
+            SERVICES,
+            "spec.ports",
+            "spec.selector",
+            "spec.clusterIP",
+            "spec.type",
+            "spec.ipFamilies",
+            "spec.publishNotReadyAddresses",
+        ),
+        Reads(
+            PODS,
+            "spec.nodeName",
+            "spec.hostname",
+            "spec.subdomain",
+            "spec.containers.ports",
+            "spec.initContainers.restartPolicy",
+            "spec.initContainers.ports",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.conditions[Ready]",
+        ),
+    ),
+    options=EndpointsOptions,
+    permissions=(
+        allow(SERVICES, "get", "list", "watch"),
+        allow(PODS, "get", "list", "watch"),
+        allow(ENDPOINTS, "create", "delete", "get", "list", "update", "watch"),
+        allow(ENDPOINTS, "create", subresource="restricted"),
+        *RECORD_EVENTS,
+    ),
+    component="endpoint-controller",
+    service_account="endpoint-controller",
+)

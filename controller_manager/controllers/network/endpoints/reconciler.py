@@ -1,0 +1,202 @@
+"""Watches and caches of the endpoints controller, and its writes.
+
+Upstream: pkg/controller/endpoint/endpoints_controller.go of v1.36. `decide` tells
+which Endpoints a service is to have.
+"""
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from controller_manager.api.core.endpoints import (
+    ENDPOINTS,
+    LEADER_ELECTION,
+    Endpoints,
+)
+from controller_manager.api.core.services import SERVICES, Service
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import (
+    KubeObject,
+    annotations_of,
+    key_of,
+    split_key,
+)
+from controller_manager.api.resource import Resource
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import (
+    APIError,
+    NotFound,
+    TransportError,
+    is_about,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import WARNING
+from controller_manager.control.endpoints.membership import (
+    POD_INDEXES,
+    SERVICE_INDEXES,
+    pod_handler,
+    pods_of,
+    selects_pods,
+)
+from controller_manager.control.endpoints.trigger_time import TriggerTimes
+from controller_manager.controllers.network.endpoints.decide import View, decide
+from controller_manager.controllers.network.endpoints.options import EndpointsOptions
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+
+WatchedT = TypeVar("WatchedT", bound=KubeObject)
+
+EDIT_DELAY: Final = 30.0
+"""Seconds until Endpoints are put right that somebody else has written.
+
+Somebody may write them again and again, such as an older manager during an upgrade.
+This limits how often the two of them write.
+"""
+
+
+class EndpointsReconciler(Reconciler[Service]):
+    """Keeps the Endpoints of services that select pods."""
+
+    queue_name = "endpoint"
+    watches = (For(SERVICES),)
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; watch pods and Endpoints, too."""
+        super().__init__(context)
+        options = context.config.of(EndpointsOptions)
+        self.workers = options.concurrent_syncs
+        self._batch_period = options.batch_period
+        self._pods = context.lister(PODS, *POD_INDEXES)
+        self._endpoints = context.lister(ENDPOINTS)
+        self._times = TriggerTimes()
+        self._written: dict[str, str] = {}
+        services = context.lister(SERVICES, *SERVICE_INDEXES)
+        changes = pod_handler(services, self._pod_changed)
+        context.informers.informer(PODS).add_handler(changes)
+        context.informers.informer(ENDPOINTS).add_handler(
+            Handler(
+                on_add=self._stored,
+                on_update=lambda _, new: self._stored(new),
+                on_delete=self._removed,
+            )
+        )
+
+    async def reconcile(self, service: Service) -> Outcome:
+        """Write the Endpoints of a service if they are not as they should be."""
+        if not selects_pods(service):
+            return DONE
+        pods = pods_of(self._pods, service)
+        # Observed in each sync, so that a later write does not tell of an older change.
+        time = self._times.observe(service, pods)
+        current = self._endpoints.by_key(key_of(service))
+        wanted = decide(View(service, tuple(pods), current, time))
+        if wanted is not None:
+            await self._write(service, current, wanted)
+        return DONE
+
+    async def reconcile_absent(self, key: str) -> Outcome:
+        """Delete the Endpoints of a service that is gone, whoever wrote them.
+
+        Both are read from the API server first: the caches may not show yet a new
+        service of that name, whose Endpoints may have been written by hand.
+        """
+        namespace, name = split_key(key)
+        # In this order: what was there before the service was not is not a new one's.
+        found = await self._live(ENDPOINTS, namespace, name)
+        if found is None or await self._live(SERVICES, namespace, name) is not None:
+            return DONE
+        options = DeleteOptions(uid=found.metadata.uid)
+        try:
+            await self.client.delete(ENDPOINTS, namespace, name, options)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+        return DONE
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Add all services, and the Endpoints whose service is gone.
+
+        Those are left over from a time without a manager (checkLeftoverEndpoints).
+        """
+        yield from super().enqueue_all()
+        for key in self._endpoints.keys():  # noqa: SIM118 - a lister is no mapping
+            if self.objects.by_key(key) is None and not self._is_a_lock(key):
+                self.queue.add(key)
+            yield
+
+    def forget(self, key: str) -> None:
+        """Drop the state of a service that is gone."""
+        self._times.forget(key)
+        self._written.pop(key, None)
+
+    async def _write(
+        self, service: Service, current: Endpoints | None, wanted: Endpoints
+    ) -> None:
+        try:
+            if current is None:
+                stored = await self.client.create(ENDPOINTS, wanted)
+            else:
+                stored = await self.client.update(ENDPOINTS, wanted)
+        except (APIError, TransportError) as error:
+            if current is None and is_namespace_terminating(error):
+                return
+            self._record_failure(service, current, wanted, error)
+            raise
+        self._written[key_of(service)] = stored.metadata.resource_version
+
+    def _record_failure(
+        self,
+        service: Service,
+        current: Endpoints | None,
+        wanted: Endpoints,
+        error: Exception,
+    ) -> None:
+        reason = "FailedToUpdateEndpoint"
+        message = f"Failed to update endpoint {key_of(service)}: {error}"
+        if current is None:
+            reason = "FailedToCreateEndpoint"
+            message = (
+                f"Failed to create endpoint for service {key_of(service)}: {error}"
+            )
+        self.recorder.event(ENDPOINTS, wanted, WARNING, reason, message)
+
+    async def _live(
+        self, resource: Resource[WatchedT], namespace: str, name: str
+    ) -> WatchedT | None:
+        """Return an object as the API server has it, `None` if it is not there."""
+        try:
+            return await self.client.get(resource, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return None
+
+    def _is_a_lock(self, key: str) -> bool:
+        """Tell whether Endpoints are the lock of a leader election."""
+        known = self._endpoints.by_key(key)
+        return known is not None and LEADER_ELECTION in annotations_of(known.metadata)
+
+    # Handlers.
+
+    def _pod_changed(self, key: str, _: Pod) -> None:
+        if self._batch_period:
+            self.queue.add_after(key, self._batch_period)
+        else:
+            self.queue.add(key)
+
+    def _stored(self, endpoints: Endpoints) -> None:
+        """Look again, after a while, at Endpoints that somebody else has written."""
+        key = key_of(endpoints)
+        service = self.objects.by_key(key)
+        if service is None or not selects_pods(service):
+            return
+        if self._written.get(key) != endpoints.metadata.resource_version:
+            self.queue.add_after(key, EDIT_DELAY)
+
+    def _removed(self, endpoints: Endpoints) -> None:
+        """Make deleted Endpoints anew; those of a service that is gone stay away."""
+        key = key_of(endpoints)
+        if self.objects.by_key(key) is not None:
+            self.queue.add(key)

@@ -1,0 +1,64 @@
+"""endpointslice-controller: the endpoint slices of each service that selects pods.
+
+``reconciler`` has the handlers and caches, ``sync`` one sync of one service; ``nodes``
+and ``slice_changes`` tell which changes need one. ``memory`` and ``placement`` remember
+which slices are right, so that a sync looks only at what has changed.
+
+Pure parts: ``gathering`` and ``backends`` (what a pod adds), ``metadata`` (labels and
+owner), ``planning`` (which slices change) and ``hints`` (which clients should use which
+endpoint). Selection, packing and writing are in `control.endpoints`.
+"""
+
+from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.api.discovery.v1 import ENDPOINT_SLICES
+from controller_manager.controllers.network.endpointslice.options import (
+    EndpointSliceOptions,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="endpointslice-controller",
+    aliases=("endpointslice",),
+    load=".reconciler:init_endpoint_slice_controller",
+    requires=(SERVICES, PODS, NODES, ENDPOINT_SLICES),
+    reads=(
+        Reads(
+            PODS,
+            *("spec.nodeName", "spec.hostname", "spec.subdomain"),
+            "spec.containers.ports",
+            *("spec.initContainers.ports", "spec.initContainers.restartPolicy"),
+            *("status.phase", "status.podIP", "status.podIPs"),
+            "status.conditions[Ready]",
+        ),
+        Reads(NODES, "status.allocatable.cpu", "status.conditions[Ready]"),
+        Reads(
+            SERVICES,
+            "metadata.annotations",
+            "spec",
+        ),
+    ),
+    options=EndpointSliceOptions,
+    permissions=(
+        allow(SERVICES, "get", "list", "watch"),
+        allow(PODS, "get", "list", "watch"),
+        allow(NODES, "get", "list", "watch"),
+        allow(SERVICES, "update", subresource="finalizers"),
+        allow(ENDPOINT_SLICES, "create", "delete", "get", "list", "update", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "endpoint_slice_controller_changes",
+        "endpoint_slice_controller_desired_endpoint_slices",
+        "endpoint_slice_controller_endpoints_added_per_sync",
+        "endpoint_slice_controller_endpoints_desired",
+        "endpoint_slice_controller_endpoints_removed_per_sync",
+        "endpoint_slice_controller_endpointslices_changed_per_sync",
+        "endpoint_slice_controller_num_endpoint_slices",
+        "endpoint_slice_controller_services_count_by_traffic_distribution",
+        "endpoint_slice_controller_syncs",
+    ),
+    component="endpoint-slice-controller",
+)

@@ -1,0 +1,70 @@
+"""Slices with other hints, as values."""
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from controller_manager.api.discovery.v1 import (
+    Endpoint,
+    EndpointHints,
+    EndpointSlice,
+)
+from controller_manager.control.endpoints.slices.changes import Changes
+
+Hint = Callable[[Endpoint], EndpointHints | None]
+
+
+def is_ready(endpoint: Endpoint) -> bool:
+    """Tell whether an endpoint is ready; an unknown condition counts as not ready."""
+    return endpoint.conditions.ready is True
+
+
+def hinted(existing: EndpointSlice, hint: Hint) -> EndpointSlice:
+    """Return a slice whose endpoints have the hints that `hint` returns."""
+    endpoints = tuple(
+        each if each.hints == (wanted := hint(each)) else replace(each, hints=wanted)
+        for each in existing.endpoints or ()
+    )
+    return replace(existing, endpoints=endpoints)
+
+
+def rehinted(
+    changes: Changes, hint: Hint, must_change: Callable[[EndpointSlice], bool]
+) -> Changes:
+    """Return changes with other hints in all slices that are written.
+
+    Of the slices that would not change, those are written for which `must_change`
+    answers yes.
+    """
+    moved = [each for each in changes.unchanged if must_change(each)]
+    unchanged = changes.unchanged
+    if moved:
+        unchanged = tuple(each for each in unchanged if each not in moved)
+    return replace(
+        changes,
+        create=_all_hinted(changes.create, hint),
+        update=_all_hinted((*changes.update, *moved), hint),
+        unchanged=unchanged,
+    )
+
+
+def without_hints(changes: Changes, checked: frozenset[str] = frozenset()) -> Changes:
+    """Return changes that leave no hint (RemoveHintsFromSlices).
+
+    The slices called `checked` are known to have none.
+    """
+    return rehinted(
+        changes,
+        lambda _: None,
+        lambda each: each.metadata.name not in checked and _has_hints(each),
+    )
+
+
+def _has_hints(existing: EndpointSlice) -> bool:
+    return any(each.hints is not None for each in existing.endpoints or ())
+
+
+def _all_hinted(
+    slices: Iterable[EndpointSlice], hint: Hint
+) -> tuple[EndpointSlice, ...]:
+    return tuple(hinted(each, hint) for each in slices)

@@ -1,0 +1,115 @@
+"""Remembers which services have hints by topology (topologycache.go)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import Node
+from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.controllers.network.endpointslice.hints.allocation import (
+    is_overloaded,
+)
+from controller_manager.controllers.network.endpointslice.hints.capacity import (
+    zone_shares,
+)
+from controller_manager.controllers.network.endpointslice.hints.zones import (
+    with_zone_hints,
+)
+
+ENABLED: Final = "TopologyAwareHintsEnabled"
+DISABLED: Final = "TopologyAwareHintsDisabled"
+
+
+class HintEvent(Struct, frozen=True):
+    """An event about the hints of a service."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class TopologyHints:
+    """Gives hints by topology, and knows how many endpoints each zone has got.
+
+    The shares of the zones are computed from the nodes when they are needed for the
+    first time after a change.
+    """
+
+    def __init__(self, nodes: Callable[[], Iterable[Node]]) -> None:
+        """Take a function that returns all nodes."""
+        self._nodes = nodes
+        self._shares: Mapping[str, float] | None = None
+        self._is_current = False
+        self._allocated: dict[str, dict[str, dict[str, int]]] = {}
+        """Endpoints by zone, by address type, by service."""
+        self._populated: set[str] = set()
+        """Services whose last hints were given, not refused."""
+
+    def __len__(self) -> int:
+        """Return the number of services that have hints."""
+        return len(self._allocated)
+
+    def nodes_changed(self) -> None:
+        """Compute the shares of the zones again when they are needed next."""
+        self._is_current = False
+
+    def shares(self) -> Mapping[str, float] | None:
+        """Return the share of each zone in the CPUs, `None` if it is not known."""
+        if not self._is_current:
+            self._shares = zone_shares(self._nodes())
+            self._is_current = True
+        return self._shares
+
+    def overloaded(self) -> list[str]:
+        """Return the keys of the services whose hints do not fit the nodes any more."""
+        return [
+            key
+            for key, by_type in self._allocated.items()
+            if any(is_overloaded(each, self.shares()) for each in by_type.values())
+        ]
+
+    def add(
+        self, key: str, address_type: str, changes: Changes
+    ) -> tuple[Changes, HintEvent | None]:
+        """Return changes with hints, and an event if hints begin or cannot be given."""
+        result = with_zone_hints(changes, self.shares())
+        if result.problem:
+            self.drop(key, address_type)
+            return result.changes, _event(
+                WARNING, DISABLED, result.problem, address_type
+            )
+        had_hints = key in self._populated
+        self._allocated.setdefault(key, {})[address_type] = result.allocated
+        self._populated.add(key)
+        if had_hints:
+            return result.changes, None
+        message = "Topology Aware Hints has been enabled"
+        return result.changes, _event(NORMAL, ENABLED, message, address_type)
+
+    def remove(self, key: str, address_type: str) -> HintEvent | None:
+        """Forget the hints of a service that asks for none; return an event if any."""
+        had_hints = key in self._populated
+        self.drop(key, address_type)
+        if not had_hints:
+            return None
+        message = "Topology Aware Hints has been disabled"
+        return _event(WARNING, DISABLED, message, address_type)
+
+    def drop(self, key: str, address_type: str) -> None:
+        """Forget the hints of one address type of a service."""
+        by_type = self._allocated.get(key, {})
+        by_type.pop(address_type, None)
+        if not by_type:
+            self._allocated.pop(key, None)
+        self._populated.discard(key)
+
+    def forget(self, key: str) -> None:
+        """Drop a service that is gone."""
+        self._allocated.pop(key, None)
+        self._populated.discard(key)
+
+
+def _event(kind: str, reason: str, message: str, address_type: str) -> HintEvent:
+    return HintEvent(kind, reason, f"{message}, addressType: {address_type}")

@@ -1,0 +1,169 @@
+"""What happens to the slices of one address type of a service.
+
+Upstream: reconcileByAddressType of k8s.io/endpointslice (reconciler.go).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
+from controller_manager.control.endpoints.slices.changes import Changes, combined
+from controller_manager.control.endpoints.slices.identity import (
+    EndpointKey,
+    key_of_endpoint,
+)
+from controller_manager.control.endpoints.slices.packing import Packing, pack
+from controller_manager.control.endpoints.slices.template import is_owned
+from controller_manager.controllers.network.endpointslice.backends import (
+    Backend,
+    Ports,
+    in_order,
+)
+from controller_manager.controllers.network.endpointslice.metadata import SliceMetadata
+
+
+class Usage(Struct, frozen=True):
+    """How many endpoints the slices of one set of ports have, and how many they are."""
+
+    endpoints: int
+    slices: int
+
+
+class FamilyView(Struct, frozen=True):
+    """The slices of one address type, and the backends that a sync looks at.
+
+    `settled` are slices that are right; the backends in them are not in `backends`.
+    """
+
+    address_type: str
+    slices: tuple[EndpointSlice, ...]
+    settled: tuple[EndpointSlice, ...]
+    backends: tuple[Backend, ...]
+
+
+class FamilyPlan(Struct, frozen=True):
+    """The changes of the slices of one address type, without hints."""
+
+    address_type: str
+    changes: Changes
+    usage: tuple[Usage, ...]
+    added: int
+    removed: int
+
+
+class _Group(Struct):
+    """Slices and backends with the same ports."""
+
+    slices: list[EndpointSlice]
+    settled: list[EndpointSlice]
+    desired: dict[EndpointKey, Endpoint]
+
+    @property
+    def count(self) -> int:
+        """How many endpoints the slices are to have."""
+        settled = sum(len(each.endpoints or ()) for each in self.settled)
+        return len(self.desired) + settled
+
+
+def plan(view: FamilyView, metadata: SliceMetadata, limit: int) -> FamilyPlan:
+    """Return how slices change, so that they have the endpoints of the backends.
+
+    `limit` is the largest number of endpoints of a slice. Slices of a former service of
+    the same name are deleted, and slices with ports that no backend has. If none would
+    be left there is an empty one, the placeholder.
+    """
+    owned = [each for each in view.slices if is_owned(each, metadata.owner)]
+    foreign = [each for each in view.slices if not is_owned(each, metadata.owner)]
+    groups = _groups(owned, view.settled, view.backends)
+    wanted = {ports: group for ports, group in groups.items() if group.count}
+    packings = {
+        ports: pack(
+            group.slices,
+            group.desired,
+            metadata.template(view.address_type, ports),
+            limit,
+            group.settled,
+        )
+        for ports, group in wanted.items()
+    }
+    unwanted = [
+        each
+        for ports, group in groups.items()
+        if ports not in wanted
+        for each in group.slices
+    ]
+    changes = combined(packings.values(), [*foreign, *unwanted])
+    return FamilyPlan(
+        view.address_type,
+        _with_placeholder(changes, metadata, view.address_type),
+        _usage(wanted, packings) or (Usage(0, 1),),
+        added=sum(each.added for each in packings.values()),
+        removed=sum(each.removed for each in packings.values()),
+    )
+
+
+def _groups(
+    owned: Iterable[EndpointSlice],
+    settled: Iterable[EndpointSlice],
+    backends: Iterable[Backend],
+) -> dict[Ports, _Group]:
+    groups: dict[Ports, _Group] = {}
+
+    def group(ports: Ports) -> _Group:
+        if ports not in groups:
+            groups[ports] = _Group([], [], {})
+        return groups[ports]
+
+    for each in owned:
+        group(in_order(each.ports)).slices.append(each)
+    for each in settled:
+        group(in_order(each.ports)).settled.append(each)
+    for backend in backends:
+        desired = group(backend.ports).desired
+        desired[key_of_endpoint(backend.endpoint)] = backend.endpoint
+    return groups
+
+
+def _with_placeholder(
+    changes: Changes, metadata: SliceMetadata, address_type: str
+) -> Changes:
+    """Return changes that leave a slice: clients see that the service has none else."""
+    if changes.create or changes.update or changes.unchanged:
+        return changes
+    placeholder = metadata.template(address_type, ()).make(())
+    match changes.delete:
+        case (only,) if _is_same_placeholder(only, placeholder, metadata):
+            return replace(changes, delete=(), unchanged=(only,))
+    return replace(changes, create=(placeholder,))
+
+
+def _is_same_placeholder(
+    existing: EndpointSlice, placeholder: EndpointSlice, metadata: SliceMetadata
+) -> bool:
+    return (
+        not existing.endpoints
+        and not existing.ports
+        and (existing.metadata.labels or {}) == placeholder.metadata.labels
+        and is_owned(existing, metadata.owner)
+    )
+
+
+def _usage(
+    wanted: Mapping[Ports, _Group], packings: Mapping[Ports, Packing]
+) -> tuple[Usage, ...]:
+    return tuple(
+        Usage(group.count, _kept(packings[ports])) for ports, group in wanted.items()
+    )
+
+
+def _kept(packing: Packing) -> int:
+    return len(packing.create) + len(packing.update) + len(packing.unchanged)
+
+
+def only_of(
+    slices: Sequence[EndpointSlice], address_type: str
+) -> tuple[EndpointSlice, ...]:
+    """Return the slices of one address type."""
+    return tuple(each for each in slices if each.address_type == address_type)

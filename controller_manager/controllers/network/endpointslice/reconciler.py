@@ -1,0 +1,240 @@
+"""Watches, caches and the sync of the endpoint slice controller.
+
+Upstream: pkg/controller/endpointslice of v1.36 (endpointslice_controller.go).
+`planning` and `hints` decide, `control.endpoints.slices.writer` writes.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from controller_manager.api.core.services import SERVICES, Service
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.resource import AnyResource
+from controller_manager.client.events import WARNING
+from controller_manager.control.endpoints.addresses import address_types_of
+from controller_manager.control.endpoints.membership import (
+    POD_INDEXES,
+    SERVICE_INDEXES,
+    is_selected,
+    keys_of_services,
+    pod_handler,
+    pods_of,
+    selects_pods,
+)
+from controller_manager.control.endpoints.slices.index import BY_SERVICE
+from controller_manager.control.endpoints.slices.tracker import SliceTracker
+from controller_manager.control.endpoints.slices.writer import SliceWriter
+from controller_manager.control.endpoints.trigger_time import TriggerTimes
+from controller_manager.controllers.network.endpointslice.hints.topology import (
+    TopologyHints,
+)
+from controller_manager.controllers.network.endpointslice.memory import Memory
+from controller_manager.controllers.network.endpointslice.metrics import (
+    EndpointSliceMetrics,
+)
+from controller_manager.controllers.network.endpointslice.nodes import NodeChanges
+from controller_manager.controllers.network.endpointslice.options import (
+    EndpointSliceOptions,
+)
+from controller_manager.controllers.network.endpointslice.slice_changes import (
+    is_managed,
+    slice_handler,
+)
+from controller_manager.controllers.network.endpointslice.sync import (
+    PodsSkipped,
+    ServiceSync,
+    SyncFailed,
+    Tools,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+from controller_manager.runtime.worker import Workers
+from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+_FIRST_RETRY: Final = 1.0
+"""Seconds until a failed sync is tried again; the delay doubles from then on."""
+
+_SLICE_DELAY: Final = 1.0
+"""Seconds after which a service is synced, at least, when others changed its slices."""
+
+_CAPACITY: Final = "capacity"
+"""The only key of the queue of changed nodes."""
+
+
+def init_endpoint_slice_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (NewController)."""
+    reconciler = EndpointSliceReconciler(context)
+    return WorkerGroup(reconciler.make_workers(), reconciler.make_capacity_workers())
+
+
+class EndpointSliceReconciler(Reconciler[Service]):
+    """Keeps the slices of each service equal to its pods."""
+
+    watches = (For(SERVICES),)
+    queue_name = "endpoint_slice"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; watch pods, nodes and slices, too."""
+        super().__init__(context)
+        options = context.config.of(EndpointSliceOptions)
+        self.workers = options.concurrent_syncs
+        self._batch_period = options.updates_batch_period
+        self._services = context.lister(SERVICES, *SERVICE_INDEXES)
+        self._pods = context.lister(PODS, *POD_INDEXES)
+        self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
+        self._memory = Memory()
+        self._times = TriggerTimes()
+        self._metrics = context.metrics.of(EndpointSliceMetrics)
+        self._tracker = SliceTracker(self._slices)
+        self._leads = False
+        self._capacity = context.queue("endpoint_slice_topology")
+        nodes = NodeChanges(
+            context, self._pods_changed, self._pods_lost_node, self._capacity_changed
+        )
+        self._topology = TopologyHints(nodes.nodes.all)
+        self._tools = Tools(
+            pods=self._pods,
+            nodes=nodes.nodes,
+            writer=SliceWriter(context.client, self._tracker, self._metrics.wrote),
+            topology=self._topology,
+            metrics=self._metrics,
+            recorder=context.recorder,
+            limit=options.max_endpoints_per_slice,
+            give_way=self._give_way,
+        )
+        self._watch_others(context)
+
+    def _watch_others(self, context: ControllerContext) -> None:
+        """Add the handlers of pods and slices."""
+        informer = context.informers.informer(PODS)
+        informer.add_handler(pod_handler(self._services, self._pod_changed))
+        handler = slice_handler(self._tracker, self._slice_changed)
+        context.informers.informer(ENDPOINT_SLICES).add_handler(handler)
+
+    def backoff(self) -> Backoff:
+        """Return delays from one second on: a sync may write many slices."""
+        return ExponentialBackoff(_FIRST_RETRY)
+
+    def make_capacity_workers(self) -> Workers:
+        """Return the worker that looks at hints when nodes have changed."""
+        return self.context.workers(self._capacity, self._check_hints, 1)
+
+    # Handlers, and the state that they keep.
+
+    def starting(self) -> None:
+        """Note that this process begins to lead; all services are synced now anyway."""
+        self._leads = True
+
+    def _pod_changed(self, key: str, pod: Pod) -> None:
+        self._memory.pod_changed(key, pod.metadata.name)
+        self.queue.add_after(key, self._batch_period)
+
+    def _pods_changed(self, pods: Iterable[Pod]) -> None:
+        """Sync the services of pods whose node is new, or in another zone."""
+        for pod in pods if self._leads else ():
+            for key in keys_of_services(self._services, pod):
+                self._pod_changed(key, pod)
+
+    def _pods_lost_node(self, pods: Iterable[Pod]) -> None:
+        """Have the next sync look at pods; none comes now, they will be deleted."""
+        for pod in pods if self._leads else ():
+            for key in keys_of_services(self._services, pod):
+                self._memory.pod_changed(key, pod.metadata.name)
+
+    def _slice_changed(self, key: str) -> None:
+        if self._leads:
+            self.queue.add_after(key, max(_SLICE_DELAY, self._batch_period))
+
+    def _capacity_changed(self) -> None:
+        self._topology.nodes_changed()
+        if self._leads and len(self._topology):
+            self._capacity.add(_CAPACITY)
+
+    def deleted(self, obj: Service) -> None:
+        """Drop the state of a service; a new one of its name starts afresh."""
+        self.forget(key_of(obj))
+
+    def forget(self, key: str) -> None:
+        """Drop the state of a service that is gone; its slices are collected."""
+        self._memory.forget(key)
+        self._times.forget(key)
+        self._topology.forget(key)
+        self._metrics.forget(key)
+
+    def stale(self, resource: AnyResource) -> None:  # noqa: ARG002 - of any cache
+        """Count a sync that waits until the caches show the last writes."""
+        self._metrics.synced("stale")
+
+    # The sync.
+
+    async def reconcile(self, service: Service) -> Outcome:
+        """Write the slices that do not show the pods of the service as they are."""
+        key = key_of(service)
+        if not selects_pods(service):
+            self._memory.forget(key)
+            self._metrics.synced("success")
+            return DONE
+        try:
+            await self._sync_slices(key, service)
+        except SyncFailed as error:
+            message = f"Error updating Endpoint Slices for Service {key}: {error}"
+            reason = "FailedToUpdateEndpointSlices"
+            self.recorder.event(SERVICES, service, WARNING, reason, message)
+            self._metrics.synced("error")
+            raise error.cause from error
+        self._metrics.synced("success")
+        return DONE
+
+    async def _sync_slices(self, key: str, service: Service) -> None:
+        known = self._memory.of(key, service)
+        if known is None:
+            known = self._memory.start(key, service, address_types_of(service))
+            pods = pods_of(self._pods, service)
+            known.changed.update(each.metadata.name for each in pods)
+            time = self._times.observe(service, pods)
+        else:
+            time = self._observe_some(service, known.changed)
+        sync = ServiceSync(self._tools, service, known)
+        try:
+            await sync.run(self._slices_of(key), time)
+        except PodsSkipped:
+            raise
+        except BaseException:
+            self._memory.forget(key)
+            raise
+
+    def _observe_some(self, service: Service, names: Iterable[str]) -> str:
+        namespace = service.metadata.namespace
+        found = {name: self._pods.get(namespace, name) for name in names}
+        present = {
+            name: pod
+            for name, pod in found.items()
+            if pod is not None and is_selected(pod, service)
+        }
+        gone = found.keys() - present.keys()
+        return self._times.observe_some(service, present.values(), gone)
+
+    def _slices_of(self, key: str) -> Sequence[EndpointSlice]:
+        """Return the slices of a service; those that are being deleted do not count."""
+        return [
+            each
+            for each in self._slices.by_index(BY_SERVICE, key)
+            if is_managed(each)
+            and not is_deleting(each)
+            and not self._tracker.is_deleted(each)
+        ]
+
+    async def _check_hints(self, _: str) -> Outcome:
+        """Sync the services whose hints do not fit the nodes any more."""
+        for key in self._topology.overloaded():
+            self.queue.add(key)
+        return DONE
+
+    async def _give_way(self) -> None:
+        """Let other tasks run if the work of this turn has taken long enough."""
+        await self.context.turns.wait(0)

@@ -1,0 +1,205 @@
+"""One sync of one service: gather, plan, give hints, write."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.services import SERVICES, Service
+from controller_manager.api.core.v1 import Node, Pod
+from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.client.events import EventRecorder
+from controller_manager.control.endpoints.slices.changes import Changes, recycled
+from controller_manager.control.endpoints.slices.writer import (
+    SliceWriteError,
+    SliceWriter,
+)
+from controller_manager.controllers.network.endpointslice.backends import Backend
+from controller_manager.controllers.network.endpointslice.gathering import (
+    Gatherer,
+    Skipped,
+)
+from controller_manager.controllers.network.endpointslice.hints.mode import (
+    distribution_of,
+    is_by_topology,
+)
+from controller_manager.controllers.network.endpointslice.hints.slices import (
+    without_hints,
+)
+from controller_manager.controllers.network.endpointslice.hints.topology import (
+    HintEvent,
+    TopologyHints,
+)
+from controller_manager.controllers.network.endpointslice.hints.traffic import (
+    with_traffic_hints,
+)
+from controller_manager.controllers.network.endpointslice.memory import ServiceMemory
+from controller_manager.controllers.network.endpointslice.metadata import SliceMetadata
+from controller_manager.controllers.network.endpointslice.metrics import (
+    EndpointSliceMetrics,
+)
+from controller_manager.controllers.network.endpointslice.placement import Placement
+from controller_manager.controllers.network.endpointslice.planning import (
+    FamilyPlan,
+    FamilyView,
+    only_of,
+    plan,
+)
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.outcome import SyncError
+
+_PODS_AT_ONCE: Final = 200
+"""Pods that are looked at before other tasks may run: about two milliseconds."""
+
+
+class SyncFailed(Exception):  # noqa: N818 - says what has happened
+    """Some slices are not right; the message says why, `cause` is to be raised."""
+
+    def __init__(self, messages: Iterable[str], cause: Exception) -> None:
+        """Take all messages, as upstream joins them, and the first failure."""
+        found = list(dict.fromkeys(messages))
+        super().__init__(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+        self.cause = cause
+
+
+class PodsSkipped(SyncFailed):
+    """Pods have no endpoints since their nodes are not known; all else is right."""
+
+
+class Tools(Struct, frozen=True):
+    """What the syncs of all services need."""
+
+    pods: Lister[Pod]
+    nodes: Lister[Node]
+    writer: SliceWriter
+    topology: TopologyHints
+    metrics: EndpointSliceMetrics
+    recorder: EventRecorder
+    limit: int
+    give_way: Callable[[], Awaitable[None]]
+
+
+class ServiceSync:
+    """The sync of one service, one address type after the other."""
+
+    def __init__(self, tools: Tools, service: Service, known: ServiceMemory) -> None:
+        """Take the tools, the service, and what is remembered of it."""
+        self._tools = tools
+        self._service = service
+        self._key = key_of(service)
+        self._about = f"Service {self._key}"
+        self._known = known
+        self._metadata = SliceMetadata.of(service)
+        self._skipped = Skipped()
+        self._failures: list[SliceWriteError] = []
+        self._gatherer = Gatherer(service, tools.pods, tools.nodes, self._skipped)
+
+    async def run(self, slices: Sequence[EndpointSlice], time: str) -> None:
+        """Bring these slices, all that the service has, closer to its pods.
+
+        `time` is written to the slices as that of the change. Raises SyncFailed if a
+        write fails, or if a pod is left out since its node is not known; everything
+        else is written nevertheless.
+        """
+        changed = self._known.changed | self._known.skipped
+        self._known.changed = set()
+        plans = [
+            await self._sync_type(address_type, placement, slices, changed, time)
+            for address_type, placement in self._known.placements.items()
+        ]
+        await self._delete_others(slices)
+        tools = self._tools
+        tools.metrics.uses(self._key, (each.usage for each in plans), tools.limit)
+        tools.metrics.distributes(self._key, distribution_of(self._service))
+        self._known.skipped = set(self._skipped.messages)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise SyncFailed if something was left out."""
+        messages = [*self._skipped.messages.values(), *map(str, self._failures)]
+        if self._failures:
+            raise SyncFailed(messages, self._failures[0].cause)
+        if messages:
+            raise PodsSkipped(messages, SyncError(messages[0]))
+
+    async def _sync_type(
+        self,
+        address_type: str,
+        placement: Placement,
+        slices: Sequence[EndpointSlice],
+        changed: Iterable[str],
+        time: str,
+    ) -> FamilyPlan:
+        """Write the slices of one address type; note a write that fails."""
+        cached = only_of(slices, address_type)
+        settled, names = placement.open(cached, changed)
+        backends = await self._gather(names, address_type)
+        known = frozenset(each.metadata.name for each in settled)
+        others = tuple(each for each in cached if each.metadata.name not in known)
+        view = FamilyView(address_type, others, settled, tuple(backends))
+        planned = plan(view, self._metadata, self._tools.limit)
+        await self._tools.give_way()
+        hinted, event = self._with_hints(address_type, planned.changes, known)
+        changes = recycled(hinted, self._metadata.owner)
+        await self._write(changes, time)
+        placement.close(changes)
+        self._report(planned, changes, event)
+        return planned
+
+    async def _gather(self, names: Iterable[str], address_type: str) -> list[Backend]:
+        pods = self._gatherer.pods(names)
+        found: list[Backend] = []
+        for start in range(0, len(pods), _PODS_AT_ONCE):
+            if start:
+                await self._tools.give_way()
+            part = pods[start : start + _PODS_AT_ONCE]
+            found += self._gatherer.backends(part, address_type)
+        return found
+
+    def _with_hints(
+        self, address_type: str, changes: Changes, checked: frozenset[str]
+    ) -> tuple[Changes, HintEvent | None]:
+        """Return changes with the hints that the service asks for."""
+        if is_by_topology(self._service):
+            return self._tools.topology.add(self._key, address_type, changes)
+        event = self._tools.topology.remove(self._key, address_type)
+        if distribution := distribution_of(self._service):
+            return with_traffic_hints(changes, distribution, checked), event
+        return without_hints(changes, checked), event
+
+    async def _write(self, changes: Changes, time: str) -> None:
+        may_create = not is_deleting(self._service)
+        try:
+            await self._tools.writer.write(
+                self._about, changes, time, may_create=may_create
+            )
+        except SliceWriteError as error:
+            self._failures.append(error)
+
+    def _report(
+        self, planned: FamilyPlan, changes: Changes, event: HintEvent | None
+    ) -> None:
+        """Observe what was done in metrics; record an event about hints."""
+        metrics, service = self._tools.metrics, self._service
+        metrics.planned(planned.added, planned.removed)
+        metrics.finished(
+            changes.count,
+            distribution_of(service),
+            by_topology=is_by_topology(service),
+        )
+        if event is not None:
+            self._tools.recorder.event(
+                SERVICES, service, event.type, event.reason, event.message
+            )
+
+    async def _delete_others(self, slices: Sequence[EndpointSlice]) -> None:
+        """Delete the slices of address types that the service does not have."""
+        for each in slices:
+            if each.address_type in self._known.placements:
+                continue
+            self._tools.topology.drop(self._key, each.address_type)
+            try:
+                await self._tools.writer.delete(self._about, each)
+            except SliceWriteError as error:
+                self._failures.append(error)

@@ -1,0 +1,105 @@
+"""The endpoints that the slices of Endpoints are to have (reconciler_helpers.go)."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from controller_manager.api.core import endpoints as core
+from controller_manager.api.discovery.v1 import (
+    IPV4,
+    IPV6,
+    Endpoint,
+    EndpointConditions,
+    EndpointPort,
+)
+from controller_manager.control.endpoints.addresses import parse_address
+from controller_manager.control.endpoints.slices.identity import (
+    EndpointKey,
+    key_of_endpoint,
+)
+from controller_manager.control.endpoints.subsets import repack
+
+
+class Group(Struct, frozen=True):
+    """What the endpoints of a slice have in common: the address type and the ports.
+
+    The order of the ports does not matter.
+    """
+
+    address_type: str
+    ports: frozenset[EndpointPort]
+
+
+class Desired(Struct, frozen=True):
+    """The endpoints by group; a group may have none.
+
+    `ports` has the ports of the groups in the order of the Endpoints, `invalid` the
+    addresses that are not valid, and `skipped` counts the addresses that are left out,
+    whether they are not valid or too many.
+    """
+
+    endpoints: Mapping[Group, Mapping[EndpointKey, Endpoint]]
+    ports: Mapping[Group, tuple[EndpointPort, ...]]
+    invalid: tuple[str, ...] = ()
+    skipped: int = 0
+
+
+def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Desired:
+    """Return the endpoints of subsets, at most `limit` of each; ready ones first.
+
+    `limit` counts for both address types together.
+    """
+    found: dict[Group, dict[EndpointKey, Endpoint]] = {}
+    ports_of: dict[Group, tuple[EndpointPort, ...]] = {}
+    invalid: list[str] = []
+    skipped = 0
+    for subset in repack(subsets):
+        ports = tuple(map(_port, subset.ports or ()))
+        for address_type in (IPV4, IPV6):
+            group = Group(address_type, frozenset(ports))
+            found[group] = {}
+            ports_of[group] = ports
+        left = limit
+        for address, ready in _addresses(subset):
+            if not left:
+                skipped += 1
+                continue
+            parsed = parse_address(address.ip)
+            if parsed is None:
+                invalid.append(address.ip)
+                continue
+            endpoint = _endpoint(address, parsed.text, ready=ready)
+            group = Group(parsed.type, frozenset(ports))
+            found[group][key_of_endpoint(endpoint)] = endpoint
+            left -= 1
+    return Desired(found, ports_of, tuple(invalid), skipped + len(invalid))
+
+
+def _addresses(
+    subset: core.EndpointSubset,
+) -> Iterable[tuple[core.EndpointAddress, bool]]:
+    """Yield the addresses, and whether they are ready."""
+    for each in subset.addresses or ():
+        yield each, True
+    for each in subset.not_ready_addresses or ():
+        yield each, False
+
+
+def _endpoint(address: core.EndpointAddress, text: str, *, ready: bool) -> Endpoint:
+    """Return an endpoint; of its conditions only ready is set (addressToEndpoint)."""
+    return Endpoint(
+        addresses=(text,),
+        conditions=EndpointConditions(ready=ready),
+        hostname=address.hostname or None,
+        target_ref=address.target_ref,
+        node_name=address.node_name,
+    )
+
+
+def _port(port: core.EndpointPort) -> EndpointPort:
+    return EndpointPort(
+        name=port.name,
+        protocol=port.protocol,
+        port=port.port,
+        app_protocol=port.app_protocol,
+    )

@@ -1,0 +1,242 @@
+"""Watches and caches of the mirroring controller, its events and writes.
+
+Upstream: pkg/controller/endpointslicemirroring of v1.36. `mirror` tells how the slices
+of Endpoints change.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from controller_manager.api.core.endpoints import (
+    ENDPOINTS,
+    LEADER_ELECTION,
+    Endpoints,
+)
+from controller_manager.api.core.services import SERVICES, Service
+from controller_manager.api.discovery.v1 import (
+    ENDPOINT_SLICES,
+    MANAGED_BY,
+    EndpointSlice,
+)
+from controller_manager.api.meta import (
+    annotations_of,
+    is_deleting,
+    key_of,
+    labels_of,
+)
+from controller_manager.client.events import WARNING
+from controller_manager.control.endpoints.slices.index import (
+    BY_SERVICE,
+    service_key_of,
+)
+from controller_manager.control.endpoints.slices.tracker import SliceTracker
+from controller_manager.control.endpoints.slices.writer import (
+    SliceWriteError,
+    SliceWriter,
+)
+from controller_manager.controllers.network.endpointslicemirroring.metrics import (
+    MirroringMetrics,
+)
+from controller_manager.controllers.network.endpointslicemirroring.mirror import (
+    MANAGER,
+    Mirror,
+    View,
+    mirror,
+)
+from controller_manager.controllers.network.endpointslicemirroring.options import (
+    MirroringOptions,
+)
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, SyncError
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
+"""The label of Endpoints that are not mirrored if its value is "true"."""
+
+_FIRST_RETRY: Final = 1.0
+_LAST_RETRY: Final = 100.0
+
+
+def may_be_mirrored(endpoints: Endpoints) -> bool:
+    """Tell whether Endpoints ask not to be left out (shouldMirror)."""
+    is_skipped = labels_of(endpoints).get(SKIP) == "true"
+    return not is_skipped and LEADER_ELECTION not in annotations_of(endpoints.metadata)
+
+
+def is_mirrored(existing: EndpointSlice) -> bool:
+    """Tell whether a slice is this controller's (managedByController)."""
+    return labels_of(existing).get(MANAGED_BY) == MANAGER
+
+
+class MirroringReconciler(Reconciler[Endpoints]):
+    """Keeps slices with the addresses of Endpoints whose service selects no pods."""
+
+    queue_name = "endpoint_slice_mirroring"
+    watches = (For(ENDPOINTS),)
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; watch services and slices, too."""
+        super().__init__(context)
+        options = context.config.of(MirroringOptions)
+        self.workers = options.concurrent_syncs
+        self._limit = options.max_endpoints_per_subset
+        self._batch_period = options.batch_period
+        self._metrics = context.metrics.of(MirroringMetrics)
+        self._services = context.lister(SERVICES)
+        self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
+        self._tracker = SliceTracker(self._slices)
+        self._writer = SliceWriter(self.client, self._tracker, self._metrics.wrote)
+        informers = context.informers
+        informers.informer(SERVICES).add_handler(
+            Handler(
+                on_add=self._service_changed,
+                on_update=self._service_updated,
+                on_delete=self._service_changed,
+            )
+        )
+        informers.informer(ENDPOINT_SLICES).add_handler(
+            Handler(
+                on_add=self._slice_stored,
+                on_update=self._slice_updated,
+                on_delete=self._slice_gone,
+            )
+        )
+
+    def backoff(self) -> Backoff:
+        """Return the delays between retries: 1 s, 2 s, 4 s … 100 s, as upstream's."""
+        return ExponentialBackoff(_FIRST_RETRY, _LAST_RETRY)
+
+    async def reconcile(self, endpoints: Endpoints) -> Outcome:
+        """Mirror Endpoints, or delete their slices if they are not to be mirrored."""
+        begin = self.clock.monotonic()
+        try:
+            service = self._services.by_key(key_of(endpoints))
+            if (
+                service is None
+                or service.spec.selector
+                or not may_be_mirrored(endpoints)
+            ):
+                return await self._clean_up(key_of(endpoints))
+            return await self._mirror(endpoints)
+        finally:
+            self._metrics.synced(self.clock.monotonic() - begin)
+
+    async def reconcile_absent(self, key: str) -> Outcome:
+        """Delete the slices of Endpoints that are gone."""
+        begin = self.clock.monotonic()
+        try:
+            return await self._clean_up(key)
+        finally:
+            self._metrics.synced(self.clock.monotonic() - begin)
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Add all Endpoints, and those of slices whose Endpoints are gone."""
+        yield from super().enqueue_all()
+        for each in self._slices.all():
+            if is_mirrored(each) and (key := service_key_of(each)):
+                self.queue.add(key)
+            yield
+
+    async def _mirror(self, endpoints: Endpoints) -> Outcome:
+        key = key_of(endpoints)
+        found = mirror(View(endpoints, tuple(self._slices_of(key)), self._limit))
+        self._metrics.mirrored(key, found, self._limit)
+        self._report(endpoints, found)
+        try:
+            await self._writer.write(
+                f"Endpoints {key}",
+                found.changes,
+                "",
+                may_create=not is_deleting(endpoints),
+            )
+        except SliceWriteError as error:
+            raise SyncError(str(error)) from error
+        return DONE
+
+    async def _clean_up(self, key: str) -> Outcome:
+        """Delete all mirrored slices of Endpoints; those that fail are tried again."""
+        self._metrics.forget(key)
+        failures = []
+        slices = list(self._slices_of(key))
+        for each in slices:
+            try:
+                await self._writer.delete(f"Endpoints {key}", each)
+            except SliceWriteError as error:
+                failures.append(error)
+        if failures:
+            msg = (
+                f"error(s) deleting {len(failures)}/{len(slices)} EndpointSlices for "
+                f"{key} Endpoints, including: {failures[0]}"
+            )
+            raise SyncError(msg) from failures[0]
+        return DONE
+
+    def _slices_of(self, key: str) -> Iterable[EndpointSlice]:
+        """Yield the mirrored slices of Endpoints, without those that are deleted."""
+        for each in self._slices.by_index(BY_SERVICE, key):
+            if is_mirrored(each) and not self._tracker.is_deleted(each):
+                yield each
+
+    def _report(self, endpoints: Endpoints, found: Mirror) -> None:
+        """Report addresses that are left out."""
+        invalid, skipped = len(found.desired.invalid), found.desired.skipped
+        if invalid:
+            self._warn(
+                endpoints,
+                "InvalidIPAddress",
+                f"Skipped {invalid} invalid IP addresses when mirroring to "
+                "EndpointSlices",
+            )
+        if skipped > invalid:
+            self._warn(
+                endpoints,
+                "TooManyAddressesToMirror",
+                f"A max of {self._limit} addresses can be mirrored to EndpointSlices "
+                f"per Endpoints subset. {skipped} addresses were skipped",
+            )
+
+    def _warn(self, endpoints: Endpoints, reason: str, message: str) -> None:
+        self.recorder.event(ENDPOINTS, endpoints, WARNING, reason, message)
+
+    # Handlers.
+
+    def _service_changed(self, service: Service) -> None:
+        """Look at the Endpoints of a service without selector that comes or goes."""
+        if not service.spec.selector:
+            self.queue.add(key_of(service))
+
+    def _service_updated(self, old: Service, new: Service) -> None:
+        """Look at the Endpoints of a service that gets or loses its selector."""
+        if bool(old.spec.selector) != bool(new.spec.selector):
+            self.queue.add(key_of(new))
+
+    def _slice_stored(self, new: EndpointSlice) -> None:
+        if is_mirrored(new) and not self._tracker.is_own_write(new):
+            self._enqueue(new)
+
+    def _slice_updated(self, old: EndpointSlice, new: EndpointSlice) -> None:
+        """Look at the Endpoints that lose or get a slice, or whose slice was edited."""
+        former = is_mirrored(old), service_key_of(old)
+        if former == (is_mirrored(new), service_key_of(new)):
+            self._slice_stored(new)
+            return
+        for each in (old, new):
+            if is_mirrored(each):
+                self._enqueue(each)
+
+    def _slice_gone(self, last: EndpointSlice) -> None:
+        """Look at Endpoints that have lost a slice which somebody else deleted."""
+        was_deleted_here = self._tracker.gone(last)
+        if is_mirrored(last) and not was_deleted_here:
+            self._enqueue(last)
+
+    def _enqueue(self, existing: EndpointSlice) -> None:
+        """Look at the Endpoints that a slice mirrors; the label names them."""
+        key = service_key_of(existing)
+        if key and self._batch_period:
+            self.queue.add_after(key, self._batch_period)
+        elif key:
+            self.queue.add(key)

@@ -1,0 +1,69 @@
+"""Indexes: which addresses are in a range, and which ranges are being deleted.
+
+Upstream looks at all addresses of the cluster for each deleted range, again and again
+while its addresses are released.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller_manager.api.meta import PartialObject, is_deleting, labels_of
+from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY, ServiceCIDR
+from controller_manager.controllers.network.servicecidr.ranges import (
+    Address,
+    Range,
+    address_of,
+)
+from controller_manager.informers.indexes import Index
+
+DELETED: Final = "deleted"
+
+_BITS: Final = {4: 16, 6: 64}
+"""Addresses that agree in so many bits are found together, by IP version."""
+
+_MOST: Final = 256
+
+
+def allocated_address(obj: PartialObject) -> Address | None:
+    """Return the address of an IPAddress, `None` if the API server has not made it."""
+    if labels_of(obj).get(MANAGED_BY) != ALLOCATOR:
+        return None
+    return address_of(obj.metadata.name)
+
+
+def _entry(address: Address) -> str:
+    bits = address.max_prefixlen - _BITS[address.version]
+    return f"{address.version}/{int(address) >> bits:x}"
+
+
+def entries_of(found: Range) -> list[str]:
+    """Return the entries under which all addresses of a range are found.
+
+    A range of more than 256 times 65,536 addresses is found under its version.
+    """
+    bits = found.max_prefixlen - _BITS[found.version]
+    first = int(found.network_address) >> bits
+    last = int(found.broadcast_address) >> bits
+    if last - first >= _MOST:
+        return [str(found.version)]
+    return [f"{found.version}/{each:x}" for each in range(first, last + 1)]
+
+
+def _entries(obj: PartialObject) -> Iterable[str]:
+    address = allocated_address(obj)
+    return () if address is None else (_entry(address), str(address.version))
+
+
+def _deleted(service_cidr: ServiceCIDR) -> Iterable[str]:
+    return (DELETED,) if is_deleting(service_cidr) else ()
+
+
+def _is_as_deleted(old: ServiceCIDR, new: ServiceCIDR) -> bool:
+    return is_deleting(old) == is_deleting(new)
+
+
+BY_ADDRESS: Final = Index("address", _entries)
+"""Addresses that the API server has allocated."""
+
+BY_DELETION: Final = Index("deletion", _deleted, _is_as_deleted)
+"""Ranges that are being deleted; mostly there is none."""

@@ -1,0 +1,65 @@
+"""Ranges and addresses (pkg/api/servicecidr/servicecidr.go)."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+
+from controller_manager.api.networking.v1 import ServiceCIDR
+
+Address = IPv4Address | IPv6Address
+Range = IPv4Network | IPv6Network
+
+
+@lru_cache(256)
+def _parse_range(text: str) -> Range | None:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def ranges_of(service_cidr: ServiceCIDR) -> Sequence[Range]:
+    """Return the ranges; what is none is left out, the API server refuses it."""
+    found = map(_parse_range, service_cidr.spec.cidrs or ())
+    return [each for each in found if each is not None]
+
+
+def address_of(name: str) -> Address | None:
+    """Return the address that is the name of an IPAddress, `None` if it is none."""
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+def overlap(one: Range, other: Range) -> bool:
+    """Tell whether two ranges have an address in common."""
+    return one.version == other.version and one.overlaps(other)
+
+
+def contains_range(outer: Range, inner: Range) -> bool:
+    """Tell whether a range contains another, or is the same."""
+    return overlap(outer, inner) and outer.prefixlen <= inner.prefixlen
+
+
+def holds(service_cidr: ServiceCIDR, address: Address) -> bool:
+    """Tell whether an address may be allocated from the ranges."""
+    return any(_is_allocatable(each, address) for each in ranges_of(service_cidr))
+
+
+def _is_allocatable(found: Range, address: Address) -> bool:
+    """Tell whether a range has an address for services.
+
+    The first address of a range is never allocated, and of IPv4 neither is the last.
+    """
+    if found.version != address.version or address == found.network_address:
+        return False
+    is_last = address == found.broadcast_address
+    return address in found and not (isinstance(address, IPv4Address) and is_last)

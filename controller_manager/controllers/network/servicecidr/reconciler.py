@@ -1,0 +1,242 @@
+"""Keeps ranges while services use them (servicecidrs_controller.go)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from controller_manager.api.conditions import find_condition
+from controller_manager.api.meta import PartialObject, is_deleting, key_of
+from controller_manager.api.networking.v1 import (
+    ALLOCATOR,
+    IP_ADDRESS_METADATA,
+    MANAGED_BY,
+    SERVICE_CIDRS,
+    ServiceCIDR,
+)
+from controller_manager.api.times import format_time, parse_time
+from controller_manager.client.client import ListOptions
+from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.client.events import WARNING
+from controller_manager.controllers.network.servicecidr.coverage import (
+    held_only_here,
+    is_covered,
+    successors,
+)
+from controller_manager.controllers.network.servicecidr.indexes import (
+    BY_ADDRESS,
+    BY_DELETION,
+    DELETED,
+    allocated_address,
+    entries_of,
+)
+from controller_manager.controllers.network.servicecidr.ranges import (
+    Address,
+    holds,
+    overlap,
+    ranges_of,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+FIELD_MANAGER: Final = "service-cidr-controller"
+"""The manager of the condition, in managedFields; upstream's."""
+
+FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
+GRACE_PERIOD: Final = 10.0
+"""Seconds until all API servers know that a range is deleted, and use it no more."""
+
+READY: Final = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "",
+    "message": "Kubernetes Service CIDR is ready",
+}
+TERMINATING: Final = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "Terminating",
+    "message": (
+        "There are still IPAddresses referencing the ServiceCIDR, please remove them "
+        "or create a new ServiceCIDR"
+    ),
+}
+_WORKERS: Final = 5
+
+
+def has_condition(service_cidr: ServiceCIDR, wanted: dict[str, str]) -> bool:
+    """Tell whether a range has this condition, since whenever."""
+    found = find_condition(service_cidr.status.conditions, wanted["type"])
+    return found is not None and all(
+        getattr(found, name) == value for name, value in wanted.items()
+    )
+
+
+def is_protected(service_cidr: ServiceCIDR) -> bool:
+    """Tell whether a range has the finalizer."""
+    return FINALIZER in (service_cidr.metadata.finalizers or ())
+
+
+class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
+    """Keeps a deleted range until each address in use is also in another range."""
+
+    queue_name = "ipaddresses"
+
+    def _freed(self, service_cidr: ServiceCIDR) -> Iterable[str]:
+        """Return the deleted ranges that overlap with a new one."""
+        return [
+            key_of(each)
+            for each in self._deleted_ranges()
+            if any(
+                overlap(one, other)
+                for one in ranges_of(each)
+                for other in ranges_of(service_cidr)
+            )
+        ]
+
+    def _holding(self, obj: PartialObject) -> Iterable[str]:
+        """Return the deleted ranges that hold an address."""
+        address = allocated_address(obj)
+        if address is None:
+            return ()
+        return [key_of(each) for each in self._deleted_ranges() if holds(each, address)]
+
+    watches = (
+        For(SERVICE_CIDRS),
+        Maps(SERVICE_CIDRS, _freed),
+        Maps(IP_ADDRESS_METADATA, _holding),
+    )
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index addresses, and deleted ranges."""
+        self._ranges = context.lister(SERVICE_CIDRS, BY_DELETION)
+        self._addresses = context.lister(IP_ADDRESS_METADATA, BY_ADDRESS)
+        super().__init__(context)
+        self._server_clock = context.server_clock
+        self.workers = _WORKERS
+
+    async def reconcile(self, service_cidr: ServiceCIDR) -> Outcome:
+        """Protect a range, or let a deleted one go if nothing is lost with it."""
+        if not is_deleting(service_cidr):
+            await self._protect(service_cidr)
+            await self._report_ready(service_cidr)
+            return DONE
+        holding = self._blocking(service_cidr)
+        if holding is None and (left := self._grace_left(service_cidr)) > 0:
+            return Done(left)
+        if holding is None and is_protected(service_cidr):
+            holding = await self._blocking_now(service_cidr)
+        if holding is not None:
+            self._log(service_cidr, holding)
+            await self._set_condition(service_cidr, TERMINATING)
+        elif is_protected(service_cidr):
+            await self._release(service_cidr)
+        return DONE
+
+    # Deciding
+
+    def _deleted_ranges(self) -> Iterable[ServiceCIDR]:
+        return self._ranges.by_index(BY_DELETION, DELETED)
+
+    def _blocking(self, service_cidr: ServiceCIDR) -> Address | None:
+        """Return an address that only a deleted range holds, by the caches."""
+        others = successors(service_cidr, self._ranges.all())
+        if is_covered(service_cidr, others):
+            return None
+        return held_only_here(service_cidr, others, self._cached(service_cidr))
+
+    def _cached(self, service_cidr: ServiceCIDR) -> Iterator[Address]:
+        for found in ranges_of(service_cidr):
+            for entry in entries_of(found):
+                for each in self._addresses.by_index(BY_ADDRESS, entry):
+                    if (address := allocated_address(each)) is not None:
+                        yield address
+
+    async def _blocking_now(self, service_cidr: ServiceCIDR) -> Address | None:
+        """Return such an address as the API server has them.
+
+        Upstream trusts its caches. One that is behind by more than the grace period
+        would let a range go from which an address was allocated.
+        """
+        pages = [page async for page in self.client.list_all(SERVICE_CIDRS)]
+        live = [each for page in pages for each in page.items]
+        others = successors(service_cidr, live)
+        if is_covered(service_cidr, others):
+            return None
+        options = ListOptions(label_selector=f"{MANAGED_BY}={ALLOCATOR}")
+        async for page in self.client.list_all(IP_ADDRESS_METADATA, "", options):
+            found = [each for each in map(allocated_address, page.items) if each]
+            if (address := held_only_here(service_cidr, others, found)) is not None:
+                return address
+        return None
+
+    def _grace_left(self, service_cidr: ServiceCIDR) -> float:
+        deleted = parse_time(service_cidr.metadata.deletion_timestamp or "")
+        passed = (self._server_clock.now() - deleted).total_seconds()
+        return GRACE_PERIOD - passed
+
+    # Writing
+
+    async def _protect(self, service_cidr: ServiceCIDR) -> None:
+        if not is_protected(service_cidr):
+            metadata = {"finalizers": [FINALIZER], "uid": service_cidr.metadata.uid}
+            await self._patch(service_cidr, metadata)
+            self.logger.v(4).info(
+                "Added protection finalizer to ServiceCIDR",
+                ServiceCIDR=key_of(service_cidr),
+            )
+
+    async def _release(self, service_cidr: ServiceCIDR) -> None:
+        metadata = {
+            "$deleteFromPrimitiveList/finalizers": [FINALIZER],
+            "uid": service_cidr.metadata.uid,
+        }
+        await self._patch(service_cidr, metadata)
+        self.logger.v(4).info(
+            "Removed protection finalizer from ServiceCIDR",
+            ServiceCIDR=key_of(service_cidr),
+        )
+
+    async def _patch(
+        self, service_cidr: ServiceCIDR, metadata: Mapping[str, object]
+    ) -> None:
+        try:
+            await self.client.patch(
+                SERVICE_CIDRS, "", service_cidr.metadata.name, {"metadata": metadata}
+            )
+        except NotFound:
+            return
+
+    async def _report_ready(self, service_cidr: ServiceCIDR) -> None:
+        try:
+            await self._set_condition(service_cidr, READY)
+        except (NotFound, Conflict):
+            raise  # it was deleted or replaced in the meantime
+        except Exception:
+            self.recorder.event(
+                SERVICE_CIDRS,
+                service_cidr,
+                WARNING,
+                "KubernetesServiceCIDRError",
+                "The ServiceCIDR Status can not be set to Ready=True",
+            )
+            raise
+
+    async def _set_condition(
+        self, service_cidr: ServiceCIDR, condition: dict[str, str]
+    ) -> None:
+        if has_condition(service_cidr, condition):
+            return
+        now = format_time(self.clock.now())
+        status = {"conditions": [{**condition, "lastTransitionTime": now}]}
+        metadata = {"uid": service_cidr.metadata.uid}
+        name = service_cidr.metadata.name
+        config = {"metadata": metadata, "status": status}
+        await self.client.apply(SERVICE_CIDRS, name, config, FIELD_MANAGER, "status")
+
+    def _log(self, service_cidr: ServiceCIDR, address: Address) -> None:
+        self.logger.info(
+            "Deleting ServiceCIDR blocked by IP address",
+            ServiceCIDR=key_of(service_cidr),
+            IPAddress=str(address),
+        )

@@ -1,0 +1,52 @@
+"""The ServiceCIDR that the API server creates when it starts.
+
+Upstream: pkg/controlplane/controller/defaultservicecidr.
+"""
+
+import uuid
+from typing import Final
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_CIDR
+from controller_manager.devcluster.kinds.networking.servicecidr import (
+    KIND as SERVICE_CIDR,
+)
+from controller_manager.devcluster.kinds.networking.servicecidr import validate_ranges
+from controller_manager.devcluster.server.objects import Objects
+
+_MESSAGE: Final = "Kubernetes default Service CIDR is ready"
+
+
+class RangeError(ValueError):
+    """A range of service addresses is not valid; the message says why."""
+
+
+def add_default_cidr(objects: Objects, ranges: str) -> None:
+    """Store the ServiceCIDR ``kubernetes``; raises RangeError.
+
+    `ranges` are one range, or two with a comma between.
+    """
+    cidrs = ranges.split(",")
+    if causes := validate_ranges(cidrs):
+        msg = f"--service-cluster-ip-range {ranges}: {causes[0].detail}"
+        raise RangeError(msg)
+    now = format_time(objects.clock.now())
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "",
+        "message": _MESSAGE,
+    }
+    # The uid is not random: what is random in a cluster begins with its users.
+    metadata = {
+        "name": DEFAULT_CIDR,
+        "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, ranges)),
+        "creationTimestamp": now,
+    }
+    obj = {
+        "metadata": metadata,
+        "spec": {"cidrs": cidrs},
+        "status": {"conditions": [ready]},
+    }
+    objects.put(SERVICE_CIDR, ("", DEFAULT_CIDR), obj)

@@ -1,0 +1,63 @@
+"""The service ``kubernetes``: the address of the API server inside the cluster.
+
+Upstream: pkg/controlplane/controller/kubernetesservice, pkg/controlplane/reconcilers.
+"""
+
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
+from controller_manager.devcluster.kinds.core.service import KIND as SERVICES
+from controller_manager.devcluster.kinds.core.service_ranges import ranges_of
+from controller_manager.devcluster.kinds.discovery.endpointslice import KIND as SLICES
+from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.objects import Objects
+
+JSON = dict[str, Any]
+
+_NAME: Final = "kubernetes"
+_NAMESPACE: Final = "default"
+_PORT: Final = 443
+
+
+def add_kubernetes_service(objects: Objects, host: str, port: int) -> None:
+    """Create the service, its Endpoints and its slice.
+
+    `host` and `port` are where the server listens.
+    """
+    clients = {"name": "https", "port": _PORT, "protocol": "TCP", "targetPort": port}
+    spec = {"clusterIP": str(ranges_of(objects.storage)[0][1]), "ports": [clients]}
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    metadata = {"name": _NAME, "labels": labels}
+    objects.create(SERVICES, _NAMESPACE, {"metadata": metadata, "spec": spec})
+    address = parse_address(host)
+    family = family_of(address) if address else "IPv4"
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    _add(
+        objects,
+        ENDPOINTS,
+        {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        {},
+        {"subsets": [{"addresses": [{"ip": host}], "ports": ports}]},
+    )
+    endpoint = {"addresses": [host], "conditions": {"ready": True}}
+    _add(
+        objects,
+        SLICES,
+        {"kubernetes.io/service-name": _NAME},
+        {"addressType": family},
+        {"endpoints": [endpoint], "ports": ports},
+    )
+
+
+def _add(
+    objects: Objects, kind: Kind, labels: dict[str, str], head: JSON, content: JSON
+) -> None:
+    """Create an object without `content`, and put that in without a check.
+
+    The server listens on the loopback interface, and validation refuses endpoints
+    with such addresses.
+    """
+    metadata = {"name": _NAME, "labels": labels}
+    created = objects.create(kind, _NAMESPACE, {"metadata": metadata, **head}).obj
+    objects.put(kind, (_NAMESPACE, _NAME), {**created, **content})

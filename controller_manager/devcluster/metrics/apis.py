@@ -1,0 +1,199 @@
+"""Serves the metrics APIs from the objects that are stored."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from controller_manager.clock import Clock
+from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
+from controller_manager.devcluster.kinds.core.node import KIND as NODES
+from controller_manager.devcluster.kinds.core.pod import KIND as PODS
+from controller_manager.devcluster.metrics.answering import (
+    CUSTOM_METRICS,
+    EXTERNAL_METRICS,
+    RESOURCE_METRICS,
+    VERSIONS,
+    Answer,
+    answer,
+    failure,
+    measured,
+    metrics_list,
+    not_found,
+)
+from controller_manager.devcluster.metrics.loads import loads_of
+from controller_manager.devcluster.metrics.node_metrics import node_metrics
+from controller_manager.devcluster.metrics.settings import (
+    CONFIG_MAP,
+    KEY,
+    Settings,
+    SettingsError,
+    parse_settings,
+)
+from controller_manager.devcluster.server.aggregation import AggregatedAPI
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.storage import Storage
+
+JSON = dict[str, Any]
+FindKind = Callable[[str, str], Kind | None]
+"""Returns the kind with an apiVersion and a name."""
+
+_WINDOW: Final = "1s"
+"""The time over which annotated loads count as measured.
+
+Autoscalers pass over the metrics of a pod that became ready within it.
+"""
+
+_VERBS: Final = ("get", "list")
+_KINDS: Final = tuple(
+    Kind(
+        RESOURCE_METRICS,
+        VERSIONS[RESOURCE_METRICS],
+        kind,
+        plural,
+        namespaced=plural == "pods",
+        verbs=_VERBS,
+        singular_name=plural.removesuffix("s"),
+    )
+    for kind, plural in (("NodeMetrics", "nodes"), ("PodMetrics", "pods"))
+)
+
+
+def metrics_apis(
+    storage: Storage, clock: Clock, find_kind: FindKind
+) -> list[AggregatedAPI]:
+    """Return the three metrics APIs of a cluster."""
+    return [
+        ResourceMetricsAPI(storage, clock, find_kind),
+        CustomMetricsAPI(storage, clock, find_kind),
+        ExternalMetricsAPI(storage, clock, find_kind),
+    ]
+
+
+class MetricsAPI:
+    """A metrics API: answers about one namespace."""
+
+    group: str
+    kinds: Sequence[Kind] = ()
+
+    def __init__(self, storage: Storage, clock: Clock, find_kind: FindKind) -> None:
+        """Take the stored objects and the clock; `find_kind` finds owners."""
+        self._storage = storage
+        self._clock = clock
+        self._find_kind = find_kind
+
+    @property
+    def version(self) -> str:
+        """The version in which the API is served."""
+        return VERSIONS[self.group]
+
+    def answer(self, path: str, query: Mapping[str, str]) -> Answer:
+        """Return the status and the body of the answer to a GET."""
+        parts = path.strip("/").split("/")
+        namespace = parts[4] if parts[3:4] == ["namespaces"] and parts[5:] else ""
+        pods = self._pods(namespace)
+        try:
+            settings = self._settings(namespace, pods)
+        except SettingsError as error:
+            return failure(500, str(error))
+        return answer(settings, pods, path, query, self._clock.now())
+
+    def _pods(self, namespace: str) -> list[JSON]:
+        """Return the pods of a namespace, of all if it is empty."""
+        return [
+            stored.obj
+            for stored in self._storage.collection(PODS.resource)
+            if not namespace or stored.obj["metadata"]["namespace"] == namespace
+        ]
+
+    def _settings(self, namespace: str, pods: Iterable[JSON]) -> Settings:
+        """Return the settings of a namespace, by its ConfigMap or by annotations.
+
+        Raises SettingsError.
+        """
+        collection = self._storage.collection(CONFIG_MAPS.resource)
+        stored = collection.get((namespace, CONFIG_MAP))
+        if stored is None:
+            loads = loads_of(measured(pods), self._owner_of)
+            return Settings(resource=dict(loads), window=_WINDOW)
+        text = stored.obj.get("data", {}).get(KEY, "")
+        try:
+            return parse_settings(text)
+        except SettingsError as error:
+            msg = f"ConfigMap {namespace}/{CONFIG_MAP}, key {KEY}: {error}"
+            raise SettingsError(msg) from error
+
+    def _owner_of(self, obj: JSON) -> JSON | None:
+        """Return the controller of an object, `None` if there is none."""
+        metadata = obj["metadata"]
+        for owner in metadata.get("ownerReferences", ()):
+            if owner.get("controller"):
+                kind = self._find_kind(owner["apiVersion"], owner["kind"])
+                if kind is None:
+                    return None
+                key = (metadata.get("namespace", ""), owner["name"])
+                stored = self._storage.collection(kind.resource).get(key)
+                is_it = stored and stored.obj["metadata"]["uid"] == owner["uid"]
+                return stored.obj if stored and is_it else None
+        return None
+
+
+class ResourceMetricsAPI(MetricsAPI):
+    """What metrics-server serves: the usage of pods and nodes."""
+
+    group = RESOURCE_METRICS
+    kinds = _KINDS
+
+    def answer(self, path: str, query: Mapping[str, str]) -> Answer:
+        """Return the status and the body of the answer to a GET."""
+        match path.strip("/").split("/")[3:]:
+            case ["pods"]:
+                return self._pods_everywhere(path, query)
+            case ["nodes"]:
+                return self._nodes(path, query, "")
+            case ["nodes", name]:
+                return self._nodes(path, query, name)
+        return super().answer(path, query)
+
+    def _pods_everywhere(self, path: str, query: Mapping[str, str]) -> Answer:
+        """Return the metrics of all pods; a namespace that fails is left out."""
+        root = path.strip("/").removesuffix("/pods").removesuffix("/nodes")
+        namespaces = {each["metadata"]["namespace"] for each in self._pods("")}
+        items: list[JSON] = []
+        for namespace in sorted(namespaces):
+            path = f"{root}/namespaces/{namespace}/pods"
+            status, body = super().answer(path, query)
+            items += body["items"] if status == 200 else []
+        return 200, metrics_list(RESOURCE_METRICS, "PodMetricsList", items)
+
+    def _nodes(self, path: str, query: Mapping[str, str], name: str) -> Answer:
+        """Return the metrics of the nodes, or of the node with that name."""
+        root = path.strip("/").removesuffix(f"/{name}" if name else "")
+        _, everywhere = self._pods_everywhere(root, {})
+        collection = self._storage.collection(NODES.resource)
+        nodes = [
+            stored.obj
+            for stored in collection
+            if name in ("", stored.obj["metadata"]["name"])
+        ]
+        if name and not nodes:
+            return not_found("nodemetrics", name)
+        places = {
+            (each["metadata"]["namespace"], each["metadata"]["name"]): each["spec"].get(
+                "nodeName", ""
+            )
+            for each in self._pods("")
+        }
+        return node_metrics(
+            nodes, everywhere["items"], places, query, self._clock.now(), name
+        )
+
+
+class CustomMetricsAPI(MetricsAPI):
+    """What an adapter serves: metrics of pods and of other objects."""
+
+    group = CUSTOM_METRICS
+
+
+class ExternalMetricsAPI(MetricsAPI):
+    """What an adapter serves: metrics of things outside the cluster."""
+
+    group = EXTERNAL_METRICS

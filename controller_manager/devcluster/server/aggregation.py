@@ -1,0 +1,59 @@
+"""APIs that something else than the stored kinds answers (kube-aggregator)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.devcluster.server.kind import Kind
+
+JSON = dict[str, Any]
+
+_VERBS: Final = {
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+
+
+class AggregatedAPI(Protocol):
+    """A group version with answers of its own; it is read only."""
+
+    @property
+    def group(self) -> str:
+        """The group."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The version of the group."""
+        ...
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The kinds that discovery shows; objects of these kinds are not stored."""
+        ...
+
+    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, JSON]:
+        """Return the status and the body of the answer to a GET."""
+        ...
+
+
+def attributes_of_path(group: str, parts: Sequence[str], method: str) -> Attributes:
+    """Return the attributes of a request by the parts of a path below the version.
+
+    Any resource may be in a namespace, and may have a subresource (requestinfo.go).
+    """
+    namespace = ""
+    if len(parts) > 2 and parts[0] == "namespaces":
+        namespace, parts = parts[1], parts[2:]
+    resource, name, subresource = [*parts, "", "", ""][:3]
+    read = "get" if name else "list"
+    return Attributes(
+        _VERBS.get(method, read),
+        group=group,
+        resource=resource,
+        subresource=subresource,
+        namespace=namespace,
+        name=name,
+    )

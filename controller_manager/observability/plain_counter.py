@@ -1,0 +1,41 @@
+"""Counters whose names do not end in ``_total``, as some of upstream's."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+
+class PlainCounter(Collector):
+    """A counter with exactly the given name; ``Counter`` would append ``_total``."""
+
+    def __init__(
+        self,
+        name: str,
+        documentation: str,
+        labels: tuple[str, ...],
+        registry: CollectorRegistry,
+    ) -> None:
+        """Register the counter, without a series yet."""
+        self._name = name
+        self._documentation = documentation
+        self._labels = labels
+        self._values: dict[tuple[str, ...], float] = {}
+        registry.register(self)
+
+    def increment(self, *values: str, by: float = 1.0) -> None:
+        """Count; `values` are those of the labels. With `by` 0 it makes a series."""
+        self._values[values] = self._values.get(values, 0.0) + by
+
+    def value(self, *values: str) -> float:
+        """Return what was counted with these values of the labels."""
+        return self._values.get(values, 0.0)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the counter with its series."""
+        metric = Metric(self._name, self._documentation, "counter")
+        for values, count in self._values.items():
+            labels = dict(zip(self._labels, values, strict=True))
+            metric.add_sample(self._name, labels, count)
+        yield metric

@@ -1,0 +1,36 @@
+"""Conditions of the form that newer kinds share."""
+
+from msgspec.structs import replace
+
+from controller_manager.api.conditions import (
+    Condition,
+    find_condition,
+    with_condition,
+)
+
+OLD = Condition(
+    type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z"
+)
+OTHER = Condition(type="Other", status="True")
+NEW = replace(OLD, reason="Now", last_transition_time="2026-01-02T00:00:00Z")
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    assert find_condition((OTHER, OLD), "Ready") is OLD
+    assert find_condition(None, "Ready") is None
+
+
+def test_a_new_condition_comes_last() -> None:
+    assert with_condition(None, NEW) == (NEW,)
+    assert with_condition((OTHER,), NEW) == (OTHER, NEW)
+
+
+def test_an_equal_status_keeps_the_time_of_the_transition() -> None:
+    """Everything else is replaced, in its place."""
+    kept = replace(NEW, last_transition_time=OLD.last_transition_time)
+    assert with_condition((OLD, OTHER), NEW) == (kept, OTHER)
+
+
+def test_another_status_is_a_transition() -> None:
+    changed = replace(NEW, status="False")
+    assert with_condition((OLD, OTHER), changed) == (changed, OTHER)

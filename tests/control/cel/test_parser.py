@@ -1,0 +1,111 @@
+"""Expressions are read as CEL.g4 says."""
+
+import pytest
+
+from controller_manager.control.cel.parser import parse
+from controller_manager.control.cel.syntax import (
+    Call,
+    Collection,
+    Identifier,
+    Indexing,
+    Literal,
+    Node,
+    Operation,
+    Selection,
+)
+from controller_manager.control.cel.tokens import SyntaxProblem
+
+A, B = Identifier(0, "a"), Identifier(4, "b")
+
+PARSED: dict[str, Node] = {
+    "a": A,
+    " (a) // why": Identifier(2, "a"),
+    "a.b": Selection(1, A, "b"),
+    "a.?b": Selection(1, A, "b", is_optional=True),
+    "a.`b-c`": Selection(1, A, "b-c", is_quoted=True),
+    "a[1]": Indexing(1, A, Literal(2, "int")),
+    "a[?1]": Indexing(1, A, Literal(3, "int")),
+    "a.f(1u)": Call(3, A, "f", (Literal(4, "uint"),)),
+    "f(a,)": Call(1, None, "f", (Identifier(2, "a"),)),
+    "a + b": Operation(2, "+", (A, B)),
+    "a ? 1 : 2": Operation(2, "?:", (A, Literal(4, "int"), Literal(8, "int"))),
+    "!a": Operation(0, "!", (Identifier(1, "a"),)),
+    "[1, 2]": Collection(0, (Literal(1, "int"), Literal(4, "int"))),
+    "{'k': 1}": Collection(0, (Literal(1, "string"), Literal(6, "int"))),
+    "M{f: 1}": Collection(1, (Literal(5, "int"),)),
+    "a.M{f: 1}": Collection(3, (Literal(7, "int"),)),
+}
+
+
+@pytest.mark.parametrize("text", PARSED)
+def test_an_expression_is_read(text: str) -> None:
+    """With the offsets that messages of cel-go name."""
+    assert parse(text) == PARSED[text]
+
+
+def shape(node: Node) -> str:
+    """Return an expression with all its parentheses."""
+    match node:
+        case Operation(operator=operator, operands=operands):
+            return f"({f' {operator} '.join(map(shape, operands))})"
+        case Identifier(name=name):
+            return name
+    return "?"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a || b && c", "(a || (b && c))"),
+        ("a && b || c && d", "((a && b) || (c && d))"),
+        ("a + b * c - d", "((a + (b * c)) - d)"),
+        ("a < b == c", "((a < b) == c)"),
+        ("a in b && c", "((a in b) && c)"),
+        ("a ? b : c ? d : e", "(a ?: b ?: (c ?: d ?: e))"),
+        ("a || b ? c : d", "((a || b) ?: c ?: d)"),
+    ],
+)
+def test_operators_bind_as_in_cel(text: str, expected: str) -> None:
+    """From the left, and by their strength."""
+    assert shape(parse(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("0x1F", "int"),
+        ("12u", "uint"),
+        ("1.5e3", "double"),
+        (".5", "double"),
+        ("1e9", "double"),
+        ("'it\\'s'", "string"),
+        ('r"\\d+"', "string"),
+        ("'''a\n'b'''", "string"),
+        ('b"x"', "bytes"),
+        ("true", "bool"),
+        ("null", "null_type"),
+    ],
+)
+def test_literals_have_types(text: str, type_: str) -> None:
+    """In all their forms."""
+    assert parse(text) == Literal(0, type_)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "the end is not expected at offset 0"),
+        ("a b", "'b' is not expected at offset 2"),
+        ("a end", "'end' is not expected at offset 2"),
+        ("f(a", "the end is not expected at offset 3"),
+        ("a.", "the end is not expected at offset 2"),
+        ("a ? b", "the end is not expected at offset 5"),
+        ("a # b", "no token begins at offset 2"),
+        ("'a", "no token begins at offset 0"),
+        ("(" * 5000, "the expression is nested too deeply"),
+    ],
+)
+def test_what_is_no_expression_is_refused(text: str, complaint: str) -> None:
+    """And nothing else happens."""
+    with pytest.raises(SyntaxProblem, match=f"^{complaint}$"):
+        parse(text)

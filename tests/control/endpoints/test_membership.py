@@ -1,0 +1,135 @@
+"""Which services a pod backs, and which changes of pods matter."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from controller_manager.api.core.services import Service
+from controller_manager.api.core.v1 import Pod
+from controller_manager.control.endpoints.membership import (
+    POD_INDEXES,
+    SERVICE_INDEXES,
+    keys_of_services,
+    pod_handler,
+    pods_of,
+    selects_pods,
+)
+from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Store
+from tests.control.endpoints.objects import pod, service
+
+
+def services(*objects: Service) -> Lister[Service]:
+    store: Store[Service] = Store()
+    for each in objects:
+        store.put(each)
+    return Lister(store, "Service", *SERVICE_INDEXES)
+
+
+ALL = services(
+    service("web"),
+    service("web-canary", selector={"app": "web", "track": "canary"}),
+    service("other", selector={"app": "other"}),
+    service("bare", selector=None),
+    service("empty", selector={}),
+)
+
+
+def seen_by_handler(old: Pod | None, new: Pod | None) -> list[str]:
+    keys: list[str] = []
+    handler = pod_handler(ALL, lambda key, _: keys.append(key))
+    if old is None:
+        assert new is not None
+        handler.on_add(new)
+    elif new is None:
+        handler.on_delete(old)
+    else:
+        handler.on_update(old, new)
+    return sorted(each.removeprefix("default/") for each in keys)
+
+
+def test_a_pod_backs_the_services_whose_selector_it_matches() -> None:
+    """A service without a selector, or with an empty one, selects no pod."""
+    canary = pod("a", labels={"app": "web", "track": "canary"})
+    assert sorted(keys_of_services(ALL, canary)) == [
+        "default/web",
+        "default/web-canary",
+    ]
+    assert keys_of_services(ALL, pod("a")) == ["default/web"]
+    assert keys_of_services(ALL, pod("a", labels={})) == []
+
+
+def test_the_pods_of_a_service_have_all_labels_of_its_selector() -> None:
+    """Also if there are many pods that have one of them."""
+    store: Store[Pod] = Store()
+    lister = Lister(store, "Pod", *POD_INDEXES)
+    canary = pod("a", labels={"app": "web", "track": "canary"})
+    for each in (canary, pod("b"), pod("c", labels={"track": "canary"})):
+        store.put(each)
+    wanted = service(selector={"app": "web", "track": "canary"})
+    assert list(pods_of(lister, wanted)) == [canary]
+    assert list(pods_of(lister, service(selector=None))) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "answer"),
+    [
+        ({}, True),
+        ({"selector": None}, False),
+        ({"selector": {}}, False),
+        ({"type": "ExternalName"}, False),
+    ],
+)
+def test_endpoints_of_pods_are_only_those_of_services_with_a_selector(
+    spec: dict[str, Any], answer: bool
+) -> None:
+    """One of the type ExternalName is an alias, whatever its selector."""
+    assert selects_pods(service(**spec)) is answer
+
+
+OLD = pod("a", "10.1.0.1")
+
+
+@pytest.mark.parametrize(
+    ("new", "keys"),
+    [
+        (pod("a", "10.1.0.1"), []),
+        (pod("a", "10.1.0.1", since="2026-01-02T00:00:00Z"), []),
+        (pod("a", "10.1.0.1", resourceVersion="7"), []),
+        (pod("a", "10.1.0.1", ready=False), ["web"]),
+        (pod("a", "10.1.0.2"), ["web"]),
+        (pod("a", "10.1.0.1", "fd00::1"), ["web"]),
+        (pod("a", "10.1.0.1", deletionTimestamp="2026-01-02T00:00:00Z"), ["web"]),
+        (pod("a", "10.1.0.1", phase="Failed"), ["web"]),
+        (pod("a", "10.1.0.1", uid="another"), ["web"]),
+        (pod("a", "10.1.0.1", spec={"nodeName": "n2"}), ["web"]),
+        (pod("a", "10.1.0.1", spec={"hostname": "h"}), ["web"]),
+        (pod("a", "10.1.0.1", spec={"subdomain": "web"}), ["web"]),
+        (pod("a", "10.1.0.1", labels={"app": "other"}), ["other", "web"]),
+        (
+            pod("a", "10.1.0.1", labels={"app": "web", "track": "canary"}),
+            ["web-canary"],
+        ),
+        (
+            pod("a", "10.1.0.2", labels={"app": "web", "track": "canary"}),
+            ["web", "web-canary"],
+        ),
+    ],
+)
+def test_only_changes_that_endpoints_show_reach_a_service(
+    new: Pod, keys: list[str]
+) -> None:
+    """A heartbeat costs nothing; with other labels, only who wins or loses the pod."""
+    assert seen_by_handler(OLD, new) == keys
+
+
+def test_a_resync_reaches_no_service() -> None:
+    """Services are resynced themselves."""
+    assert seen_by_handler(OLD, OLD) == []
+
+
+def test_a_pod_that_comes_or_goes_reaches_its_services() -> None:
+    """Also one that has no address yet."""
+    assert seen_by_handler(None, OLD) == seen_by_handler(OLD, None) == ["web"]
+    assert seen_by_handler(None, replace(OLD, status=pod("a").status)) == ["web"]

@@ -1,0 +1,194 @@
+"""A cluster on which only the disruption controller runs, and a user of it."""
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.policy.v1 import (
+    BUDGETS,
+    PodDisruptionBudget,
+    PodDisruptionBudgetStatus,
+)
+from controller_manager.api.resource import AnyResource
+from controller_manager.client.client import PatchType
+from controller_manager.client.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
+from controller_manager.controllers.apps.disruption.reconciler import (
+    DisruptionReconciler,
+)
+from controller_manager.options.config import Config
+from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
+from tests.controllers.apps.disruption.cases import budget_json, pod_json
+from tests.controllers.builders import replica_set_json
+from tests.controllers.user import User, settle
+
+JSON = dict[str, Any]
+
+CONTROLLERS = ("disruption-controller",)
+
+
+@dataclass
+class Meddler:
+    """Passes requests on; `meddle` may act before one, or answer in its place."""
+
+    inner: Transport
+    meddle: Callable[[Request], Awaitable[Response | None]] | None = None
+    host: str = "meddler"
+
+    async def request(self, request: Request) -> Response:
+        answer = await self.meddle(request) if self.meddle else None
+        return answer or await self.inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        return await self.inner.stream(request)
+
+    async def close(self) -> None:
+        """Leave the inner transport open: it is the cluster's."""
+
+
+def writes_status(request: Request) -> bool:
+    return request.method == "PUT" and request.path.endswith("pdb/status")
+
+
+class Guard(User):
+    """A user of budgets and of the pods that they guard."""
+
+    async def budget(self, name: str = "pdb") -> PodDisruptionBudget:
+        return await self.client.get(BUDGETS, "default", name)
+
+    async def status(self, name: str = "pdb") -> PodDisruptionBudgetStatus:
+        return (await self.budget(name)).status
+
+    async def numbers(self, name: str = "pdb") -> tuple[int, int, int, int]:
+        """Return how many pods are expected, desired, healthy, and may be evicted."""
+        status = await self.status(name)
+        return (
+            status.expected_pods,
+            status.desired_healthy,
+            status.current_healthy,
+            status.disruptions_allowed,
+        )
+
+    async def reason(self, name: str = "pdb") -> tuple[str, str, str]:
+        """Return status, reason and message of the condition."""
+        (condition,) = (await self.status(name)).conditions or ()
+        return condition.status, condition.reason, condition.message
+
+    async def guard(self, name: str = "pdb", app: str = "web", **spec: Any) -> None:
+        """Create a budget, and let the controller see it."""
+        await self.create(BUDGETS, budget_json(name, app, **spec))
+        await settle(1)
+
+    async def add_pods(self, *names: str, owner: JSON | None = None) -> None:
+        """Create pods that are ready, and let the controller see them."""
+        for name in names:
+            await self.create(PODS, pod_json(name, owner=owner))
+            await self.make_ready(name)
+        await settle(1)
+
+    async def own(self, name: str = "rs", replicas: int = 3, **metadata: Any) -> JSON:
+        """Create a replica set; return the reference that makes it an owner."""
+        body = replica_set_json(name, replicas)
+        body["metadata"] |= metadata
+        made = await self.create(REPLICASETS, body)
+        return reference(REPLICASETS, name, made.metadata.uid)
+
+    async def make_unready(self, name: str) -> None:
+        await self.set_condition(name, type="Ready", status="False")
+        await settle(1)
+
+    async def set_condition(self, name: str, **condition: Any) -> None:
+        patch = {"status": {"conditions": [condition]}}
+        await self.client.patch(
+            PODS, "default", name, patch, PatchType.STRATEGIC, "status"
+        )
+
+    async def record_eviction(self, name: str, at: str) -> None:
+        """Write into the status what an API server writes that allows an eviction."""
+        allowed = (await self.status()).disruptions_allowed - 1
+        status = {"disruptedPods": {name: at}, "disruptionsAllowed": allowed}
+        patch = {"status": status}
+        await self.client.patch(
+            BUDGETS, "default", "pdb", patch, PatchType.MERGE, "status"
+        )
+
+    async def evict(self, name: str, **options: Any) -> tuple[int, JSON]:
+        """Evict a pod; return the code and the body of the answer."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": "default"},
+            **({"deleteOptions": options} if options else {}),
+        }
+        path = f"{PODS.path('default', name)}/eviction"
+        answer = await self._post(path, body)
+        return answer.status, json.loads(answer.body)
+
+    async def _post(self, path: str, body: JSON) -> Response:
+        headers = {
+            "authorization": f"Bearer {TOKEN}",
+            "content-type": "application/json",
+        }
+        encoded = json.dumps(body).encode()
+        request = Request("POST", path, headers=headers, body=encoded)
+        return await self.cluster.transport.request(request)
+
+    async def conditions_of(self, name: str) -> dict[str, JSON]:
+        """Return the conditions of a pod by type, with all their fields."""
+        pod = await self.client.get_json(PODS, "default", name)
+        found = pod.get("status", {}).get("conditions", [])
+        return {each["type"]: each for each in found}
+
+    async def told(self, reason: str) -> list[tuple[str, str, str, str]]:
+        """Return object, type, source and message of the events of a reason."""
+        return [
+            (each.involved_object.name, each.type, each.source.component, each.message)
+            for each in await self.events(reason)
+        ]
+
+
+def reference(resource: AnyResource, name: str, uid: str) -> JSON:
+    """Return the fields of a reference to an owner."""
+    version, kind = resource.api_version, resource.kind
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": uid}
+
+
+def config(**generic: Any) -> Config:
+    return make_config(controllers=CONTROLLERS, **generic)
+
+
+@asynccontextmanager
+async def running(
+    cluster: Cluster, transport: Transport | None = None
+) -> AsyncGenerator[tuple[Guard, RecordingTransport], None]:
+    """Run a manager with the disruption controller only."""
+    async with cluster.manager(config(), transport) as recording:
+        yield Guard(cluster), recording
+
+
+@contextmanager
+def counted_syncs() -> Iterator[list[str]]:
+    """Yield a list that gets the name of each budget that is reconciled."""
+    names: list[str] = []
+    reconcile = DisruptionReconciler.reconcile
+
+    async def counting(self: DisruptionReconciler, obj: PodDisruptionBudget) -> Any:
+        names.append(obj.metadata.name)
+        return await reconcile(self, obj)
+
+    with mock.patch.object(DisruptionReconciler, "reconcile", counting):
+        yield names
+
+
+async def pod_names(user: User) -> list[str]:
+    pods: list[Pod] = await user.pods()
+    return [each.metadata.name for each in pods]

@@ -1,0 +1,261 @@
+"""What a budget counts, as tables, without a cluster."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller_manager.api.conditions import Condition
+from controller_manager.api.intstr import IntOrString, IntOrStringError
+from controller_manager.api.policy.v1 import PodDisruptionBudgetStatus
+from controller_manager.api.selectors import LabelSelector
+from controller_manager.controllers.apps.disruption.decide import (
+    Health,
+    assess,
+    desired_healthy,
+    needs_scales,
+)
+from controller_manager.controllers.apps.disruption.messages import selector_text
+from controller_manager.controllers.apps.disruption.status import (
+    calculated_status,
+    failed_status,
+)
+from tests.controllers.apps.disruption.cases import NOW, at, budget, pod
+
+JSON = dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "desired"),
+    [
+        ({"minAvailable": 2}, 5, 2),
+        ({"minAvailable": 9}, 5, 9),
+        ({"minAvailable": "50%"}, 5, 3),
+        ({"minAvailable": "0%"}, 5, 0),
+        ({"minAvailable": "100%"}, 5, 5),
+        ({"maxUnavailable": 1}, 5, 4),
+        ({"maxUnavailable": 9}, 5, 0),
+        ({"maxUnavailable": "10%"}, 5, 4),
+        ({"maxUnavailable": "30%"}, 5, 3),
+        ({"maxUnavailable": "100%"}, 5, 0),
+        ({"maxUnavailable": "50%"}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+def test_percentages_are_rounded_up(spec: JSON, expected: int, desired: int) -> None:
+    """Those of the unavailable pods, too: a budget allows one more rather than none."""
+    assert desired_healthy(budget(**spec), expected) == desired
+
+
+@pytest.mark.parametrize(
+    ("spec", "needs"),
+    [
+        ({"minAvailable": 0}, False),
+        ({"minAvailable": "0%"}, True),
+        ({"maxUnavailable": 1}, True),
+        ({"maxUnavailable": "1%"}, True),
+        ({}, False),
+    ],
+)
+def test_only_a_number_of_available_pods_needs_no_scale(
+    spec: JSON, needs: bool
+) -> None:
+    """All other limits relate to how many pods there should be."""
+    assert needs_scales(budget(**spec)) == needs
+
+
+def test_a_text_that_is_no_percentage_is_named() -> None:
+    """An API server does not store it."""
+    with pytest.raises(IntOrStringError, match="'half'"):
+        assess(budget(minAvailable="half"), [], 3, NOW)
+
+
+def test_ready_pods_that_stay_are_healthy() -> None:
+    """Pods that are being deleted are not."""
+    pods = [
+        pod("a"),
+        pod("b"),
+        pod("c", ready=False),
+        pod("d", deleted=True),
+        pod("e", ready=False, deleted=True),
+    ]
+    found = assess(budget(minAvailable=1), pods, 5, NOW)
+    assert found == Health(expected=5, desired=1, current=2, disrupted={})
+    assert found.allowed == 1
+
+
+@pytest.mark.parametrize(
+    ("expected", "desired", "current", "allowed"),
+    [(3, 2, 3, 1), (3, 2, 2, 0), (3, 2, 1, 0), (0, 0, 2, 0), (1, 0, 2, 2)],
+)
+def test_what_is_above_the_desired_pods_may_go(
+    expected: int, desired: int, current: int, allowed: int
+) -> None:
+    """Nothing may go while no pod is expected."""
+    assert Health(expected, desired, current, {}).allowed == allowed
+
+
+def test_a_pod_whose_eviction_was_allowed_does_not_count_for_two_minutes() -> None:
+    """Names of pods that are being deleted, gone or late leave the status."""
+    recorded = {
+        "fresh": at(-10),
+        "older": at(-100),
+        "late": at(-120),
+        "later": at(-500),
+        "going": at(-10),
+        "gone": at(-10),
+    }
+    pods = [
+        pod("fresh"),
+        pod("older"),
+        pod("late"),
+        pod("later", ready=False),
+        pod("going", deleted=True),
+        pod("other"),
+    ]
+    status = {"disruptedPods": recorded}
+    assert assess(budget(status, maxUnavailable=1), pods, 6, NOW) == Health(
+        expected=6,
+        desired=5,
+        current=2,
+        disrupted={"fresh": at(-10), "older": at(-100)},
+        not_deleted=("late", "later"),
+        recheck=20,
+    )
+
+
+def test_a_recorded_pod_without_a_time_is_dropped() -> None:
+    """Go may write null for a time."""
+    status = {"disruptedPods": {"a": None}}
+    found = assess(budget(status, minAvailable=0), [pod("a")], 1, NOW)
+    assert found == Health(expected=1, desired=0, current=1, disrupted={})
+
+
+@given(
+    limit=st.one_of(
+        st.integers(0, 8), st.integers(0, 100).map(lambda share: f"{share}%")
+    ),
+    is_maximum=st.booleans(),
+    expected=st.integers(0, 8),
+    pods=st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=8),
+)
+def test_no_budget_allows_more_than_its_ready_pods_permit(
+    limit: IntOrString,
+    is_maximum: bool,
+    expected: int,
+    pods: list[tuple[bool, bool, bool]],
+) -> None:
+    """Whatever the limit and the pods: (ready, being deleted, about to be evicted)."""
+    names = [f"p{number}" for number in range(len(pods))]
+    recorded = {name: at(-1) for name, each in zip(names, pods, strict=True) if each[2]}
+    views = [
+        pod(name, ready=each[0], deleted=each[1])
+        for name, each in zip(names, pods, strict=True)
+    ]
+    spec = {"maxUnavailable" if is_maximum else "minAvailable": limit}
+    found = assess(budget({"disruptedPods": recorded}, **spec), views, expected, NOW)
+    staying = sum(ready and not gone and not about for ready, gone, about in pods)
+    assert found.current == staying
+    assert 0 <= found.allowed <= staying
+    if found.allowed:
+        assert staying - found.allowed >= found.desired
+    assert found.desired >= 0
+
+
+def _condition(status: str, reason: str, **more: Any) -> Condition:
+    return Condition(
+        type="DisruptionAllowed",
+        status=status,
+        reason=reason,
+        **{"observed_generation": 2, "last_transition_time": at(0), **more},
+    )
+
+
+def test_the_status_tells_what_was_counted() -> None:
+    """The names of the disrupted pods stay, other conditions too."""
+    other = Condition(type="Other", status="True", reason="Users")
+    old = {"conditions": [msgspec.to_builtins(other)], "observedGeneration": 1}
+    health = Health(4, 2, 3, {"a": at(-1)})
+    assert calculated_status(budget(old), health, NOW) == PodDisruptionBudgetStatus(
+        observed_generation=2,
+        disrupted_pods={"a": at(-1)},
+        disruptions_allowed=1,
+        current_healthy=3,
+        desired_healthy=2,
+        expected_pods=4,
+        conditions=(other, _condition("True", "SufficientPods")),
+    )
+
+
+def test_a_condition_keeps_its_time_as_long_as_it_keeps_its_status() -> None:
+    """Its reason and its generation change."""
+    before = _condition("False", "SyncFailed", last_transition_time=at(-60))
+    old = {"conditions": [msgspec.to_builtins(before)]}
+    found = calculated_status(budget(old), Health(2, 2, 2, {}), NOW)
+    after = _condition("False", "InsufficientPods", last_transition_time=at(-60))
+    assert found.conditions == (after,)
+
+
+def test_a_failure_keeps_the_numbers_and_allows_nothing() -> None:
+    """The observed generation stays, too: the numbers are those of that generation."""
+    before = _condition("True", "SufficientPods", last_transition_time=at(-60))
+    numbers = {
+        "observedGeneration": 1,
+        "disruptedPods": {"a": at(-1)},
+        "currentHealthy": 4,
+        "desiredHealthy": 2,
+        "expectedPods": 4,
+    }
+    old = {
+        **numbers,
+        "disruptionsAllowed": 2,
+        "conditions": [msgspec.to_builtins(before)],
+    }
+    assert failed_status(budget(old), "no scale", NOW) == PodDisruptionBudgetStatus(
+        observed_generation=1,
+        disrupted_pods={"a": at(-1)},
+        disruptions_allowed=0,
+        current_healthy=4,
+        desired_healthy=2,
+        expected_pods=4,
+        conditions=(
+            _condition(
+                "False", "SyncFailed", message="no scale", observed_generation=1
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        (
+            {"matchLabels": {"b": "2", "a": "1"}},
+            (
+                "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},"
+                "MatchExpressions:[]LabelSelectorRequirement{},}"
+            ),
+        ),
+        (
+            {
+                "matchExpressions": [
+                    {"key": "a", "operator": "In", "values": ["x", "y"]},
+                    {"key": "b", "operator": "Exists"},
+                ]
+            },
+            (
+                "&LabelSelector{MatchLabels:map[string]string{},"
+                "MatchExpressions:[]LabelSelectorRequirement{"
+                "LabelSelectorRequirement{Key:a,Operator:In,Values:[x y],},"
+                "LabelSelectorRequirement{Key:b,Operator:Exists,Values:[],},},}"
+            ),
+        ),
+        (None, "nil"),
+    ],
+)
+def test_a_selector_reads_as_go_prints_it(selector: JSON | None, text: str) -> None:
+    """The event about unmanaged pods shows it."""
+    found = selector and msgspec.convert(selector, LabelSelector)
+    assert selector_text(found or None) == text

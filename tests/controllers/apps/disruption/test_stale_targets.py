@@ -1,0 +1,149 @@
+"""Conditions of pods that were to be disrupted, and were not."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.client.transport import Request
+from controller_manager.controllers.apps.disruption.stale_targets import (
+    seconds_until_stale,
+)
+from tests.clusters import Cluster
+from tests.controllers.apps.disruption.cases import NOW, at, pod_json
+from tests.controllers.apps.disruption.fixtures import Meddler, running
+from tests.controllers.user import settle
+
+JSON = dict[str, Any]
+
+TARGET = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ({"lastTransitionTime": at(0)}, 120),
+        ({"lastTransitionTime": at(-119)}, 1),
+        ({"lastTransitionTime": at(-120)}, 0),
+        ({"lastTransitionTime": at(-999)}, 0),
+        ({"lastTransitionTime": None}, 0),
+        ({"lastTransitionTime": at(-999), "status": "False"}, None),
+        ({"lastTransitionTime": at(-999), "type": "PodScheduled"}, None),
+        ({"lastTransitionTime": at(-999), "reason": "TerminationByKubelet"}, None),
+    ],
+)
+def test_a_condition_is_stale_after_two_minutes(
+    condition: JSON, left: float | None
+) -> None:
+    """Unless it is the kubelet's, which may take any time."""
+    assert seconds_until_stale(_pod({**TARGET, **condition}), NOW) == left
+
+
+@pytest.mark.parametrize(
+    ("phase", "metadata", "left"),
+    [
+        ("Running", {}, 0),
+        ("Pending", {}, 0),
+        ("Succeeded", {}, None),
+        ("Failed", {}, None),
+        ("Running", {"deletionTimestamp": at(-1)}, None),
+    ],
+)
+def test_a_pod_that_ends_keeps_its_condition(
+    phase: str, metadata: JSON, left: float | None
+) -> None:
+    """The disruption has come."""
+    condition = {**TARGET, "lastTransitionTime": at(-999)}
+    assert seconds_until_stale(_pod(condition, phase, **metadata), NOW) == left
+
+
+def _pod(condition: JSON, phase: str = "Running", **metadata: Any) -> Pod:
+    body = pod_json()
+    body["metadata"] |= metadata
+    body["status"] = {"phase": phase, "conditions": [condition]}
+    return msgspec.convert(body, Pod)
+
+
+@pytest.mark.looptime
+async def test_a_stale_condition_is_taken_back(cluster: Cluster) -> None:
+    """It loses its reason and its message; other conditions stay as they are."""
+    async with running(cluster) as (guard, recording):
+        await guard.add_pods("a")
+        began = "2026-01-01T00:00:00Z"
+        await guard.set_condition("a", **TARGET, lastTransitionTime=began)
+        before = await guard.conditions_of("a")
+        await settle(118)
+        assert await guard.conditions_of("a") == before
+        await settle(10)
+        found = await guard.conditions_of("a")
+        assert found["DisruptionTarget"] == {
+            "type": "DisruptionTarget",
+            "status": "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": "2026-01-01T00:02:00Z",
+            "observedGeneration": 1,
+        }
+        assert found["Ready"] == before["Ready"]
+    assert [(each.method, each.status) for each in recording.writes] == [("PATCH", 200)]
+
+
+@pytest.mark.looptime
+async def test_a_condition_that_was_set_before_the_start_is_taken_back(
+    cluster: Cluster,
+) -> None:
+    """The two minutes count from the condition, not from the start."""
+    async with running(cluster) as (guard, _):
+        await guard.add_pods("a")
+        began = "2026-01-01T00:00:00Z"
+        await guard.set_condition("a", **TARGET, lastTransitionTime=began)
+    await settle(200)
+    async with running(cluster) as (guard, _):
+        await settle(1)
+        found = (await guard.conditions_of("a"))["DisruptionTarget"]
+        assert (found["status"], found.get("reason")) == ("False", None)
+
+
+@pytest.mark.looptime
+async def test_a_pod_that_is_evicted_again_keeps_its_condition(
+    cluster: Cluster,
+) -> None:
+    """The pod has changed since it was cached; the new condition is not stale."""
+    meddler = Meddler(cluster.transport)
+    async with running(cluster, meddler) as (guard, recording):
+        await guard.add_pods("a")
+
+        async def set_again(request: Request) -> None:
+            if request.method == "PATCH" and "/pods/" in request.path:
+                meddler.meddle = None
+                again = "2026-01-01T00:02:01Z"
+                await guard.set_condition("a", **TARGET, lastTransitionTime=again)
+
+        meddler.meddle = set_again
+        began = "2026-01-01T00:00:01Z"
+        await guard.set_condition("a", **TARGET, lastTransitionTime=began)
+        await settle(125)
+        found = (await guard.conditions_of("a"))["DisruptionTarget"]
+        assert (found["status"], found["reason"]) == ("True", "EvictionByEvictionAPI")
+        assert [each.status for each in recording.writes] == [409]
+        await settle(120)
+        found = (await guard.conditions_of("a"))["DisruptionTarget"]
+        assert found["status"] == "False"
+
+
+@pytest.mark.looptime
+async def test_a_pod_that_goes_in_time_is_left_alone(cluster: Cluster) -> None:
+    """Nothing is written, and nothing is tried again."""
+    async with running(cluster) as (guard, recording):
+        await guard.add_pods("a")
+        began = "2026-01-01T00:00:01Z"
+        await guard.set_condition("a", **TARGET, lastTransitionTime=began)
+        await settle(60)
+        await guard.client.delete(PODS, "default", "a")
+        await settle(300)
+    assert recording.writes == []

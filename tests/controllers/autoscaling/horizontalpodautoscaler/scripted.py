@@ -1,0 +1,49 @@
+"""An API server that answers what a test says."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from controller_manager.client.transport import Query, Request, Response, Stream
+
+JSON = dict[str, Any]
+
+
+@dataclass
+class Scripted:
+    """Answers by path, and records what it was asked.
+
+    A path without an answer gets the plain text of a real API server. A path in
+    `hanging` gets no answer until the test sets its event.
+    """
+
+    answers: dict[str, Response] = field(default_factory=dict)
+    asked: list[tuple[str, Query]] = field(default_factory=list)
+    hanging: dict[str, asyncio.Event] = field(default_factory=dict)
+    host: str = "test"
+
+    def put(self, path: str, body: JSON, status: int = 200) -> None:
+        """Answer a path with JSON."""
+        self.answers[path] = Response(status, {}, msgspec.json.encode(body))
+
+    def put_text(self, path: str, text: str, status: int) -> None:
+        """Answer a path with plain text, as a proxy does."""
+        self.answers[path] = Response(status, {}, text.encode())
+
+    async def request(self, request: Request) -> Response:
+        """Return the answer for the path of the request."""
+        self.asked.append((request.path, request.query))
+        if (event := self.hanging.get(request.path)) is not None:
+            await event.wait()
+        unknown = Response(404, {}, b"404 page not found\n")
+        return self.answers.get(request.path, unknown)
+
+    async def stream(self, request: Request) -> Stream:
+        """Refuse: nothing here is watched."""
+        raise AssertionError(request)
+
+    async def close(self) -> None:
+        """Refuse: the test owns it."""
+        raise AssertionError

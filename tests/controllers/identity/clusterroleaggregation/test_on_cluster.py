@@ -1,0 +1,203 @@
+"""Roles gather rules on a cluster in memory, on virtual time."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from controller_manager.api.rbac.v1 import CLUSTER_ROLES
+from controller_manager.client.client import Client, PatchType
+from controller_manager.client.transport import Request, Response, Stream, Transport
+from tests.clusters import Cluster, make_config
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+API = "rbac.authorization.k8s.io/v1"
+CONFIG = make_config(controllers=("clusterrole-aggregation-controller",))
+
+
+def rule(resource: str, *verbs: str) -> JSON:
+    """Return a rule for a resource of the core group."""
+    return {"verbs": [*verbs] or ["get"], "apiGroups": [""], "resources": [resource]}
+
+
+def selecting(*labels: str) -> JSON:
+    """Return an aggregation rule with a selector for each label."""
+    selectors = [{"matchLabels": {each: "true"}} for each in labels]
+    return {"clusterRoleSelectors": selectors}
+
+
+def add(cluster: Cluster, name: str, *labels: str, **parts: Any) -> None:
+    """Create a role."""
+    metadata = {"name": name, "labels": dict.fromkeys(labels, "true")}
+    cluster.add("ClusterRole", name, API, metadata=metadata, **parts)
+
+
+async def rules(client: Client, name: str) -> list[JSON]:
+    """Return the rules of a role."""
+    role = await client.get_json(CLUSTER_ROLES, "", name)
+    found: list[JSON] = role.get("rules", [])
+    return found
+
+
+async def patch(client: Client, name: str, body: JSON) -> None:
+    """Change a role as a user does, and let the manager see it."""
+    await client.patch(CLUSTER_ROLES, "", name, body, PatchType.MERGE)
+    await asyncio.sleep(1)
+
+
+async def test_rules_pass_through_a_chain_of_roles(cluster: Cluster) -> None:
+    """View goes into edit, edit into admin; each role is written once a change."""
+    add(cluster, "admin", aggregationRule=selecting("to-admin"))
+    add(cluster, "edit", "to-admin", aggregationRule=selecting("to-edit"))
+    add(cluster, "view", "to-edit", rules=[rule("pods")])
+    health = {"verbs": ["get"], "nonResourceURLs": ["/healthz"]}
+    add(cluster, "probe", "to-admin", rules=[health])
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        assert await rules(cluster.client, "admin") == [rule("pods"), health]
+        await patch(cluster.client, "view", {"rules": [rule("nodes")]})
+        assert await rules(cluster.client, "edit") == [rule("nodes")]
+        assert await rules(cluster.client, "admin") == [rule("nodes"), health]
+        await cluster.client.delete(CLUSTER_ROLES, "", "view")
+        await asyncio.sleep(1)
+        assert await rules(cluster.client, "edit") == []
+        assert await rules(cluster.client, "admin") == [health]
+    paths = [each.path.rpartition("/")[2] for each in recording.writes]
+    assert paths.count("edit") == 3
+    assert paths.count("admin") in (3, 4)
+
+
+async def test_the_write_is_upstreams(cluster: Cluster) -> None:
+    """An apply of the rules alone, which takes them from others, and names the role."""
+    add(cluster, "all", aggregationRule=selecting("a"))
+    add(cluster, "one", "a", rules=[rule("pods")])
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        role = await cluster.client.get_json(CLUSTER_ROLES, "", "all")
+    (write,) = recording.writes
+    assert (write.method, json.loads(write.body)) == (
+        "PATCH",
+        {
+            "apiVersion": API,
+            "kind": "ClusterRole",
+            "metadata": {"name": "all", "uid": role["metadata"]["uid"]},
+            "rules": [rule("pods")],
+        },
+    )
+    owners = {
+        (each["manager"], each["operation"]): each["fieldsV1"]
+        for each in role["metadata"]["managedFields"]
+    }
+    applied = owners["clusterrole-aggregation-controller", "Apply"]
+    assert applied == {"f:rules": {}}
+
+
+async def test_rules_by_hand_are_overwritten_or_stay(cluster: Cluster) -> None:
+    """They stay in a role that selects nothing; what was gathered goes."""
+    add(cluster, "all", aggregationRule=selecting("a"))
+    add(cluster, "idle", aggregationRule=selecting("none"), rules=[rule("by-hand")])
+    add(cluster, "one", "a", rules=[rule("pods")])
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        await patch(cluster.client, "all", {"rules": [rule("by-hand")]})
+        assert await rules(cluster.client, "all") == [rule("pods")]
+        await patch(cluster.client, "one", {"metadata": {"labels": {"a": None}}})
+        assert await rules(cluster.client, "all") == []
+        assert await rules(cluster.client, "idle") == [rule("by-hand")]
+        writes = len(recording.writes)
+        await patch(cluster.client, "one", {"rules": [rule("secrets")]})
+        await asyncio.sleep(600)
+        assert len(recording.writes) == writes
+
+
+async def test_a_selector_may_have_expressions(cluster: Cluster) -> None:
+    """Also such that match roles without any label."""
+    expressions = [{"key": "kept", "operator": "DoesNotExist"}]
+    selector = {"clusterRoleSelectors": [{"matchExpressions": expressions}]}
+    add(cluster, "all", aggregationRule=selector)
+    add(cluster, "one", rules=[rule("pods")])
+    add(cluster, "two", "kept", rules=[rule("nodes")])
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        assert await rules(cluster.client, "all") == [rule("pods")]
+        await patch(cluster.client, "two", {"metadata": {"labels": {"kept": None}}})
+        assert await rules(cluster.client, "all") == [rule("pods"), rule("nodes")]
+
+
+async def test_other_roles_cost_nothing(cluster: Cluster) -> None:
+    """A change of a role that nobody selects causes no reconcile, and no write."""
+    add(cluster, "all", aggregationRule=selecting("a"))
+    for number in range(20):
+        add(cluster, f"other-{number}", "b", rules=[rule("pods")])
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        for number in range(20):
+            body = {"rules": [rule("nodes")]}
+            await patch(cluster.client, f"other-{number}", body)
+    assert recording.writes == []
+
+
+@dataclass
+class Replacing:
+    """Lets a user delete the role "all" right before it is applied, once."""
+
+    inner: Transport
+    client: Client
+    again: bool
+    done: bool = False
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "PATCH" and not self.done:
+            self.done = True
+            await self.client.delete(CLUSTER_ROLES, "", "all")
+            if self.again:
+                body = json.dumps({"metadata": {"name": "all"}}).encode()
+                await self.client.create_json(CLUSTER_ROLES, "", body)
+        return await self.inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        return await self.inner.stream(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_role_that_is_gone_is_not_created_again(
+    cluster: Cluster, *, again: bool
+) -> None:
+    """Nor does a namesake that gathers nothing get rules; upstream gives them."""
+    add(cluster, "all", aggregationRule=selecting("a"))
+    add(cluster, "one", "a", rules=[rule("pods")])
+    transport = Replacing(cluster.transport, cluster.client, again)
+    async with cluster.manager(CONFIG, transport) as recording:
+        await asyncio.sleep(60)
+        roles = (await cluster.client.list_page(CLUSTER_ROLES)).items
+    assert [each.metadata.name for each in roles if each.rules] == ["one"]
+    assert len(roles) == 1 + again
+    assert [each.status for each in recording.writes] == [409]
+
+
+async def test_its_role_is_enough() -> None:
+    """It may escalate, as upstream's bootstrap policy says."""
+    cluster = Cluster(rbac=True)
+    add(cluster, "all", aggregationRule=selecting("a"))
+    add(cluster, "one", "a", rules=[rule("pods")])
+    config = make_config(
+        controllers=("clusterrole-aggregation",), use_service_account_credentials=True
+    )
+    async with cluster.confined_manager(config) as recording:
+        await asyncio.sleep(1)
+        assert await rules(cluster.client, "all") == [rule("pods")]
+    assert [
+        each.status for each in recording.writes if "clusterroles" in each.path
+    ] == [200]

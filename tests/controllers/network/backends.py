@@ -1,0 +1,131 @@
+"""Services, pods and Endpoints on a cluster in memory, for tests of controllers."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from controller_manager.api.core.endpoints import ENDPOINTS, Endpoints
+from controller_manager.api.resource import Resource
+from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.errors import NotFound
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response
+from tests.clusters import TOKEN, Cluster
+
+JSON = dict[str, Any]
+
+
+def add_service(cluster: Cluster, name: str = "web", **spec: Any) -> None:
+    """Create a service of the pods with the label app=web."""
+    ports = [{"name": "http", "port": 80, "targetPort": 8080}]
+    cluster.add(
+        "Service", name, spec={"ports": ports, "selector": {"app": "web"}, **spec}
+    )
+
+
+def pod_status(ip: str, *, ready: bool = True) -> JSON:
+    """Return the status of a running pod."""
+    condition = {
+        "type": "Ready",
+        "status": str(ready),
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    ips = [{"ip": ip}]
+    return {"phase": "Running", "podIP": ip, "podIPs": ips, "conditions": [condition]}
+
+
+def add_pod(cluster: Cluster, name: str, ip: str, **metadata: Any) -> None:
+    """Create a pod that runs and is ready."""
+    cluster.add(
+        "Pod",
+        name,
+        metadata={"name": name, "labels": {"app": "web"}, **metadata},
+        spec={"nodeName": "n", "containers": [{"name": "c", "image": "app:v1"}]},
+        status=pod_status(ip),
+    )
+
+
+def subset_json(*ips: str, port: int = 1) -> JSON:
+    """Return a subset of ready addresses with one port."""
+    return {
+        "addresses": [{"ip": each} for each in ips],
+        "ports": [{"name": "p", "port": port, "protocol": "TCP"}],
+    }
+
+
+def add_endpoints(cluster: Cluster, name: str, *ips: str, **metadata: Any) -> None:
+    """Create Endpoints by hand."""
+    cluster.add(
+        "Endpoints",
+        name,
+        metadata={"name": name, **metadata},
+        subsets=[subset_json(*ips)],
+    )
+
+
+async def endpoints(cluster: Cluster, name: str = "web") -> Endpoints | None:
+    """Return Endpoints, `None` if there are none."""
+    try:
+        return await cluster.client.get(ENDPOINTS, "default", name)
+    except NotFound:
+        return None
+
+
+async def addresses(cluster: Cluster, name: str = "web") -> list[str] | None:
+    """Return the addresses that are ready after a second, `None` without Endpoints."""
+    await asyncio.sleep(1)
+    found = await endpoints(cluster, name)
+    if found is None:
+        return None
+    return [
+        address.ip
+        for subset in found.subsets or ()
+        for address in subset.addresses or ()
+    ]
+
+
+async def delete(cluster: Cluster, resource: Resource[Any], name: str) -> None:
+    """Delete an object at once."""
+    options = DeleteOptions(grace_period_seconds=0)
+    await cluster.client.delete(resource, "default", name, options)
+
+
+async def patch(
+    cluster: Cluster,
+    resource: Resource[Any],
+    name: str,
+    change: JSON,
+    subresource: str = "",
+) -> None:
+    """Change an object."""
+    await cluster.client.patch(
+        resource, "default", name, change, PatchType.MERGE, subresource
+    )
+
+
+class Refusing(InMemoryTransport):
+    """Refuses the first writes of a method: with these answers, then no more."""
+
+    def __init__(self, cluster: Cluster, method: str, *answers: Response) -> None:
+        super().__init__(cluster.server, TOKEN)
+        self._method = method
+        self._answers = list(answers)
+
+    async def request(self, request: Request) -> Response:
+        is_event = "/events" in request.path
+        if self._answers and request.method == self._method and not is_event:
+            return self._answers.pop(0)
+        return await super().request(request)
+
+
+def refusal(code: int, reason: str, message: str) -> Response:
+    """Return the answer of a server that refuses a request."""
+    status = {
+        "kind": "Status",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    }
+    return Response(code, body=msgspec.json.encode(status))

@@ -1,0 +1,59 @@
+"""Which addresses a service is to have, as a reader of its objects sees it.
+
+It knows only what the simulation's users write: ports by number, one address family.
+"""
+
+from typing import Any
+
+JSON = dict[str, Any]
+
+Offer = tuple[str, int, bool]
+"""An IP, a port, and whether it is ready."""
+
+
+def offers_of(endpoints: JSON) -> set[Offer]:
+    """Return what Endpoints offer."""
+    return {
+        (address["ip"], port["port"], field == "addresses")
+        for subset in endpoints.get("subsets", [])
+        for field in ("addresses", "notReadyAddresses")
+        for address in subset.get(field, [])
+        for port in subset.get("ports", [])
+    }
+
+
+def expected_offers(service: JSON, pods: list[JSON]) -> set[Offer]:
+    """Return what the Endpoints of a service are to offer."""
+    spec = service["spec"]
+    publishes = spec.get("publishNotReadyAddresses", False)
+    return {
+        (ip, int(port["targetPort"]), publishes or _is_ready(pod))
+        for pod in pods
+        if selects(service, pod)
+        for port in spec.get("ports", [])
+        if (ip := _address(pod, including_terminating=publishes))
+    }
+
+
+def selects(service: JSON, pod: JSON) -> bool:
+    """Tell whether a pod has all the labels of a service's selector."""
+    selector: JSON = service["spec"].get("selector") or {}
+    labels: JSON = pod["metadata"].get("labels") or {}
+    return bool(selector) and selector.items() <= labels.items()
+
+
+def _address(pod: JSON, *, including_terminating: bool) -> str:
+    """Return the address of a pod that takes part, "" of others."""
+    status = pod.get("status", {})
+    if status.get("phase") in ("Failed", "Succeeded"):
+        return ""
+    if "deletionTimestamp" in pod["metadata"] and not including_terminating:
+        return ""
+    return str(status.get("podIP", ""))
+
+
+def _is_ready(pod: JSON) -> bool:
+    return any(
+        each["type"] == "Ready" and each["status"] == "True"
+        for each in pod.get("status", {}).get("conditions", [])
+    )

@@ -1,0 +1,292 @@
+"""Which Endpoints a service is to have, as tables."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.endpoints import Endpoints
+from controller_manager.api.core.services import Service
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.network.endpoints.decide import decide
+from tests.controllers.network.endpoints.cases import (
+    HTTP,
+    MANAGED,
+    OVER_CAPACITY,
+    READY_PORTS,
+    TRIGGER_TIME,
+    address,
+    as_json,
+    endpoints,
+    pod,
+    service,
+    view,
+)
+
+JSON = dict[str, Any]
+
+METRICS = {"name": "metrics", "port": 90, "targetPort": "metrics", "protocol": "TCP"}
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+A, B = pod("a", "10.1.0.1"), pod("b", "10.1.0.2")
+UNREADY = pod("u", "10.1.0.9", ready=False)
+LEAVING = pod("l", "10.1.0.8", ready=False, metadata=DELETED)
+
+
+def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
+    """Return a subset with the port HTTP."""
+    lists = {"addresses": list(ready), "notReadyAddresses": list(unready)}
+    found = {name: each for name, each in lists.items() if each}
+    return {**found, "ports": READY_PORTS, **more}
+
+
+@pytest.mark.parametrize(
+    ("backed", "pods", "expected"),
+    [
+        pytest.param(service(), (), None, id="no pod"),
+        pytest.param(
+            service(),
+            (B, A),
+            [subset(address("a", "10.1.0.1"), address("b", "10.1.0.2"))],
+            id="two pods",
+        ),
+        pytest.param(
+            service(),
+            (A, UNREADY),
+            [subset(address("a", "10.1.0.1"), unready=(address("u", "10.1.0.9"),))],
+            id="one is not ready",
+        ),
+        pytest.param(service(), (LEAVING,), None, id="a pod that is being deleted"),
+        pytest.param(
+            service(publishNotReadyAddresses=True),
+            (LEAVING, UNREADY),
+            [subset(address("l", "10.1.0.8"), address("u", "10.1.0.9"))],
+            id="addresses that are not ready are published",
+        ),
+        pytest.param(service(), (pod("x"),), None, id="a pod without address"),
+        pytest.param(
+            service(), (pod("x", "fd00::1"),), None, id="only an address of IPv6"
+        ),
+        pytest.param(
+            service(ipFamilies=["IPv6", "IPv4"]),
+            (pod("a", "10.1.0.1", "fd00::1"),),
+            [subset(address("a", "fd00::1"))],
+            id="the first family of the service",
+        ),
+        pytest.param(
+            service(ipFamilies=None, clusterIP="fd00:10::1"),
+            (pod("a", "10.1.0.1", "fd00::1"),),
+            [subset(address("a", "fd00::1"))],
+            id="the family of the cluster IP",
+        ),
+        pytest.param(
+            service(ipFamilies=None, clusterIP="None"),
+            (pod("a", "fd00::1", "10.1.0.1"), pod("b", "10.1.0.2", "fd00::2")),
+            [subset(address("b", "10.1.0.2"), address("a", "fd00::1"))],
+            id="the family of each pod",
+        ),
+        pytest.param(
+            service(),
+            (pod("a", "10.01.0.1"),),
+            [subset(address("a", "10.1.0.1"))],
+            id="an address in an old form",
+        ),
+        pytest.param(
+            service(clusterIP="None"),
+            (
+                pod("a", "10.1.0.1", hostname="h", subdomain="web"),
+                pod("b", "10.1.0.2", hostname="h", subdomain="other"),
+            ),
+            [subset(address("a", "10.1.0.1", hostname="h"), address("b", "10.1.0.2"))],
+            id="a hostname below the service",
+        ),
+        pytest.param(
+            service(METRICS), (A,), None, id="a pod that does not have the port"
+        ),
+        pytest.param(service(ports=None), (A,), None, id="a service that has no ports"),
+        pytest.param(
+            service(ports=None, clusterIP="None"),
+            (A,),
+            [{"addresses": [address("a", "10.1.0.1")]}],
+            id="a headless service without ports",
+        ),
+        pytest.param(
+            service({**HTTP, "appProtocol": "h2c"}),
+            (A,),
+            [
+                subset(
+                    address("a", "10.1.0.1"),
+                    ports=[{**READY_PORTS[0], "appProtocol": "h2c"}],
+                )
+            ],
+            id="an application protocol",
+        ),
+        pytest.param(
+            service(),
+            (pod("a", "10.1.0.1", nodeName=""),),
+            [
+                subset(
+                    {k: v for k, v in address("a", "10.1.0.1").items() if k[:2] != "no"}
+                )
+            ],
+            id="a pod without a node has an address without a node",
+        ),
+    ],
+)
+def test_subsets_are_those_of_the_pods(
+    backed: Service, pods: tuple[Pod, ...], expected: list[JSON] | None
+) -> None:
+    """With address, node and pod of each."""
+    wanted = decide(view(backed, *pods))
+    assert wanted is not None
+    assert as_json(wanted.subsets) == expected
+
+
+@pytest.mark.parametrize(
+    ("backed", "expected"),
+    [
+        pytest.param(
+            service(metadata={"labels": {"team": "x"}}),
+            {"team": "x", **MANAGED},
+            id="the labels of the service",
+        ),
+        pytest.param(
+            service(clusterIP="None"),
+            {"service.kubernetes.io/headless": "", **MANAGED},
+            id="headless",
+        ),
+        pytest.param(
+            service(
+                metadata={
+                    "labels": {
+                        "service.kubernetes.io/headless": "",
+                        "endpoints.kubernetes.io/managed-by": "me",
+                    }
+                }
+            ),
+            MANAGED,
+            id="a service does not set the controller's own labels",
+        ),
+    ],
+)
+def test_labels_are_the_services_and_the_controllers(
+    backed: Service, expected: JSON
+) -> None:
+    """Those of the controller win."""
+    wanted = decide(view(backed))
+    assert wanted is not None
+    assert wanted.metadata.labels == expected
+
+
+STORED = subset(address("a", "10.1.0.1"))
+
+
+@pytest.mark.parametrize(
+    ("current", "is_right"),
+    [
+        pytest.param(None, False, id="there are none"),
+        pytest.param(endpoints(STORED), True, id="equal"),
+        pytest.param(endpoints(), False, id="empty"),
+        pytest.param(endpoints(STORED, labels=None), False, id="no label"),
+        pytest.param(
+            endpoints(STORED, labels={**MANAGED, "mine": "1"}),
+            False,
+            id="another label",
+        ),
+        pytest.param(
+            endpoints(STORED, annotations={"mine": "1"}), True, id="other annotations"
+        ),
+        pytest.param(
+            endpoints(STORED, annotations={TRIGGER_TIME: "2020-01-01T00:00:00Z"}),
+            True,
+            id="an old trigger time",
+        ),
+        pytest.param(
+            endpoints(STORED, annotations={OVER_CAPACITY: "truncated"}),
+            False,
+            id="said to be over capacity",
+        ),
+        pytest.param(
+            endpoints(
+                subset(
+                    {
+                        **address("a", "10.1.0.1"),
+                        "targetRef": {
+                            **address("a", "10.1.0.1")["targetRef"],
+                            "resourceVersion": "7",
+                        },
+                    }
+                )
+            ),
+            True,
+            id="with the version of the pod",
+        ),
+        pytest.param(
+            endpoints(subset(address("a", "10.1.0.1"), unready=())),
+            True,
+            id="empty lists",
+        ),
+    ],
+)
+def test_endpoints_are_written_only_if_they_differ(
+    current: Endpoints | None, is_right: bool
+) -> None:
+    """A new trigger time alone, or a new version of a pod, is no difference."""
+    decided = decide(view(service(), A, current=current, time="2026-01-01T00:00:00Z"))
+    assert (decided is None) == is_right
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("2026-01-01T00:00:00Z", {"mine": "1", TRIGGER_TIME: "2026-01-01T00:00:00Z"}),
+        ("", {"mine": "1"}),
+    ],
+)
+def test_a_write_has_the_trigger_time_of_its_change(time: str, expected: JSON) -> None:
+    """An old one is removed; annotations of others stay, as does all metadata."""
+    old = {"mine": "1", TRIGGER_TIME: "2020-01-01T00:00:00Z"}
+    kept = {"finalizers": ["example.com/kept"], "uid": "u1"}
+    current = endpoints(annotations=old, **kept)
+    wanted = decide(view(service(), A, current=current, time=time))
+    assert as_json(wanted) == {
+        "metadata": {
+            "name": "web",
+            "namespace": "n",
+            "resourceVersion": "1",
+            "labels": MANAGED,
+            "annotations": expected,
+            **kept,
+        },
+        "subsets": [STORED],
+    }
+
+
+def test_new_endpoints_have_a_name_and_nothing_of_the_services_metadata() -> None:
+    """Apart from its labels."""
+    metadata = {"annotations": {"x": "1"}, "labels": {"l": "1"}, "uid": "u1"}
+    assert as_json(decide(view(service(metadata=metadata)))) == {
+        "metadata": {
+            "name": "web",
+            "namespace": "n",
+            "labels": {"l": "1", **MANAGED},
+        }
+    }
+
+
+def test_too_many_addresses_are_truncated_and_written_once() -> None:
+    """The annotation says so; Endpoints that are as they should be stay."""
+    pods = [
+        pod(f"p{n:04}", f"10.1.{n // 250}.{n % 250}", ready=n < 600)
+        for n in range(1200)
+    ]
+    wanted = decide(view(service(), *pods))
+    assert wanted is not None
+    assert wanted.metadata.annotations == {OVER_CAPACITY: "truncated"}
+    (kept,) = wanted.subsets or ()
+    assert [len(kept.addresses or ()), len(kept.not_ready_addresses or ())] == [
+        600,
+        400,
+    ]
+    assert decide(view(service(), *pods, current=wanted)) is None
+    fits = decide(view(service(), *pods[:1000], current=wanted))
+    assert fits is not None
+    assert fits.metadata.annotations is None

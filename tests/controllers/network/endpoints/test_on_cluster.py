@@ -1,0 +1,332 @@
+"""Endpoints follow services and pods, in memory and on virtual time."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from controller_manager.api.core.endpoints import ENDPOINTS
+from controller_manager.api.core.services import SERVICES, Service
+from controller_manager.api.core.v1 import EVENTS, NAMESPACES, PODS
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response
+from controller_manager.controllers.network.endpoints.options import EndpointsOptions
+from controller_manager.controllers.network.endpoints.reconciler import (
+    EDIT_DELAY,
+    EndpointsReconciler,
+)
+from controller_manager.runtime.outcome import Outcome
+from tests.clusters import TOKEN, Cluster, make_config
+from tests.controllers.network.backends import (
+    Refusing,
+    add_endpoints,
+    add_pod,
+    add_service,
+    addresses,
+    delete,
+    endpoints,
+    patch,
+    pod_status,
+    refusal,
+)
+from tests.runtime.silence import SilentWatches
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+CONFIG: Final = make_config(controllers=("endpoint",))
+LOCK: Final = {"control-plane.alpha.kubernetes.io/leader": "{}"}
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the services that are synced, one for each sync."""
+    found: list[str] = []
+    reconcile = EndpointsReconciler.reconcile
+
+    async def counted(self: EndpointsReconciler, service: Service) -> Outcome:
+        found.append(service.metadata.name)
+        return await reconcile(self, service)
+
+    monkeypatch.setattr(EndpointsReconciler, "reconcile", counted)
+    return found
+
+
+async def test_endpoints_follow_pods_and_go_with_the_service() -> None:
+    """The role of upstream suffices."""
+    cluster = Cluster(rbac=True)
+    config = make_config(
+        controllers=("endpoint",), use_service_account_credentials=True
+    )
+    async with cluster.confined_manager(config) as recording:
+        add_service(cluster)
+        seen = [await addresses(cluster)]
+        add_pod(cluster, "a", "10.1.0.1")
+        add_pod(cluster, "b", "10.1.0.2")
+        seen.append(await addresses(cluster))
+        unready = {"status": pod_status("10.1.0.1", ready=False)}
+        await patch(cluster, PODS, "a", unready, "status")
+        seen.append(await addresses(cluster))
+        await delete(cluster, PODS, "b")
+        seen.append(await addresses(cluster))
+        await delete(cluster, SERVICES, "web")
+        seen.append(await addresses(cluster))
+    assert seen == [[], ["10.1.0.1", "10.1.0.2"], ["10.1.0.2"], [], None]
+    assert {each.status // 100 for each in recording.writes} == {2}
+
+
+async def test_changes_of_pods_are_collected_for_the_batch_period(
+    cluster: Cluster,
+) -> None:
+    """Those of services are not."""
+    config = replace(
+        CONFIG, controllers={EndpointsOptions: EndpointsOptions(batch_period=5.0)}
+    )
+    async with cluster.manager(config) as recording:
+        add_service(cluster)
+        seen = [await addresses(cluster)]
+        for number in range(1, 4):
+            add_pod(cluster, f"p{number}", f"10.1.0.{number}")
+            seen.append(await addresses(cluster))
+        await asyncio.sleep(3)
+        seen.append(await addresses(cluster))
+    assert seen == [[], [], [], [], ["10.1.0.1", "10.1.0.2", "10.1.0.3"]]
+    assert [each.method for each in recording.writes] == ["POST", "PUT"]
+
+
+@pytest.mark.parametrize(
+    "spec", [{"selector": None}, {"type": "ExternalName", "externalName": "a.b"}]
+)
+async def test_endpoints_by_hand_stay_until_their_service_goes(
+    cluster: Cluster, spec: JSON
+) -> None:
+    """Those of a service that selects no pods, or is only a name."""
+    async with cluster.manager(CONFIG) as recording:
+        add_service(cluster, **spec)
+        add_endpoints(cluster, "web", "192.168.0.1")
+        add_pod(cluster, "a", "10.1.0.1")
+        await asyncio.sleep(2 * EDIT_DELAY)
+        assert await addresses(cluster) == ["192.168.0.1"]
+        assert recording.writes == []
+        await delete(cluster, SERVICES, "web")
+        assert await addresses(cluster) is None
+
+
+async def test_deleted_endpoints_are_made_anew_at_once(cluster: Cluster) -> None:
+    """While the service stands."""
+    add_pod(cluster, "a", "10.1.0.1")
+    async with cluster.manager(CONFIG):
+        add_service(cluster)
+        assert await addresses(cluster) == ["10.1.0.1"]
+        await delete(cluster, ENDPOINTS, "web")
+        assert await addresses(cluster) == ["10.1.0.1"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"subsets": None},
+        {"metadata": {"labels": {"mine": "1"}}},
+        {"metadata": {"labels": {"endpoints.kubernetes.io/managed-by": None}}},
+        {"metadata": {"annotations": {"endpoints.kubernetes.io/over-capacity": "x"}}},
+    ],
+)
+async def test_edited_endpoints_are_put_right_after_a_while(
+    cluster: Cluster, edit: JSON
+) -> None:
+    """Upstream waits for the next change of the service or its pods."""
+    add_pod(cluster, "a", "10.1.0.1")
+    async with cluster.manager(CONFIG):
+        add_service(cluster)
+        await asyncio.sleep(1)
+        before = await endpoints(cluster)
+        await patch(cluster, ENDPOINTS, "web", edit)
+        await asyncio.sleep(EDIT_DELAY / 2)
+        edited = await endpoints(cluster)
+        await asyncio.sleep(EDIT_DELAY)
+        after = await endpoints(cluster)
+    assert before is not None
+    assert edited is not None
+    assert after is not None
+    assert (edited.subsets, edited.metadata.labels, edited.metadata.annotations) != (
+        before.subsets,
+        before.metadata.labels,
+        before.metadata.annotations,
+    )
+    assert (after.subsets, after.metadata.labels) == (
+        before.subsets,
+        before.metadata.labels,
+    )
+    assert after.metadata.annotations is None
+
+
+async def test_annotations_of_others_stay(cluster: Cluster) -> None:
+    """Also when something else is put right."""
+    async with cluster.manager(CONFIG):
+        add_service(cluster)
+        await asyncio.sleep(1)
+        annotation = {"metadata": {"annotations": {"mine": "1"}}}
+        await patch(cluster, ENDPOINTS, "web", annotation)
+        add_pod(cluster, "a", "10.1.0.1")
+        await asyncio.sleep(1)
+        found = await endpoints(cluster)
+    assert found is not None
+    assert found.metadata.annotations == {
+        "mine": "1",
+        "endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:00Z",
+    }
+
+
+async def test_own_writes_cause_no_further_sync(
+    cluster: Cluster, syncs: list[str]
+) -> None:
+    """Else each write would cost a second look at all pods of the service."""
+    async with cluster.manager(CONFIG) as recording:
+        add_service(cluster)
+        await asyncio.sleep(1)
+        add_pod(cluster, "a", "10.1.0.1")
+        await asyncio.sleep(2 * EDIT_DELAY)
+    assert [each.method for each in recording.writes] == ["POST", "PUT"]
+    assert syncs == ["web", "web"]
+
+
+async def test_leftovers_go_at_the_start_and_locks_stay(cluster: Cluster) -> None:
+    """Later, Endpoints without a service stay: somebody may create it yet."""
+    add_endpoints(cluster, "old", "192.168.0.1")
+    add_endpoints(cluster, "lock", "192.168.0.2", annotations=LOCK)
+    async with cluster.manager(CONFIG):
+        assert await addresses(cluster, "old") is None
+        assert await addresses(cluster, "lock") == ["192.168.0.2"]
+        add_endpoints(cluster, "new", "192.168.0.3")
+        await asyncio.sleep(2 * EDIT_DELAY)
+        assert await addresses(cluster, "new") == ["192.168.0.3"]
+
+
+class Replacing(InMemoryTransport):
+    """Creates a service and Endpoints by hand when the Endpoints are read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.server, TOKEN)
+        self._cluster = cluster
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "GET" and request.path.endswith("/endpoints/web"):
+            add_service(self._cluster, selector=None)
+            add_endpoints(self._cluster, "web", "192.168.0.1")
+        return await super().request(request)
+
+
+async def test_endpoints_of_a_service_that_is_not_seen_yet_stay(
+    cluster: Cluster,
+) -> None:
+    """A service is replaced while the deletion of the old one is handled."""
+    async with cluster.manager(CONFIG, transport=Replacing(cluster)):
+        add_service(cluster, selector=None)
+        await asyncio.sleep(1)
+        await delete(cluster, SERVICES, "web")
+        assert await addresses(cluster) == ["192.168.0.1"]
+
+
+async def test_leftovers_of_a_service_that_is_not_seen_yet_stay(
+    cluster: Cluster,
+) -> None:
+    """The cache of services is older than that of Endpoints at the start."""
+    watches = SilentWatches(cluster.transport)
+    watches.silence("services")
+    async with asyncio.TaskGroup() as group:
+        started = asyncio.Event()
+        done = asyncio.Event()
+
+        async def run() -> None:
+            async with cluster.manager(CONFIG, transport=watches):
+                started.set()
+                await done.wait()
+
+        group.create_task(run())
+        add_endpoints(cluster, "web", "192.168.0.1")
+        await asyncio.sleep(1)
+        watches.speak("services")
+        watches.silence("services")
+        add_service(cluster, selector=None)
+        await asyncio.sleep(5)
+        assert await addresses(cluster) == ["192.168.0.1"]
+        watches.speak("services")
+        done.set()
+
+
+@pytest.mark.parametrize(
+    ("method", "reason", "message"),
+    [
+        (
+            "POST",
+            "FailedToCreateEndpoint",
+            "Failed to create endpoint for service default/web: no",
+        ),
+        ("PUT", "FailedToUpdateEndpoint", "Failed to update endpoint default/web: no"),
+    ],
+)
+async def test_a_refused_write_is_reported_and_tried_again(
+    cluster: Cluster, method: str, reason: str, message: str
+) -> None:
+    """The event is about the Endpoints, in their namespace."""
+    transport = Refusing(cluster, method, refusal(422, "Invalid", "no"))
+    async with cluster.manager(CONFIG, transport=transport):
+        add_service(cluster)
+        await asyncio.sleep(1)
+        add_pod(cluster, "a", "10.1.0.1")
+        assert await addresses(cluster) == ["10.1.0.1"]
+        page = await cluster.client.list_page(EVENTS, "default")
+    (event,) = page.items
+    about = event.involved_object
+    assert (event.type, event.reason, event.message, event.source.component) == (
+        "Warning",
+        reason,
+        message,
+        "endpoint-controller",
+    )
+    assert (about.kind, about.namespace, about.name) == ("Endpoints", "default", "web")
+
+
+async def test_nothing_is_reported_of_a_namespace_that_is_being_deleted(
+    cluster: Cluster,
+) -> None:
+    """Nor is it tried again; updates still arrive."""
+    cluster.add_namespace("shop")
+    add_pod(cluster, "a", "10.1.0.1")
+    config = make_config(controllers=("endpoint",))
+    async with cluster.manager(config) as recording:
+        kind = cluster.server.catalogue.of("v1", "Service")
+        assert kind is not None
+        spec = {"ports": [{"port": 80}], "selector": {"app": "web"}}
+        service = {"metadata": {"name": "web"}, "spec": spec}
+        cluster.server.objects.create(kind, "shop", service)
+        await asyncio.sleep(1)
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await cluster.client.delete(ENDPOINTS, "shop", "web")
+        await asyncio.sleep(60)
+        page = await cluster.client.list_page(EVENTS, "shop")
+    assert page.items == []
+    assert [(each.method, each.status) for each in recording.writes] == [
+        ("POST", 201),
+        ("POST", 403),
+    ]
+
+
+async def test_changes_that_do_not_concern_endpoints_cost_nothing(
+    cluster: Cluster, syncs: list[str]
+) -> None:
+    """Heartbeats of pods, for instance, and pods of others."""
+    add_pod(cluster, "a", "10.1.0.1")
+    async with cluster.manager(CONFIG):
+        add_service(cluster)
+        await asyncio.sleep(1)
+        syncs.clear()
+        for number in range(5):
+            status = {"status": {"message": f"beat {number}"}}
+            await patch(cluster, PODS, "a", status, "status")
+        add_pod(cluster, "other", "10.1.0.9", labels={"app": "other"})
+        cluster.add("Node", "n", spec={})
+        await asyncio.sleep(2 * EDIT_DELAY)
+    assert syncs == []

@@ -1,0 +1,120 @@
+"""What the mirroring controller promises."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.controllers.network.endpointslicemirroring.model import (
+    MANAGER,
+    expected_metadata,
+    expected_offers,
+    is_mirror_of,
+    is_to_be_mirrored,
+    offers_of_slice,
+)
+from tests.controllers.network.endpointslicemirroring.workload import (
+    NAMES,
+    EndpointsUsers,
+)
+from tests.simulation.changes import only
+from tests.simulation.objects import controller_of
+from tests.simulation.properties import AllowedWrite, Properties, Write
+from tests.simulation.world import NAMESPACE
+
+if TYPE_CHECKING:
+    from tests.simulation.managers import Manager
+
+JSON = dict[str, Any]
+
+_SLICES: Final = "endpointslices"
+_MANAGED: Final = "endpointslice.kubernetes.io/managed-by"
+
+
+class MirroringProperties(Properties):
+    """Slices have the addresses of hand-made Endpoints; nobody else's are touched."""
+
+    controller = "endpointslice-mirroring-controller"
+    may_write = (
+        AllowedWrite(("create", "delete"), _SLICES),
+        AllowedWrite(
+            ("update",),
+            _SLICES,
+            only(
+                ("metadata", "labels"),
+                ("metadata", "annotations"),
+                ("endpoints",),
+                ("ports",),
+            ),
+        ),
+    )
+    workload = EndpointsUsers
+
+    def after_write(self, write: Write) -> Iterator[str]:
+        """Check that only mirrored slices are written, and that they have an owner."""
+        if write.controller != self.controller or write.target.plural != _SLICES:
+            return
+        if write.before is not None and _manager_of(write.before) != MANAGER:
+            yield f"{write}: the slice is of {_manager_of(write.before)}"
+        if write.after is not None and not controller_of(write.after):
+            yield f"{write}: the slice has no owner"
+
+    def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
+        """Check all Endpoints, and that no slice is left of others."""
+        del managers
+        slices = [
+            each for each in self.state.stored(_SLICES) if _manager_of(each) == MANAGER
+        ]
+        mirrored = []
+        for endpoints in self.state.stored("endpoints"):
+            metadata = endpoints["metadata"]
+            service = self.state.find(
+                "services", metadata["namespace"], metadata["name"]
+            )
+            if is_to_be_mirrored(endpoints, service):
+                mine = [each for each in slices if is_mirror_of(each, endpoints)]
+                mirrored += mine
+                yield from _wrong_mirror(endpoints, mine)
+        for each in slices:
+            if each not in mirrored:
+                yield f"the slice {each['metadata']['name']} mirrors nothing"
+
+    def end_state(self) -> JSON:
+        """Return what the slices of the users' Endpoints offer."""
+        found = {}
+        for name in NAMES:
+            endpoints = {"metadata": {"name": name, "namespace": NAMESPACE}}
+            mine = (
+                each
+                for each in self.state.stored(_SLICES, NAMESPACE)
+                if is_mirror_of(each, endpoints)
+            )
+            found[name] = sorted(
+                offer for each in mine for offer in offers_of_slice(each)
+            )
+        return found
+
+
+def _manager_of(each: JSON) -> str:
+    return str(each["metadata"].get("labels", {}).get(_MANAGED, "nobody"))
+
+
+def _wrong_mirror(endpoints: JSON, slices: list[JSON]) -> Iterator[str]:
+    name = endpoints["metadata"]["name"]
+    offers = [offer for each in slices for offer in offers_of_slice(each)]
+    if expected_offers(endpoints) != set(offers):
+        differing = sorted(expected_offers(endpoints) ^ set(offers))
+        yield f"the slices of {name} differ in {differing}"
+    if len(offers) != len(set(offers)):
+        yield f"the slices of {name} have an endpoint twice"
+    metadata = expected_metadata(endpoints)
+    for each in slices:
+        found = {
+            "labels": each["metadata"].get("labels", {}),
+            "annotations": each["metadata"].get("annotations", {}),
+        }
+        if found != metadata:
+            yield f"a slice of {name} has {found}"
+        if controller_of(each) != endpoints["metadata"]["uid"]:
+            yield f"a slice of {name} has another owner"
+
+
+PROPERTIES = MirroringProperties

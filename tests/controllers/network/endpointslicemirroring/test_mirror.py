@@ -1,0 +1,366 @@
+"""How the slices of Endpoints change, as tables."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.endpoints import Endpoints
+from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.controllers.network.endpointslicemirroring.desired import (
+    desired_endpoints,
+)
+from controller_manager.controllers.network.endpointslicemirroring.mirror import (
+    Efficiency,
+    Mirror,
+    Totals,
+    View,
+    mirror,
+)
+
+JSON = dict[str, Any]
+
+MANAGED = {
+    "endpointslice.kubernetes.io/managed-by": (
+        "endpointslicemirroring-controller.k8s.io"
+    ),
+    "kubernetes.io/service-name": "db",
+}
+OWNER = {
+    "apiVersion": "v1",
+    "kind": "Endpoints",
+    "name": "db",
+    "uid": "u1",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+SQL = {"name": "sql", "port": 5432, "protocol": "TCP"}
+WEB = {"name": "web", "port": 80, "protocol": "TCP"}
+
+
+def subset(ready: str, unready: str = "", *ports: JSON) -> JSON:
+    """Return a subset; addresses are separated by spaces."""
+    return {
+        "addresses": [{"ip": each} for each in ready.split()],
+        "notReadyAddresses": [{"ip": each} for each in unready.split()],
+        "ports": list(ports or (SQL,)),
+    }
+
+
+def endpoints(*subsets: JSON, **metadata: Any) -> Endpoints:
+    """Return the Endpoints "db"."""
+    metadata = {"name": "db", "namespace": "n", "uid": "u1", **metadata}
+    return msgspec.convert({"metadata": metadata, "subsets": subsets}, Endpoints)
+
+
+def endpoint(ip: str, *, ready: bool = True, **more: Any) -> JSON:
+    """Return an endpoint of a slice."""
+    return {"addresses": [ip], "conditions": {"ready": ready}, **more}
+
+
+def slice_json(
+    name: str, *found: JSON, ports: tuple[JSON, ...] = (SQL,), **more: Any
+) -> JSON:
+    """Return a slice that mirrors "db"."""
+    metadata = {
+        "name": name,
+        "namespace": "n",
+        "uid": f"uid-{name}",
+        "resourceVersion": "7",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": MANAGED,
+        "ownerReferences": [OWNER],
+        **more.pop("metadata", {}),
+    }
+    return {
+        "metadata": metadata,
+        "addressType": "IPv4",
+        "endpoints": list(found),
+        "ports": list(ports),
+        **more,
+    }
+
+
+def mirrored(given: Endpoints, *slices: JSON, limit: int = 1000) -> Mirror:
+    """Return what a sync would do."""
+    existing = tuple(msgspec.convert(each, EndpointSlice) for each in slices)
+    return mirror(View(given, existing, limit))
+
+
+def written(found: Mirror) -> JSON:
+    """Return the writes: name (none for new slices) and what is in the slice."""
+
+    def content(each: EndpointSlice) -> JSON:
+        body: JSON = msgspec.json.decode(msgspec.json.encode(each))
+        return {
+            "name": body["metadata"].get("name", ""),
+            "type": body["addressType"],
+            "ips": [one["addresses"][0] for one in body["endpoints"]],
+            "ports": [one["name"] for one in body["ports"]],
+        }
+
+    changes = {
+        "create": [content(each) for each in found.changes.create],
+        "update": [content(each) for each in found.changes.update],
+        "delete": [each.metadata.name for each in found.changes.delete],
+    }
+    return {what: each for what, each in changes.items() if each}
+
+
+def content(name: str, ips: str, ports: str = "sql", family: str = "IPv4") -> JSON:
+    """Return what `written` shows of a slice."""
+    return {"name": name, "type": family, "ips": ips.split(), "ports": ports.split()}
+
+
+A, B = "10.0.0.1", "10.0.0.2"
+STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
+
+
+@pytest.mark.parametrize(
+    ("given", "slices", "expected"),
+    [
+        pytest.param(endpoints(), (), {}, id="nothing"),
+        pytest.param(
+            endpoints(subset(A, B)),
+            (),
+            {"create": [content("", f"{A} {B}")]},
+            id="a new slice",
+        ),
+        pytest.param(endpoints(subset(A, B)), (STORED,), {}, id="equal"),
+        pytest.param(
+            endpoints(subset(f"{A} {B}")),
+            (STORED,),
+            {"update": [content("db-1", f"{A} {B}")]},
+            id="one becomes ready",
+        ),
+        pytest.param(
+            endpoints(subset(A)),
+            (STORED,),
+            {"update": [content("db-1", A)]},
+            id="one goes",
+        ),
+        pytest.param(endpoints(), (STORED,), {"delete": ["db-1"]}, id="all go"),
+        pytest.param(
+            endpoints(subset(A, B, WEB)),
+            (STORED,),
+            {"update": [content("db-1", f"{A} {B}", "web")]},
+            id="another port: the slice is used again",
+        ),
+        pytest.param(
+            endpoints(subset(f"{A} fd00::1")),
+            (),
+            {"create": [content("", A), content("", "fd00::1", family="IPv6")]},
+            id="one slice for each family",
+        ),
+        pytest.param(
+            endpoints(subset("fd00::1")),
+            (STORED,),
+            {
+                "create": [content("", "fd00::1", family="IPv6")],
+                "delete": ["db-1"],
+            },
+            id="a slice of another family is not used again",
+        ),
+        pytest.param(
+            endpoints(subset(A), subset(B, "", WEB)),
+            (),
+            {"create": [content("", A), content("", B, "web")]},
+            id="one slice for each set of ports",
+        ),
+        pytest.param(
+            endpoints(subset(A), subset(B)),
+            (),
+            {"create": [content("", f"{A} {B}")]},
+            id="subsets with the same ports",
+        ),
+        pytest.param(
+            endpoints(subset(A, "", WEB, SQL)),
+            (slice_json("db-1", endpoint(A), ports=(SQL, WEB)),),
+            {},
+            id="the order of ports",
+        ),
+        pytest.param(
+            endpoints(subset(A, B)),
+            (
+                slice_json(
+                    "db-0", endpoint(A), metadata={"creationTimestamp": "2026-02-01"}
+                ),
+                STORED,
+            ),
+            {"delete": ["db-0"]},
+            id="the oldest of several stays",
+        ),
+        pytest.param(
+            endpoints(subset("010.0.0.1 ::ffff:10.0.0.2")),
+            (),
+            {"create": [content("", f"{A} {B}")]},
+            id="addresses in odd forms",
+        ),
+        pytest.param(
+            endpoints(subset(A, B)),
+            (
+                slice_json(
+                    "db-1",
+                    endpoint(A),
+                    endpoint(B, ready=False),
+                    metadata={"ownerReferences": [{**OWNER, "uid": "former"}]},
+                ),
+            ),
+            {"create": [content("", f"{A} {B}")], "delete": ["db-1"]},
+            id="a slice of former Endpoints is garbage",
+        ),
+        pytest.param(
+            endpoints({"addresses": [{"ip": A}]}),
+            (),
+            {"create": [content("", A, "")]},
+            id="no ports",
+        ),
+    ],
+)
+def test_slices_follow_endpoints(
+    given: Endpoints, slices: tuple[JSON, ...], expected: JSON
+) -> None:
+    """With as few writes as possible."""
+    assert written(mirrored(given, *slices)) == expected
+
+
+def test_a_slice_has_the_metadata_of_its_endpoints() -> None:
+    """Apart from annotations that are about the Endpoints themselves."""
+    given = endpoints(
+        {
+            "addresses": [
+                {
+                    "ip": A,
+                    "hostname": "h",
+                    "nodeName": "far",
+                    "targetRef": {"kind": "Pod", "name": "p", "namespace": "n"},
+                }
+            ],
+            "ports": [{**SQL, "appProtocol": "postgres"}],
+        },
+        labels={"team": "x", "endpointslice.kubernetes.io/managed-by": "me"},
+        annotations={
+            "note": "1",
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "endpoints.kubernetes.io/last-change-trigger-time": "2020-01-01T00:00:00Z",
+        },
+    )
+    (new,) = mirrored(given).changes.create
+    assert msgspec.json.decode(msgspec.json.encode(new)) == {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "generateName": "db-",
+            "namespace": "n",
+            "labels": {"team": "x", **MANAGED},
+            "annotations": {"note": "1"},
+            "ownerReferences": [OWNER],
+        },
+        "addressType": "IPv4",
+        "endpoints": [
+            {
+                "addresses": [A],
+                "conditions": {"ready": True},
+                "hostname": "h",
+                "nodeName": "far",
+                "targetRef": {"kind": "Pod", "name": "p", "namespace": "n"},
+            }
+        ],
+        "ports": [
+            {"name": "sql", "port": 5432, "protocol": "TCP", "appProtocol": "postgres"}
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": MANAGED | {"mine": "1"}},
+        {"annotations": {"mine": "1"}},
+    ],
+)
+def test_metadata_by_hand_is_put_right(metadata: JSON) -> None:
+    """Only what belongs to the slice itself stays, such as finalizers."""
+    edited = slice_json(
+        "db-1",
+        endpoint(A),
+        metadata={**metadata, "finalizers": ["example.com/kept"]},
+    )
+    (update,) = mirrored(endpoints(subset(A)), edited).changes.update
+    stored = edited["metadata"]
+    assert msgspec.json.decode(msgspec.json.encode(update.metadata)) == {
+        "name": "db-1",
+        "namespace": "n",
+        "uid": "uid-db-1",
+        "resourceVersion": "7",
+        "creationTimestamp": stored["creationTimestamp"],
+        "labels": MANAGED,
+        "annotations": {},
+        "ownerReferences": [OWNER],
+        "finalizers": ["example.com/kept"],
+    }
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        endpoint(A, hostname="h"),
+        endpoint(A, nodeName="n"),
+        endpoint(A, zone="z"),
+        endpoint(A, targetRef={"kind": "Pod", "name": "p"}),
+        {"addresses": [A], "conditions": {"ready": True, "serving": True}},
+    ],
+)
+def test_everything_about_an_endpoint_is_compared(changed: JSON) -> None:
+    """Upstream does not notice that a hostname has changed."""
+    edited = slice_json("db-1", changed)
+    assert written(mirrored(endpoints(subset(A)), edited)) == {
+        "update": [content("db-1", A)]
+    }
+
+
+@pytest.mark.parametrize(
+    ("ready", "unready", "kept", "invalid", "skipped"),
+    [
+        ("1 2 3", "4 5", "1 2 3 4", 0, 1),
+        ("1 2 3 4 5", "6", "1 2 3 4", 0, 2),
+        ("1 x y 2", "3", "1 2 3", 2, 2),
+        ("1 2 3 4", "x", "1 2 3 4", 0, 1),
+        ("", "", "", 0, 0),
+    ],
+)
+def test_a_subset_has_at_most_so_many_addresses(
+    ready: str, unready: str, kept: str, invalid: int, skipped: int
+) -> None:
+    """Ready ones first; an address that is not valid takes no place."""
+
+    def ips(text: str) -> str:
+        return " ".join(
+            f"10.0.0.{each}" if each.isdecimal() else each for each in text.split()
+        )
+
+    desired = desired_endpoints(
+        endpoints(subset(ips(ready), ips(unready))).subsets or (), 4
+    )
+    found = [
+        (endpoint.addresses or ("",))[0]
+        for group in desired.endpoints.values()
+        for endpoint in group.values()
+    ]
+    assert found == ips(kept).split()
+    assert (len(desired.invalid), desired.skipped) == (invalid, skipped)
+
+
+def test_endpoints_are_counted() -> None:
+    """Those that come, change and go, and how well the slices are filled."""
+    found = mirrored(
+        endpoints(subset(f"{A} {B} 10.0.0.3 fd00::1"), subset(A, "", WEB)),
+        slice_json("db-1", endpoint(A, ready=False), endpoint("10.0.0.9")),
+    )
+    assert found.totals == Totals(added=3 + 1, updated=1, removed=1)
+    assert sorted(found.efficiency, key=repr) == [
+        Efficiency(endpoints=0, slices=0),
+        Efficiency(endpoints=1, slices=1),
+        Efficiency(endpoints=1, slices=1),
+        Efficiency(endpoints=3, slices=1),
+    ]

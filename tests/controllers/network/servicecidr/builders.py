@@ -1,0 +1,36 @@
+"""Ranges and addresses for tests."""
+
+from typing import Any
+
+from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.networking.v1 import (
+    ADDRESS_FAMILY,
+    ALLOCATOR,
+    MANAGED_BY,
+    ServiceCIDR,
+    ServiceCIDRSpec,
+)
+
+JSON = dict[str, Any]
+
+
+def service_cidr(name: str, *ranges: str, deleted: str | None = None) -> ServiceCIDR:
+    """Return ranges, deleted at a time or not at all."""
+    metadata = ObjectMeta(name=name, uid=f"uid-{name}", deletion_timestamp=deleted)
+    return ServiceCIDR(metadata=metadata, spec=ServiceCIDRSpec(ranges))
+
+
+def ranges_json(name: str, *ranges: str) -> JSON:
+    """Return a new ServiceCIDR."""
+    return {"metadata": {"name": name}, "spec": {"cidrs": [*ranges]}}
+
+
+def address_json(address: str, **labels: str) -> JSON:
+    """Return an IPAddress as the API server makes it for a service."""
+    family = "IPv6" if ":" in address else "IPv4"
+    managed = {ADDRESS_FAMILY: family, MANAGED_BY: ALLOCATOR}
+    parent = {"resource": "services", "namespace": "default", "name": "web"}
+    return {
+        "metadata": {"name": address, "labels": labels or managed},
+        "spec": {"parentRef": parent},
+    }

@@ -1,0 +1,90 @@
+"""Annotations say the load of pods."""
+
+import pytest
+
+from controller_manager.devcluster.metrics.loads import loads_of
+from controller_manager.devcluster.metrics.settings import SettingsError
+from tests.devcluster.metrics.pods import JSON, annotated, running
+
+IDLE = {"cpu": "1m", "memory": "8Mi"}
+
+
+def alone(obj: JSON) -> JSON | None:
+    """Return the owner of an object that has none."""
+    del obj
+    return None
+
+
+def test_a_pod_without_annotations_is_idle() -> None:
+    """Each of its containers uses a little."""
+    pods = [running("a", "c", "side")]
+    assert loads_of(pods, alone) == {"a": {"c": IDLE, "side": IDLE}}
+
+
+def test_the_first_container_bears_the_load_of_a_pod() -> None:
+    """An annotation with a container's name is for that one, and goes first."""
+    annotations = {
+        "devcluster/cpu": "200m",
+        "devcluster/memory": " 64Mi ",
+        "devcluster/cpu.side": "50m",
+        "devcluster/memory.c": "1Gi",
+    }
+    pods = [running("a", "c", "side", annotations=annotations)]
+    assert loads_of(pods, alone) == {
+        "a": {
+            "c": {"cpu": "200m", "memory": "1Gi"},
+            "side": {"cpu": "50m", "memory": "8Mi"},
+        }
+    }
+
+
+def test_a_total_is_shared_by_the_pods_of_its_workload() -> None:
+    """Pods of another workload with the same annotation share their own."""
+    owners = {
+        "web": annotated("web", {"devcluster/cpu": "total:1"}),
+        "api": annotated("api", {"devcluster/cpu": "total:1"}),
+    }
+    pods = [
+        *(running(f"web-{number}", labels={"app": "web"}) for number in range(3)),
+        running("api-0", labels={"app": "api"}),
+    ]
+    found = loads_of(
+        pods, lambda obj: owners.get(obj["metadata"].get("labels", {}).get("app"))
+    )
+    shares = {name: usage["c"]["cpu"] for name, usage in found.items()}
+    assert shares == {
+        "web-0": "333m",
+        "web-1": "333m",
+        "web-2": "333m",
+        "api-0": "1000m",
+    }
+
+
+def test_a_pod_goes_before_the_outermost_workload() -> None:
+    """A replica set's copy of its deployment's annotation may be old."""
+    deployment = annotated("web", {"devcluster/cpu": "300m"})
+    replica_set = annotated("web-1", {"devcluster/cpu": "100m"})
+    pods = [running("a"), running("b", annotations={"devcluster/cpu": "5m"})]
+
+    def owner_of(obj: JSON) -> JSON | None:
+        if obj is deployment:
+            return None
+        return deployment if obj is replica_set else replica_set
+
+    found = loads_of(pods, owner_of)
+    assert {name: usage["c"]["cpu"] for name, usage in found.items()} == {
+        "a": "300m",
+        "b": "5m",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "much", "total:", "-1", "1 core"])
+def test_what_is_no_load_is_told(text: str) -> None:
+    """With the annotation, the object and what is expected."""
+    pods = [running("a", annotations={"devcluster/cpu": text})]
+    with pytest.raises(SettingsError) as raised:
+        loads_of(pods, alone)
+    assert str(raised.value) == (
+        'annotation devcluster/cpu of Pod a: must be a quantity such as "200m", or '
+        f'"total:2" to share it, it is {text!r}'
+    )

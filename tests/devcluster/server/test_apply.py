@@ -1,0 +1,202 @@
+"""Server-side apply sets, removes and shares fields as on a real cluster."""
+
+import json
+from typing import Any
+
+import pytest
+
+from controller_manager.client.transport import Request, Response
+from tests.clusters import TOKEN, Cluster
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+WEB = "/apis/apps/v1/namespaces/default/deployments/web"
+GET_PODS = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+ALL_NODES = {"verbs": ["*"], "apiGroups": [""], "resources": ["nodes"]}
+
+
+async def send(
+    cluster: Cluster, method: str, path: str, body: JSON, kind: str = "", **query: str
+) -> tuple[int, JSON]:
+    """Send a request; return the answer's status and body."""
+    answer = await cluster.server.handle(
+        Request(
+            method,
+            path,
+            query=tuple(query.items()),
+            headers={
+                "authorization": f"Bearer {TOKEN}",
+                "content-type": f"application/{kind or 'json'}",
+                "user-agent": "kubectl/v1.36.2 (linux/amd64)",
+            },
+            body=json.dumps(body).encode(),
+        )
+    )
+    assert isinstance(answer, Response)
+    return answer.status, json.loads(answer.body)
+
+
+async def apply(
+    cluster: Cluster, path: str, body: JSON, manager: str = "a", **query: str
+) -> tuple[int, JSON]:
+    """Apply a configuration in the name of a manager of fields."""
+    kind = "apply-patch+yaml"
+    return await send(cluster, "PATCH", path, body, kind, fieldManager=manager, **query)
+
+
+def managers(obj: JSON) -> dict[tuple[str, str], JSON]:
+    """Return the fields that each manager owns."""
+    return {
+        (each["manager"], each["operation"]): each["fieldsV1"]
+        for each in obj["metadata"]["managedFields"]
+    }
+
+
+async def test_an_object_that_is_absent_is_created(cluster: Cluster) -> None:
+    """Then the same configuration changes nothing."""
+    config = {"rules": [GET_PODS]}
+    status, role = await apply(cluster, f"{ROLES}/r", config)
+    assert (status, role["rules"]) == (201, [GET_PODS])
+    assert managers(role) == {("a", "Apply"): {"f:rules": {}}}
+    assert await apply(cluster, f"{ROLES}/r", config) == (200, role)
+
+
+async def test_what_was_applied_goes_with_the_configuration(cluster: Cluster) -> None:
+    """What somebody else wrote by then stays, and a hand-written value, too."""
+    await send(
+        cluster, "POST", ROLES, {"metadata": {"name": "r", "labels": {"l": "1"}}}
+    )
+    await apply(cluster, f"{ROLES}/r", {"rules": [GET_PODS]}, force="true")
+    _, role = await apply(cluster, f"{ROLES}/r", {"metadata": {}}, force="true")
+    assert "rules" not in role
+    assert managers(role) == {
+        ("before-first-apply", "Update"): {"f:metadata": {"f:labels": {"f:l": {}}}}
+    }
+    await apply(cluster, f"{ROLES}/r", {"rules": [GET_PODS]}, force="true")
+    by_hand = {"rules": [ALL_NODES]}
+    await send(cluster, "PATCH", f"{ROLES}/r", by_hand, "merge-patch+json")
+    _, role = await apply(cluster, f"{ROLES}/r", {"metadata": {}}, force="true")
+    assert role["rules"] == [ALL_NODES]
+    assert managers(role)["kubectl", "Update"] == {"f:rules": {}}
+
+
+async def test_a_value_of_somebody_else_is_taken_only_by_force(
+    cluster: Cluster,
+) -> None:
+    """Otherwise the conflict names the owner and the field."""
+    await apply(cluster, f"{ROLES}/r", {"rules": [GET_PODS]})
+    status, refusal = await apply(cluster, f"{ROLES}/r", {"rules": [ALL_NODES]}, "b")
+    message = 'conflict with "a" using rbac.authorization.k8s.io/v1'
+    cause = {"reason": "FieldManagerConflict", "message": message, "field": ".rules"}
+    assert (status, refusal["reason"], refusal["message"]) == (
+        409,
+        "Conflict",
+        f"Apply failed with 1 conflict: {message}: .rules",
+    )
+    assert refusal["details"] == {"causes": [cause]}
+    forced = {"rules": [ALL_NODES]}
+    _, role = await apply(cluster, f"{ROLES}/r", forced, "b", force="true")
+    assert (role["rules"], managers(role)) == (
+        [ALL_NODES],
+        {("b", "Apply"): {"f:rules": {}}},
+    )
+
+
+async def test_items_of_a_list_are_applied_by_their_key(cluster: Cluster) -> None:
+    """Two managers own one container each, and one finalizer each."""
+    one, two = ({"name": each, "image": f"app:{each}"} for each in ("one", "two"))
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [one]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    mine = {"metadata": {"finalizers": ["a.io/a"]}, "spec": spec}
+    await apply(cluster, WEB, mine)
+    other = {
+        "metadata": {"finalizers": ["b.io/b"]},
+        "spec": {"template": {"spec": {"containers": [two]}}},
+    }
+    _, web = await apply(cluster, WEB, other, "b")
+    names = [each["name"] for each in web["spec"]["template"]["spec"]["containers"]]
+    assert sorted(names) == ["one", "two"]
+    assert managers(web)["b", "Apply"] == {
+        "f:metadata": {"f:finalizers": {'v:"b.io/b"': {}}},
+        "f:spec": {
+            "f:template": {
+                "f:spec": {
+                    "f:containers": {
+                        'k:{"name":"two"}': {".": {}, "f:image": {}, "f:name": {}}
+                    }
+                }
+            }
+        },
+    }
+    _, web = await apply(cluster, WEB, {"metadata": {}}, "b")
+    containers = web["spec"]["template"]["spec"]["containers"]
+    assert [each["name"] for each in containers] == ["one"]
+    assert web["metadata"]["finalizers"] == ["a.io/a"]
+
+
+async def test_an_object_that_is_gone_is_not_created_again(cluster: Cluster) -> None:
+    """If the configuration names a uid; a namesake is not changed, either."""
+    config = {"metadata": {"uid": "0-1-2"}, "rules": [GET_PODS]}
+    status, refusal = await apply(cluster, f"{ROLES}/r", config)
+    assert (status, refusal["reason"]) == (409, "Conflict")
+    await apply(cluster, f"{ROLES}/r", {"rules": [ALL_NODES]})
+    status, refusal = await apply(cluster, f"{ROLES}/r", config, force="true")
+    assert (status, refusal["reason"]) == (409, "Conflict")
+
+
+async def test_an_item_stays_while_somebody_owns_a_part_of_it(
+    cluster: Cluster,
+) -> None:
+    """Only what nobody owns any more goes."""
+    labels = {"app": "web"}
+    container = {"name": "c", "image": "app:v1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    await apply(cluster, WEB, {"spec": spec})
+    more = {"name": "c", "command": ["run"]}
+    body = {"spec": {"template": {"spec": {"containers": [more]}}}}
+    await apply(cluster, WEB, body, "b")
+    _, web = await apply(cluster, WEB, {"metadata": {}}, "b")
+    (found,) = web["spec"]["template"]["spec"]["containers"]
+    assert {"image": "app:v1"}.items() <= found.items()
+    assert "command" not in found
+
+
+async def test_the_status_is_applied_through_its_subresource(cluster: Cluster) -> None:
+    """The spec is ignored there, and the status is ignored elsewhere."""
+    labels = {"app": "web"}
+    containers = [{"name": "c", "image": "app:v1"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    await apply(cluster, WEB, {"spec": spec, "status": {"replicas": 7}})
+    status = {"replicas": 2, "conditions": [{"type": "Mine", "status": "True"}]}
+    body = {"spec": {"replicas": 9}, "status": status}
+    _, web = await apply(cluster, f"{WEB}/status", body, "b")
+    assert (web["spec"]["replicas"], web["status"]["replicas"]) == (1, 2)
+    assert managers(web)["b", "Apply"] == {
+        "f:status": {
+            "f:conditions": {
+                'k:{"type":"Mine"}': {".": {}, "f:status": {}, "f:type": {}}
+            },
+            "f:replicas": {},
+        }
+    }
+    code, _ = await apply(cluster, f"{ROLES}/absent/status", {"status": {}})
+    assert code in (404, 501)
+
+
+async def test_an_apply_names_its_manager(cluster: Cluster) -> None:
+    """As on a real server; it does not set the managers itself."""
+    status, refusal = await apply(cluster, f"{ROLES}/r", {}, "")
+    assert status == 422
+    assert refusal["message"] == (
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: '
+        "is required for apply patch"
+    )
+    config = {"metadata": {"managedFields": [{"manager": "x"}]}}
+    status, refusal = await apply(cluster, f"{ROLES}/r", config)
+    assert (status, refusal["message"]) == (400, "metadata.managedFields must be nil")
