@@ -357,14 +357,6 @@ _MORE_CONTROLLERS: Final = (
             used_by=("serviceaccount-token-controller",),
         ),
     ),
-    _syncs(
-        "Validatingadmissionpolicy-status-controller",
-        "concurrent-validating-admission-policy-status-syncs",
-        5,
-        "ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs",
-        "admission policies",
-        check=at_least(1),
-    ),
 )
 
 

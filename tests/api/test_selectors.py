@@ -51,15 +51,18 @@ def test_a_query_selects_by_every_operator(text: str, matches: bool) -> None:
     assert parse_selector(text).matches(LABELS) is matches
 
 
+REQUIREMENT = "unable to parse requirement: "
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a=b=c", "found '=', expected: ',' or 'end of string'"),
-        ("a in b", "found 'b' expected: '('"),
+        ("a in b", f"{REQUIREMENT}found 'b' expected: '('"),
         ("a,", "found '', expected: identifier after ','"),
-        ("a>x", "for 'a>x' the value must be an integer"),
-        ("-a", "found '-a', expected: identifier"),
-        ("a=-b", "values must be valid label values, not '-b'"),
+        ("a>x", f"{REQUIREMENT}for 'a>x' the value must be an integer"),
+        ("-a", f"{REQUIREMENT}found '-a', expected: identifier"),
+        ("a=-b", f"{REQUIREMENT}values must be valid label values, not '-b'"),
     ],
 )
 def test_a_malformed_query_is_refused_with_the_culprit(text: str, message: str) -> None:

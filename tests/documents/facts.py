@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "controller_manager"
 
 FLAG = re.compile(r"--[a-z][a-z0-9-]*[a-z0-9]")
-METRIC_TYPES = frozenset(("Counter", "Gauge", "Histogram", "CounterMetricFamily"))
+METRIC_TYPES = frozenset(
+    ("Counter", "CounterMetricFamily", "Gauge", "Histogram", "PlainCounter")
+)
 
 
 @cache

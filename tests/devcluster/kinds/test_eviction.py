@@ -98,6 +98,86 @@ async def test_a_refusal_says_which_budget_it_is(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (
+            {"reason": "SyncFailed", "message": "no scale"},
+            "does not allow evicting pods currently because it failed sync: no scale",
+        ),
+        (
+            {"currentHealthy": 1, "reason": "InsufficientPods", "message": "wait"},
+            "needs 2 healthy pods and has 1 currently",
+        ),
+        (
+            {"reason": "InsufficientPods", "message": "wait"},
+            "does not allow evicting pods currently (InsufficientPods): wait",
+        ),
+        (
+            {"reason": "InsufficientPods", "message": ""},
+            "does not allow evicting pods currently",
+        ),
+    ],
+)
+async def test_a_refusal_says_why_the_budget_allows_nothing(
+    cluster: Cluster, status: JSON, why: str
+) -> None:
+    """The numbers of a budget whose sync has failed may be old ones."""
+    make_pod(cluster, **READY)
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "reason": status["reason"],
+        "message": status["message"],
+    }
+    numbers = {
+        "desiredHealthy": 2,
+        "currentHealthy": status.get("currentHealthy", 3),
+    }
+    make_budget(cluster, status={**numbers, "conditions": [condition]})
+    _, body = await evict(cluster)
+    (cause,) = body["details"]["causes"]
+    assert cause["message"] == f"The disruption budget b {why}"
+
+
+async def test_the_last_disruption_changes_the_condition(cluster: Cluster) -> None:
+    """Not only the number; of the generation that the status is about."""
+    make_pod(cluster, "one", **READY)
+    make_pod(cluster, "two", **READY)
+    make_budget(cluster, status={**ALLOWING, "disruptionsAllowed": 2})
+    assert (await evict(cluster, "one"))[0] == 201
+    status = stored(cluster, "poddisruptionbudgets.policy", "b")["status"]
+    assert "conditions" not in status
+    assert (await evict(cluster, "two"))[0] == 201
+    status = stored(cluster, "poddisruptionbudgets.policy", "b")["status"]
+    assert status["conditions"] == [
+        {
+            "type": "DisruptionAllowed",
+            "status": "False",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "reason": "InsufficientPods",
+            "message": "",
+        }
+    ]
+
+
+async def test_too_many_evictions_that_nobody_has_seen_are_refused(
+    cluster: Cluster,
+) -> None:
+    """The controller seems to be away."""
+    make_pod(cluster, **READY)
+    taken = {f"p{number}": "2026-01-01T00:00:00Z" for number in range(2001)}
+    make_budget(cluster, status={**ALLOWING, "disruptedPods": taken})
+    status, body = await evict(cluster)
+    message = (
+        'poddisruptionbudget.policy "b" is forbidden: DisruptedPods map too big - too '
+        "many evictions not confirmed by PDB controller"
+    )
+    assert (status, body["message"]) == (403, message)
+
+
+@pytest.mark.parametrize(
     ("pod", "budget", "expected"),
     [
         (READY, {"status": FULL}, 429),

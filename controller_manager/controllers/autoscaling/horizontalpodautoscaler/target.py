@@ -81,10 +81,12 @@ class TargetScales:
     async def set(self, target: TargetScale, replicas: int) -> None:
         """Set the number of replicas of a target.
 
-        If the target has changed since, the number is set on its latest version. Raises
-        what the client raises.
+        If the target has changed since, the number is set on its latest version, but
+        not if somebody else has changed its number: the next sync decides by that one.
+        Raises what the client raises.
         """
         resource, scale = target.resource, target.scale
+        before = scale.spec.replicas
         for last in (*[False] * (_TRIES - 1), True):
             wanted = replace(scale, spec=replace(scale.spec, replicas=replicas))
             try:
@@ -93,6 +95,8 @@ class TargetScales:
                 if last:
                     raise
                 scale = await self._latest(resource, scale)
+                if scale.spec.replicas != before:
+                    raise
                 await asyncio.sleep(_DELAY * (1 + _JITTER * self._rng.random()))
             else:
                 return

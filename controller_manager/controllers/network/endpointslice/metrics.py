@@ -85,6 +85,10 @@ class EndpointSliceMetrics:
         self._syncs = PlainCounter(
             f"{_PREFIX}_syncs", "Number of EndpointSlice syncs", ("result",), registry
         )
+        for operation in ("create", "update", "delete"):
+            self._changes.increment(operation, by=0)
+        for result in ("success", "stale", "error"):
+            self._syncs.increment(result, by=0)
 
     def wrote(self, operation: str) -> None:
         """Count a write: create, update or delete."""

@@ -71,10 +71,11 @@ def _mark_disrupted(call: Call, pod: JSON) -> None:
         "message": "Eviction API: evicting",
     }
     status = pod.get("status", {})
-    others = [
-        each
-        for each in status.get("conditions", [])
-        if each["type"] != condition["type"]
-    ]
+    others = []
+    for each in status.get("conditions", []):
+        if each["type"] != condition["type"]:
+            others.append(each)
+        elif each["status"] == condition["status"]:
+            condition["lastTransitionTime"] = each.get("lastTransitionTime")
     marked = {**pod, "status": {**status, "conditions": [*others, condition]}}
     call.objects.put(call.kind, (call.namespace, call.name), marked)

@@ -44,7 +44,7 @@ def validate_service(spec: JSON) -> list[Cause]:
         causes.append(required("spec.ports"))
     causes += _validate_type(spec)
     causes += validate_ports(spec)
-    causes += validate_labels(spec.get("selector", {}), "spec.selector")
+    causes += validate_labels(spec.get("selector") or {}, "spec.selector")
     causes += _validate_affinity(spec)
     causes += validate_addresses(spec)
     for number, address in enumerate(spec.get("externalIPs", ())):

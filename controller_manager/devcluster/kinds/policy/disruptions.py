@@ -1,6 +1,6 @@
 """The disruptions that budgets allow (registry/core/pod/storage/eviction.go)."""
 
-from typing import Any
+from typing import Any, Final
 
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
@@ -12,6 +12,14 @@ from controller_manager.devcluster.server.statuses import Refusal, forbidden
 from controller_manager.devcluster.server.storage import Storage
 
 JSON = dict[str, Any]
+
+_ALLOWED: Final = "DisruptionAllowed"
+_MOST_TAKEN: Final = 2000
+"""The most evictions that a status may have whose deletion is not seen yet."""
+
+_TOO_MANY: Final = (
+    "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+)
 
 
 def find_budgets(storage: Storage, pod: JSON) -> list[JSON]:
@@ -40,19 +48,65 @@ def take_disruption(
         raise _too_many_requests(f"The disruption budget {metadata['name']} {why}", 10)
     allowed = status.get("disruptionsAllowed", 0)
     if allowed < 0:
-        why = "pdb disruptions allowed is negative"
-        raise forbidden(BUDGETS.group, BUDGETS.plural, metadata["name"], why)
+        raise _forbidden(metadata["name"], "pdb disruptions allowed is negative")
+    taken = dict(status.get("disruptedPods") or {})
+    if len(taken) > _MOST_TAKEN:
+        raise _forbidden(metadata["name"], _TOO_MANY)
     if allowed == 0:
-        raise _too_many_requests(
-            f"The disruption budget {metadata['name']} needs "
-            f"{status.get('desiredHealthy', 0)} healthy pods and has "
-            f"{status.get('currentHealthy', 0)} currently"
-        )
+        raise _too_many_requests(_why_none_is_left(metadata["name"], status))
     now = format_time(objects.clock.now())
-    taken = {**status.get("disruptedPods", {}), pod["metadata"]["name"]: now}
+    taken[pod["metadata"]["name"]] = now
     changed = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": taken}
+    if allowed == 1:
+        changed["conditions"] = _with_none_left(status, now)
     key = (metadata["namespace"], metadata["name"])
     objects.put(BUDGETS, key, {**budget, "status": changed}, dry_run=dry_run)
+
+
+def _forbidden(budget: str, why: str) -> Refusal:
+    return forbidden(BUDGETS.group, "poddisruptionbudget", budget, why)
+
+
+def _condition(status: JSON) -> JSON | None:
+    conditions = status.get("conditions") or ()
+    return next((each for each in conditions if each["type"] == _ALLOWED), None)
+
+
+def _why_none_is_left(name: str, status: JSON) -> str:
+    """Return why a budget allows no disruption, by its numbers or its condition."""
+    desired, current = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    needs = f"needs {desired} healthy pods and has {current} currently"
+    condition = _condition(status) or {}
+    reason, message = condition.get("reason", ""), condition.get("message", "")
+    is_told = condition.get("status") == "False" and message
+    forbids = "does not allow evicting pods currently"
+    # The numbers of a budget whose sync has failed are old ones.
+    if is_told and reason == "SyncFailed":
+        return (
+            f"The disruption budget {name} {forbids} because it failed sync: {message}"
+        )
+    if current <= desired:
+        return f"The disruption budget {name} {needs}"
+    if is_told:
+        return f"The disruption budget {name} {forbids} ({reason}): {message}"
+    return f"The disruption budget {name} {forbids}"
+
+
+def _with_none_left(status: JSON, now: str) -> list[JSON]:
+    """Return the conditions of a budget whose last disruption is taken."""
+    old = _condition(status)
+    new = {
+        "type": _ALLOWED,
+        "status": "False",
+        "observedGeneration": status.get("observedGeneration", 0),
+        "lastTransitionTime": now,
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    if old is not None and old["status"] == new["status"]:
+        new["lastTransitionTime"] = old["lastTransitionTime"]
+    conditions = status.get("conditions") or []
+    return [new if each is old else each for each in conditions] + [new] * (old is None)
 
 
 def _needs_none(budget: JSON, pod: JSON) -> bool:

@@ -132,6 +132,32 @@ async def test_a_scale_that_changed_meanwhile_is_set_again(
     assert stage.events() == [event]
 
 
+async def test_a_number_that_somebody_else_has_set_meanwhile_stays(
+    stage: Stage, transport: Faulty
+) -> None:
+    """Upstream overwrites it. A user who scales to zero switches the autoscaler off."""
+    edits = iter([0])
+
+    async def edit(request: Request) -> Response | None:
+        if request.method == "PUT" and request.path.endswith("/scale"):
+            for replicas in edits:
+                stage.edit("ReplicationController", TARGET, replicas=replicas)
+        return None
+
+    transport.faults.append(edit)
+    stage.add_autoscaler([cpu(30)])
+    async with stage.cluster.manager(config_of(), transport) as recording:
+        await asyncio.sleep(SYNC_PERIOD * 1.5)
+        (event,) = stage.events()
+        await asyncio.sleep(SYNC_PERIOD * 5)
+    sent = [each.status for each in recording.writes if each.path.endswith("/scale")]
+    assert (sent, stage.replicas()) == ([409], 0)
+    why = "cpu resource utilization (percentage of request) above target"
+    failed = f"Warning FailedRescale: New size: 6; reason: {why}; error: Operation"
+    assert event.startswith(f"{failed} cannot be fulfilled")
+    assert stage.conditions()["ScalingActive"] == ("False", "ScalingDisabled")
+
+
 async def test_a_scale_that_cannot_be_set_is_reported(
     stage: Stage, transport: Faulty
 ) -> None:

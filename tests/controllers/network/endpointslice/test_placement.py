@@ -1,0 +1,152 @@
+"""A sync that looks at what has changed decides as one that looks at everything."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.controllers.network.endpointslice.backends import Backend
+from controller_manager.controllers.network.endpointslice.placement import Placement
+from controller_manager.controllers.network.endpointslice.planning import (
+    FamilyView,
+    plan,
+)
+from tests.controllers.network.endpointslice.test_planning import (
+    HTTP,
+    METADATA,
+    METRICS,
+    backend,
+)
+
+LIMIT = 5
+
+
+class World:
+    """Pods and stored slices of one service, and a controller that remembers."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.pods: dict[str, Backend] = {}
+        self.changed: set[str] = set()
+        self.stored: dict[str, EndpointSlice] = {}
+        self.placement = Placement()
+        self.looked_at = 0
+        self._names = iter(range(10**6))
+
+    def churn(self) -> None:
+        """Add, change and remove some pods."""
+        for _ in range(self.rng.randrange(4)):
+            number = self.rng.randrange(40)
+            name = f"p{number}"
+            self.changed.add(name)
+            if self.rng.random() < 0.4:
+                self.pods.pop(name, None)
+            else:
+                ports = self.rng.choice([HTTP, HTTP, HTTP, METRICS])
+                self.pods[name] = backend(number, ports, ready=self.rng.random() < 0.5)
+
+    def meddle(self) -> None:
+        """Change or delete a slice, as users do, or copy one, as a lost write does."""
+        if not self.stored or self.rng.random() < 0.7:
+            return
+        name = self.rng.choice(sorted(self.stored))
+        each = self.stored[name]
+        match self.rng.randrange(4):
+            case 0:
+                del self.stored[name]
+            case 1:
+                self.stored[name] = replace(each, endpoints=(each.endpoints or ())[1:])
+            case 2:
+                self.store(each)
+            case 3:
+                metadata = replace(each.metadata, labels={"edited": "by hand"})
+                self.stored[name] = replace(each, metadata=metadata)
+
+    def store(self, each: EndpointSlice) -> None:
+        """Create a slice with a new name."""
+        name = f"s{next(self._names)}"
+        metadata = replace(each.metadata, name=name, uid=name)
+        self.stored[name] = replace(each, metadata=metadata)
+
+    def sync(self) -> Changes:
+        cached = tuple(self.stored.values())
+        settled, names = self.placement.open(cached, self.changed)
+        self.changed = set()
+        self.looked_at += len(names)
+        known = {each.metadata.name for each in settled}
+        others = tuple(each for each in cached if each.metadata.name not in known)
+        backends = tuple(self.pods[name] for name in sorted(names) if name in self.pods)
+        view = FamilyView("IPv4", others, settled, backends)
+        changes = plan(view, METADATA, LIMIT).changes
+        for each in changes.create:
+            self.store(each)
+        for each in changes.update:
+            self.stored[each.metadata.name] = replace(each)
+        for each in changes.delete:
+            del self.stored[each.metadata.name]
+        self.placement.close(changes)
+        return changes
+
+    def held(self) -> Iterator[tuple[str, object]]:
+        for each in self.stored.values():
+            for endpoint in each.endpoints or ():
+                yield str(endpoint), each.ports
+
+    def wanted(self) -> list[tuple[str, object]]:
+        return sorted((str(each.endpoint), each.ports) for each in self.pods.values())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happens_the_slices_have_exactly_the_pods(seed: int) -> None:
+    """Users edit, delete and copy slices meanwhile; a sync puts all of that right."""
+    world = World(seed)
+    for _ in range(150):
+        world.churn()
+        world.meddle()
+        world.sync()
+        assert sorted(world.held()) == world.wanted()
+        assert all(len(each.endpoints or ()) <= LIMIT for each in world.stored.values())
+        labels = {str(each.metadata.labels) for each in world.stored.values()}
+        assert labels == {str(METADATA.labels)}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_after_a_quiet_sync_nothing_is_looked_at(seed: int) -> None:
+    """The first sync after a write looks at the written slices, the next at none."""
+    world = World(seed)
+    for _ in range(50):
+        world.churn()
+        world.sync()
+    assert world.sync().count == 0
+    world.looked_at = 0
+    assert world.sync().count == 0
+    assert world.looked_at == 0
+
+
+def test_a_change_of_one_pod_is_looked_at_with_its_slice_only() -> None:
+    """The service has a hundred pods in twenty slices."""
+    world = World(1)
+    for number in range(100):
+        world.pods[f"p{number}"] = backend(number)
+    world.changed = set(world.pods)
+    for _ in range(3):
+        world.sync()
+    world.looked_at = 0
+    world.pods["p7"] = backend(7, ready=False)
+    world.changed = {"p7"}
+    changes = world.sync()
+    assert (len(changes.update), changes.count, world.looked_at) == (1, 1, LIMIT)
+
+
+def test_the_pods_of_a_slice_that_was_written_and_is_gone_are_looked_at() -> None:
+    """Nobody has seen the slice between the write and its deletion by a user."""
+    world = World(1)
+    world.pods["p1"] = backend(1)
+    world.changed = {"p1"}
+    world.sync()
+    world.stored.clear()
+    world.sync()
+    assert sorted(world.held()) == world.wanted()
