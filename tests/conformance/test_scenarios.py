@@ -19,6 +19,7 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import SystemClock
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import (
+    ROOT_CA,
     TOKEN,
     RecordingTransport,
     run_manager,
@@ -108,7 +109,7 @@ async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
     @asynccontextmanager
     async def run() -> AsyncGenerator[RecordingTransport, None]:
         recording = RecordingTransport(transport)
-        connections = Connections(recording, root_ca="PEM")
+        connections = Connections(recording, root_ca=ROOT_CA)
         async with run_manager(connections, clock, random.Random(), scenario.config()):
             yield recording
 
