@@ -244,3 +244,30 @@ def add_pair(stage: Stage, name: str, metric: JSON) -> None:
     stage.cluster.add(kind, name, spec=spec, status={"replicas": 1})
     reference = {"apiVersion": "v1", "kind": kind, "name": name}
     stage.add_autoscaler([metric], name=name, more={"scaleTargetRef": reference})
+
+
+async def test_an_autoscaler_that_is_deleted_while_it_is_synced_leaves_nothing(
+    stage: Stage, transport: Faulty
+) -> None:
+    """A new one of its name does not know what the first one has recommended."""
+    answer = asyncio.Event()
+
+    async def wait(request: Request) -> Response | None:
+        if "/metrics.k8s.io/" in request.path:
+            await answer.wait()
+        return None
+
+    transport.faults.append(wait)
+    stage.add_autoscaler([cpu(30)])
+    async with stage.cluster.manager(config_of(), transport):
+        await asyncio.sleep(SYNC_PERIOD + 1)
+        stage.delete("HorizontalPodAutoscaler", NAME)
+        await asyncio.sleep(0.5)
+        answer.set()
+        await asyncio.sleep(0.5)
+        assert stage.replicas() == 6
+        stage.edit("ReplicationController", TARGET, replicas=3)
+        stage.add_autoscaler([cpu(60)])
+        await asyncio.sleep(SYNC_PERIOD + 1)
+    assert stage.replicas() == 3
+    assert stage.conditions()["AbleToScale"] == ("True", "ReadyForNewScale")
