@@ -87,7 +87,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self._services = context.lister(SERVICES, *SERVICE_INDEXES)
         self._pods = context.lister(PODS, *POD_INDEXES)
         self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
-        self._memory = Memory()
+        self._memory = Memory(context.clock)
         self._times = TriggerTimes()
         self._metrics = context.metrics.of(EndpointSliceMetrics)
         self._tracker = SliceTracker(self._slices)
