@@ -338,23 +338,6 @@ _VOLUMES: Final = section(
 
 
 _MORE_CONTROLLERS: Final = (
-    _syncs(
-        "Resourcequota-controller",
-        "concurrent-resource-quota-syncs",
-        5,
-        "ResourceQuotaController.ConcurrentResourceQuotaSyncs",
-        "resource quotas",
-    ),
-    *section(
-        "Resourcequota-controller",
-        Flag(
-            "resource-quota-sync-period",
-            "duration",
-            "5m0s",
-            "How often to sync the usage of quotas.",
-            "ResourceQuotaController.ResourceQuotaSyncPeriod",
-        ),
-    ),
     *section(
         "Serviceaccount-controller",
         Flag(
@@ -373,14 +356,6 @@ _MORE_CONTROLLERS: Final = (
             "SAController.ServiceAccountKeyFile",
             used_by=("serviceaccount-token-controller",),
         ),
-    ),
-    _syncs(
-        "Validatingadmissionpolicy-status-controller",
-        "concurrent-validating-admission-policy-status-syncs",
-        5,
-        "ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs",
-        "admission policies",
-        check=at_least(1),
     ),
 )
 

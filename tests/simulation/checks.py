@@ -117,8 +117,9 @@ class Observer:
     def record_read(self, request: Request, answer: Response) -> None:
         """Record that an object, which may be an owner, is not being deleted."""
         if target_of(request.path).name and answer.status == 200:
-            metadata = json.loads(answer.body)["metadata"]
-            if "deletionTimestamp" not in metadata:
+            # A document of OpenAPI has no metadata.
+            metadata = json.loads(answer.body).get("metadata", {})
+            if "uid" in metadata and "deletionTimestamp" not in metadata:
                 self._read[metadata["uid"]] = asyncio.get_running_loop().time()
 
     def after_write(

@@ -76,7 +76,9 @@ class FieldManager:
         everybody = {path for owned in others.values() for path in owned.paths}
         merge = strategic_merge_patch if self._merges_lists else merge_patch
         merged = merge(current, config)
-        result = without(merged, removable(before - wanted.keys(), everybody))
+        kept_fields = without(merged, removable(before - wanted.keys(), everybody))
+        # A map that lost all its fields stays if the configuration has it.
+        result = merge(kept_fields, config)
         kept = {each: self._less(owned, lost) for each, owned in others.items()}
         kept[self.manager] = self._stamped(owners, frozenset(wanted))
         return result, self._entries(kept)

@@ -1,0 +1,154 @@
+"""Types from OpenAPI schemas (SchemaDeclType of k8s.io/apiserver/pkg/cel/common).
+
+Where a schema leaves room for doubt the type is unknown. So no expression is called
+wrong which the API server takes for right.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from controller_manager.control.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    ListOf,
+    MapOf,
+    Object,
+    Type,
+    escaped,
+    object_of,
+)
+
+_GVK: Final = "x-kubernetes-group-version-kind"
+
+_SCALARS: Final[Mapping[str, Type]] = {
+    "boolean": BOOL,
+    "integer": INT,
+    "number": DOUBLE,
+    "string": STRING,
+}
+_FORMATS: Final[Mapping[str, Type]] = {
+    "byte": BYTES,
+    "date": TIMESTAMP,
+    "date-time": TIMESTAMP,
+    "duration": DURATION,
+    "int-or-string": DYN,
+}
+"""The types of strings with a format."""
+
+
+class _Kind(Struct, frozen=True):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _Schema(Struct, frozen=True):
+    """The parts of a schema that say of which type a value is."""
+
+    ref: str = field(default="", name="$ref")
+    all_of: "tuple[_Schema, ...]" = field(default=(), name="allOf")
+    type: str = ""
+    format: str = ""
+    properties: "dict[str, _Schema] | None" = None
+    items: "_Schema | None" = None
+    additional: "bool | _Schema" = field(default=False, name="additionalProperties")
+    int_or_string: bool = field(default=False, name="x-kubernetes-int-or-string")
+    keeps_unknown: bool = field(
+        default=False, name="x-kubernetes-preserve-unknown-fields"
+    )
+    is_embedded: bool = field(default=False, name="x-kubernetes-embedded-resource")
+    kinds: tuple[_Kind, ...] = field(default=(), name=_GVK)
+
+
+class _Components(Struct, frozen=True):
+    schemas: dict[str, Raw] = {}
+
+
+class _Document(Struct, frozen=True):
+    components: _Components = _Components()
+
+
+class Schemas:
+    """The schemas of one OpenAPI document of version 3; each is decoded when needed."""
+
+    def __init__(self, document: bytes) -> None:
+        """Take the document as JSON; raises msgspec.DecodeError if it is none."""
+        self._raw = msgspec.json.decode(document, type=_Document).components.schemas
+
+    def type_of(self, group: str, version: str, kind: str) -> Type | None:
+        """Return the type of a kind, `None` if the document has no schema of it."""
+        wanted = _Kind(group, version, kind)
+        for name, raw in self._raw.items():
+            text = bytes(raw)
+            if _GVK.encode() in text and b'"%s"' % kind.encode() in text:
+                schema = self._decoded(name)
+                if schema is not None and wanted in schema.kinds:
+                    return self._root(schema, name)
+        return None
+
+    def _decoded(self, name: str) -> _Schema | None:
+        """Return a definition, `None` if there is none, or none of a known form."""
+        try:
+            return msgspec.json.decode(self._raw[name], type=_Schema)
+        except (KeyError, msgspec.ValidationError):
+            return None
+
+    def _root(self, schema: _Schema, name: str) -> Type:
+        """Return the type of a resource; each has a kind, a version and metadata."""
+        found = self._type(schema, frozenset((name,)))
+        if not isinstance(found, Object):
+            return DYN
+        named = {"kind": STRING, "apiVersion": STRING}
+        meta = object_of({"name": STRING, "generateName": STRING})
+
+        def field_of(name: str) -> Type | None:
+            present = found.field(name)
+            if present is not None:
+                return present
+            return meta if name == "metadata" else named.get(name)
+
+        return Object(field_of)
+
+    def _type(self, schema: _Schema, within: frozenset[str]) -> Type:
+        """Return the type of a schema, inside of definitions with these names."""
+        for part in (schema, *schema.all_of):
+            if part.ref:
+                return self._referred(part.ref.rpartition("/")[2], within)
+        if schema.int_or_string or schema.is_embedded:
+            return DYN
+        match schema.type:
+            case "array" if schema.items is not None:
+                return ListOf(self._type(schema.items, within))
+            case "object":
+                return self._object(schema, within)
+            case "string":
+                return _FORMATS.get(schema.format, STRING)
+        return _SCALARS.get(schema.type, DYN)
+
+    def _referred(self, name: str, within: frozenset[str]) -> Type:
+        definition = None if name in within else self._decoded(name)
+        return self._type(definition, within | {name}) if definition else DYN
+
+    def _object(self, schema: _Schema, within: frozenset[str]) -> Type:
+        if isinstance(schema.additional, _Schema):
+            return MapOf(self._type(schema.additional, within))
+        if not schema.properties or schema.additional:
+            return DYN
+        names = {escaped(name): each for name, each in schema.properties.items()}
+
+        def field_of(name: str) -> Type | None:
+            found = names.get(name)
+            if found is not None:
+                return self._type(found, within)
+            return DYN if schema.keeps_unknown else None
+
+        return Object(field_of)

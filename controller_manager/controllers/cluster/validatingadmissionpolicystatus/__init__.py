@@ -1,0 +1,40 @@
+"""validatingadmissionpolicy-status-controller: checks the expressions of policies.
+
+``targets`` finds the kinds that a policy matches, ``checking`` checks its expressions
+(pure functions); ``documents`` reads the schemas of the kinds from the API server;
+``reconciler`` applies the status.
+"""
+
+from controller_manager.api.admissionregistration.v1 import (
+    VALIDATING_ADMISSION_POLICIES,
+)
+from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
+    options,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="validatingadmissionpolicy-status-controller",
+    load=".reconciler:PolicyStatusReconciler",
+    requires=(VALIDATING_ADMISSION_POLICIES,),
+    options=options.PolicyStatusOptions,
+    reads=(
+        Reads(
+            VALIDATING_ADMISSION_POLICIES,
+            "metadata.generation",
+            "spec",
+            "status.observedGeneration",
+        ),
+    ),
+    permissions=(
+        allow(VALIDATING_ADMISSION_POLICIES, "get", "list", "watch"),
+        allow(
+            VALIDATING_ADMISSION_POLICIES,
+            *("get", "patch", "update"),
+            subresource="status",
+        ),
+        *RECORD_EVENTS,
+    ),
+)

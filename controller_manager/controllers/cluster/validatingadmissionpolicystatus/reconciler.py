@@ -1,0 +1,59 @@
+"""Applies the status of policies (validatingadmissionpolicystatus/controller.go)."""
+
+from typing import Final
+
+from controller_manager.api.admissionregistration.v1 import (
+    VALIDATING_ADMISSION_POLICIES,
+    ValidatingAdmissionPolicy,
+)
+from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
+    checking,
+    documents,
+    options,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+
+FIELD_MANAGER: Final = "validatingadmissionpolicy-status-controller"
+"""The manager of the status, in managedFields; upstream's."""
+
+
+class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
+    """Says which generation of a policy was checked, and what is wrong with it.
+
+    The status is applied (server-side apply), as upstream does: so each manager removes
+    the warnings of the other.
+    """
+
+    watches = (For(VALIDATING_ADMISSION_POLICIES),)
+    queue_name = "validatingadmissionpolicy-status"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        config = context.config.of(options.PolicyStatusOptions)
+        self.workers = config.concurrent_syncs
+
+    async def reconcile(self, policy: ValidatingAdmissionPolicy) -> Outcome:
+        """Check a policy whose spec has changed since it was checked last."""
+        metadata = policy.metadata
+        if metadata.generation <= policy.status.observed_generation:
+            return DONE
+        kinds = await documents.read_kinds(self.client, policy)
+        warnings = list(checking.warnings_of(policy.spec, kinds))
+        status = {
+            "observedGeneration": metadata.generation,
+            "typeChecking": {"expressionWarnings": warnings} if warnings else {},
+        }
+        # The uid is a precondition: a later namesake is another policy.
+        config = {"metadata": {"uid": metadata.uid}, "status": status}
+        await self.client.apply(
+            VALIDATING_ADMISSION_POLICIES,
+            metadata.name,
+            config,
+            FIELD_MANAGER,
+            "status",
+        )
+        return DONE
