@@ -112,7 +112,9 @@ class EndpointSliceReconciler(Reconciler[Service]):
     def _watch_others(self, context: ControllerContext) -> None:
         """Add the handlers of pods and slices."""
         informer = context.informers.informer(PODS)
-        informer.add_handler(pod_handler(self._services, self._pod_changed))
+        informer.add_handler(
+            pod_handler(self._services, self._pod_changed, lambda: self._leads)
+        )
         handler = slice_handler(self._tracker, self._slice_changed)
         context.informers.informer(ENDPOINT_SLICES).add_handler(handler)
 
