@@ -104,8 +104,8 @@ def keys_after_update(services: Lister[Service], old: Pod, new: Pod) -> Iterable
         return keys
     if not has_other_labels:
         return ()
-    former = keys_of_services(services, old)
-    return set(former).symmetric_difference(keys_of_services(services, new))
+    former, now = keys_of_services(services, old), keys_of_services(services, new)
+    return [key for key in (*former, *now) if (key in former) != (key in now)]
 
 
 def pod_handler(
