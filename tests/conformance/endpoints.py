@@ -84,8 +84,8 @@ def packed(lists: Mapping[str, list[JSON]]) -> dict[str, list[JSON]]:
 
     Times at which a change was triggered are left out.
     """
-    slices = [_without_trigger(each) for each in lists.get("EndpointSlice", [])]
-    endpoints = [_without_trigger(each) for each in lists.get("Endpoints", [])]
+    slices = [without_trigger_time(each) for each in lists.get("EndpointSlice", [])]
+    endpoints = [without_trigger_time(each) for each in lists.get("Endpoints", [])]
     every = [each for one in slices for each in one.get("endpoints") or []]
     return {
         **lists,
@@ -94,7 +94,8 @@ def packed(lists: Mapping[str, list[JSON]]) -> dict[str, list[JSON]]:
     }
 
 
-def _without_trigger(obj: JSON) -> JSON:
+def without_trigger_time(obj: JSON) -> JSON:
+    """Return Endpoints or a slice without the time of the change that it shows."""
     metadata = {**obj["metadata"]}
     annotations = {**(metadata.pop("annotations", None) or {})}
     annotations.pop(TRIGGER, None)
