@@ -148,7 +148,7 @@ async def test_a_budget_that_stays_uncountable_is_written_once(
 async def test_a_malformed_version_of_an_owner_fails_the_budget(
     cluster: Cluster,
 ) -> None:
-    """An API server stores it: it checks only that there is one."""
+    """A real API server does not store it; the development cluster does."""
     async with running(cluster) as (guard, _):
         owner = {"apiVersion": "a/b/c", "kind": "X", "name": "x", "uid": "u"}
         await guard.add_pods("a", owner=owner)
