@@ -71,6 +71,8 @@ class Changes:
         No event is recorded before: another process may lead.
         """
         self._leads = True
+        if len(self._budgets) <= 1:
+            return
         for pod in self._pods.all():
             self._guards(pod)
             yield

@@ -87,6 +87,8 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
 
     watches = (For(BUDGETS),)
     queue_name = "disruption"
+    workers = 5
+    """Upstream has one: a scale that is not answered delays all budgets there."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch budgets, pods and their owners."""

@@ -1,13 +1,18 @@
 """Pods of custom resources, whose scale is a subresource."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import PatchType
+from controller_manager.client.transport import Request
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.fixtures import (
+    Guard,
+    Meddler,
+    config,
     counted_syncs,
     reference,
     running,
@@ -143,3 +148,43 @@ async def test_a_scale_that_cannot_be_read_is_read_again(cluster: Cluster) -> No
         lossy.lose = lambda _: ""
         await settle(30)
         assert await guard.numbers() == (2, 1, 2, 1)
+
+
+async def test_a_scale_that_is_not_answered_delays_no_other_budget(
+    cluster: Cluster,
+) -> None:
+    """Such as that of a resource whose conversion webhook hangs."""
+    meddler = Meddler(cluster.transport)
+
+    async def hang(request: Request) -> None:
+        if request.path.endswith("/scale"):
+            await asyncio.sleep(30)
+
+    async with running(cluster, meddler) as (guard, _):
+        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
+        made = await guard.create(WIDGETS, widget(2))
+        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
+        await guard.add_pods("a", owner=owner)
+        meddler.meddle = hang
+        for name in ("slow", "slower"):
+            await guard.guard(name, maxUnavailable=1)
+        await guard.guard("quick", minAvailable=1)
+        assert await guard.numbers("quick") == (1, 1, 1, 0)
+        assert (await guard.status("slow")).observed_generation == 0
+        meddler.meddle = None
+        await settle(120)
+        assert await guard.numbers("slow") == (2, 1, 1, 0)
+
+
+async def test_the_role_allows_to_read_every_scale() -> None:
+    """As the account of the controller, with the permissions of its role only."""
+    cluster = Cluster(rbac=True)
+    confined = config(use_service_account_credentials=True)
+    async with cluster.confined_manager(confined):
+        guard = Guard(cluster)
+        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
+        made = await guard.create(WIDGETS, widget(5))
+        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=4)
+        assert await guard.numbers() == (5, 1, 2, 1)
