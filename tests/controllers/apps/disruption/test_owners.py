@@ -14,6 +14,7 @@ from tests.controllers.apps.disruption.fixtures import (
     reference,
     running,
 )
+from tests.controllers.apps.replicaset.test_gates import hold
 from tests.controllers.builders import deployment_json, replica_set_json, template
 from tests.controllers.user import settle
 
@@ -235,3 +236,21 @@ async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
             await guard.patch(REPLICASETS, "web", {"spec": {"replicas": 1}})
             await settle(1)
         assert syncs == []
+
+
+@pytest.mark.parametrize("plural", ["deployments", "replicasets"])
+async def test_an_owner_that_the_cache_shows_after_its_pods_counts_then(
+    cluster: Cluster, plural: str
+) -> None:
+    """Until then the API server tells the scale of the replica set."""
+    free = hold(cluster, plural)
+    async with running(cluster) as (guard, _):
+        free.clear()
+        parent = {**await own(guard, DEPLOYMENTS, 6), "controller": True}
+        owner = await guard.own(replicas=4, ownerReferences=[parent])
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=5)
+        assert await guard.numbers() == (4, 0, 2, 2)
+        free.set()
+        await settle(1)
+        assert await guard.numbers() == (6, 1, 2, 1)
