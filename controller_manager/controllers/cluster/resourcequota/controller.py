@@ -49,6 +49,9 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, Syn
 _REDISCOVER: Final = 30.0
 """Seconds between two discoveries."""
 
+_ESTABLISHING: Final = 1.0
+"""Seconds from a custom resource definition until its resource is served."""
+
 _INITIAL_SYNC: Final = 30.0
 """Seconds to wait for all resources; one that cannot be listed must not stop the
 counting of the others."""
@@ -301,6 +304,10 @@ class QuotaController:
                 if self._lacks_usage(quota):
                     self.priority.add(key_of(quota))
         return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
+
+    def served_changes(self) -> None:
+        """Discover resources soon; upstream takes up to 30 s to notice a change."""
+        self.tasks.add_after(_DISCOVERY, _ESTABLISHING)
 
     async def wait_for_resources(self) -> None:
         """Wait until all resources are synced, half a minute at most.
