@@ -14,6 +14,7 @@ from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.discovery import discover
+from controller_manager.client.errors import Conflict
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
     POD_EVALUATOR,
@@ -41,7 +42,7 @@ from controller_manager.controllers.cluster.resourcequota.sources import (
 )
 from controller_manager.informers.indexes import BY_NAMESPACE
 from controller_manager.informers.informer import Handler
-from controller_manager.runtime.consistency import requeue_for
+from controller_manager.runtime.consistency import STALE_RECHECK, requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
@@ -248,9 +249,21 @@ class QuotaController:
         self._syncing.add(key)
         try:
             await self._sync(quota)
+        except Conflict:
+            return self._after_conflict(key, quota)
         finally:
             self._syncing.discard(key)
         return DONE
+
+    def _after_conflict(self, key: str, counted: ResourceQuota) -> Outcome:
+        """Count again as soon as the cache shows what the API server has.
+
+        It changes a quota with each object that it admits.
+        """
+        if self._quotas.by_key(key) is not counted:
+            return Requeue(0, "the quota has changed meanwhile")
+        self._stale.add(key)
+        return Requeue(STALE_RECHECK, "the cache does not show the quota's last change")
 
     async def _sync(self, quota: ResourceQuota) -> None:
         usage, problems = await recount(quota, self._sources(), self._clock.now())
