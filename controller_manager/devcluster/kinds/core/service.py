@@ -72,7 +72,10 @@ class ServiceStrategy(Strategy):
             spec.setdefault("internalTrafficPolicy", "Cluster")
         if spec["type"] == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
-        obj.setdefault("status", {}).setdefault("loadBalancer", {})
+        balancer = obj.setdefault("status", {}).setdefault("loadBalancer", {})
+        for ingress in balancer.get("ingress", ()):
+            if spec["type"] == "LoadBalancer" and "ip" in ingress:
+                ingress.setdefault("ipMode", "VIP")
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Assign addresses and node ports; raises Refusal."""
