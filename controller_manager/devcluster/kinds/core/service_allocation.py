@@ -12,9 +12,9 @@ from controller_manager.devcluster.kinds.core.service_families import (
 )
 from controller_manager.devcluster.kinds.core.service_fields import (
     is_headless,
+    may_have_node_ports,
     needs_cluster_ip,
     needs_health_check_port,
-    needs_node_ports,
 )
 from controller_manager.devcluster.kinds.core.service_node_ports import (
     assign_health_check_port,
@@ -58,7 +58,7 @@ def allocate_for(obj: JSON, old: JSON | None, storage: Storage) -> None:
         if not causes and not is_headless(spec):
             causes += _assign_addresses(spec, before, storage)
     own = set(node_ports_of(before))
-    if needs_node_ports(spec):
+    if may_have_node_ports(spec):
         causes += assign_node_ports(spec, own, storage)
     if needs_health_check_port(spec):
         assign_health_check_port(spec, own, storage)

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds.core.service_fields import port_key
+from controller_manager.devcluster.kinds.core.service_fields import (
+    needs_node_ports,
+    port_key,
+)
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Storage
 
@@ -24,13 +27,16 @@ def node_ports_of(spec: JSON) -> list[int]:
 
 
 def assign_node_ports(spec: JSON, own: set[int], storage: Storage) -> list[Cause]:
-    """Give a node port to each port that has none; return what is wrong.
+    """Give a node port to each port that needs one; return what is wrong.
 
     `own` are the ports that the service had before. Ports of different protocols may
-    have one node port, if the user says so or they have the same number.
+    have one node port, if the user says so or they have the same number. What a user
+    chooses is respected also where nothing is allocated.
     """
     used = _used_ports(storage) - own
     causes = _refused(spec, used)
+    if not needs_node_ports(spec):
+        return causes
     taken = used | set(node_ports_of(spec))
     free = _free(taken)
     given: dict[int, int] = {}
