@@ -89,7 +89,7 @@ class ServiceStrategy(Strategy):
         keep_allocated(old["spec"], spec)
         sync_cluster_ips(spec, old["spec"])
         drop_unneeded(old["spec"], spec)
-        if old["spec"]["type"] == "LoadBalancer" != spec["type"]:
+        if spec["type"] != "LoadBalancer":
             new["status"] = {**new.get("status", {}), "loadBalancer": {}}
 
     def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
