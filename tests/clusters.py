@@ -42,6 +42,9 @@ def informer_metrics() -> InformerMetrics:
     return InformerCollectors(CollectorRegistry(), "test").informer("", "v1", "pods")
 
 
+ROOT_CA = "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n" * 2
+"""Two certificates, as many as the real API server had that was recorded."""
+
 WORKLOADS = ("deployment-controller", "replicaset-controller")
 
 
@@ -179,7 +182,7 @@ class Cluster:
         connections = Connections(
             InMemoryTransport(self.server, "manager"),
             anonymous=recording,
-            root_ca="PEM",
+            root_ca=ROOT_CA,
         )
         async with run_manager(
             connections, self.clock, self.rng, config or make_config()
@@ -196,7 +199,7 @@ class Cluster:
         """Run a manager while entered; yields its writes."""
         recording = RecordingTransport(transport or self.transport)
         async with run_manager(
-            Connections(recording, root_ca="PEM"),
+            Connections(recording, root_ca=ROOT_CA),
             self.clock,
             self.rng,
             config or make_config(),

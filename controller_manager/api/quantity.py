@@ -136,6 +136,12 @@ class Quantity(Struct, frozen=True, gc=False, eq=False):
             return NotImplemented
         return self.nanos == other.nanos
 
+    def __ne__(self, other: object) -> bool:
+        """Compare amounts; Struct has a method of its own, which would be inherited."""
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return self.nanos != other.nanos
+
     def __hash__(self) -> int:
         """Return the hash of the amount."""
         return hash(self.nanos)

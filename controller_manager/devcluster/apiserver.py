@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from controller_manager.clock import Clock
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.kinds.core.namespace import admit_to_namespace
+from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.kinds.networking.default_cidr import (
@@ -60,7 +60,7 @@ class APIServer(GenericAPIServer):
                 lambda namespace, name: uid_of_account(storage, namespace, name),
             ),
             authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
-            admit=admit_to_namespace,
+            admission=ClusterAdmission(storage, clock),
             logger=logger,
         )
         for api in metrics_apis(storage, clock, self.catalogue.of):

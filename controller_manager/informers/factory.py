@@ -52,6 +52,10 @@ class InformerFactory:
         self._reads: dict[str, list[Reads]] = {}
         self._informers: dict[str, SharedInformer[Any]] = {}
         self._monitors: dict[str, SharedInformer[Any]] = {}
+        self._users: dict[str, int] = {}
+        """How many controllers use a monitor."""
+        self._types: dict[str, Resource[Any]] = {}
+        """The resources whose monitors have more than metadata."""
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[SharedInformer[Any], asyncio.Task[None]] = {}
 
@@ -86,13 +90,16 @@ class InformerFactory:
         """Return an informer whose objects have at least their metadata.
 
         If controllers share an informer of the resource, it is that one. Otherwise it
-        is a monitor: an informer that no controller waits for and that may be stopped
-        again. If the factory runs, a monitor is started at once. Raises ClashError if
-        there is a monitor of the resource with another type.
+        is a monitor: an informer that no controller waits for and that is stopped once
+        each caller has called `stop_monitor`. If the factory runs, a monitor is started
+        at once. Raises ClashError if there is a monitor of the resource with another
+        type.
         """
         key = _key(resource)
         if key in self._informers:
             return self._informers[key]
+        resource = self._types.get(key, resource)
+        self._users[key] = self._users.get(key, 0) + 1
         if key not in self._monitors:
             informer = self._monitors[key] = self._make_informer(resource, 0)
             if resource.metadata_only:
@@ -102,9 +109,26 @@ class InformerFactory:
         _check_same(self._monitors[key].resource, resource)
         return self._monitors[key]
 
+    def read_monitored(self, resource: Resource[Any]) -> None:
+        """Have the monitor of a resource keep objects of this type, not only metadata.
+
+        A controller calls it before the start for a resource that the API server need
+        not have. Raises RuntimeError if there is such a monitor already.
+        """
+        key = _key(resource)
+        if key in self._monitors:
+            msg = f"the monitor of {key} keeps only metadata already"
+            raise RuntimeError(msg)
+        self._types[key] = resource
+
     def stop_monitor(self, resource: Resource[Any]) -> None:
-        """Stop the monitor of a resource, unless controllers share its informer."""
-        informer = self._monitors.pop(_key(resource), None)
+        """Stop the monitor of a resource if no other caller of `monitor` uses it."""
+        stopped = _key(resource)
+        self._users[stopped] = users = self._users.get(stopped, 1) - 1
+        if users > 0:
+            return
+        del self._users[stopped]
+        informer = self._monitors.pop(stopped, None)
         if informer is None:
             return
         if task := self._tasks.pop(informer, None):
@@ -195,6 +219,10 @@ class ControllerInformers:
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
         """Return a monitor of a resource; see `InformerFactory.monitor`."""
         return self._factory.monitor(resource)
+
+    def read_monitored(self, resource: Resource[Any]) -> None:
+        """Keep whole objects; see `InformerFactory.read_monitored`."""
+        self._factory.read_monitored(resource)
 
     def stop_monitor(self, resource: Resource[Any]) -> None:
         """Stop the monitor of a resource; see `InformerFactory.stop_monitor`."""

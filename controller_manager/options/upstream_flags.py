@@ -338,23 +338,6 @@ _VOLUMES: Final = section(
 
 
 _MORE_CONTROLLERS: Final = (
-    _syncs(
-        "Resourcequota-controller",
-        "concurrent-resource-quota-syncs",
-        5,
-        "ResourceQuotaController.ConcurrentResourceQuotaSyncs",
-        "resource quotas",
-    ),
-    *section(
-        "Resourcequota-controller",
-        Flag(
-            "resource-quota-sync-period",
-            "duration",
-            "5m0s",
-            "How often to sync the usage of quotas.",
-            "ResourceQuotaController.ResourceQuotaSyncPeriod",
-        ),
-    ),
     *section(
         "Serviceaccount-controller",
         Flag(

@@ -169,6 +169,7 @@ def test_a_sum_above_all_suffixes_loses_nothing() -> None:
 def test_quantities_are_compared_by_their_amount_alone() -> None:
     """1Ki equals 1024, and both have the same hash."""
     assert parse_quantity("1Ki") == parse_quantity("1024")
+    assert not parse_quantity("1Ki") != parse_quantity("1024")  # noqa: SIM202
     assert len({parse_quantity("1Ki"), parse_quantity("1024")}) == 1
     assert parse_quantity("10000T") > parse_quantity("100Gi") > ZERO
     assert parse_quantity("50m") < parse_quantity("100m") <= parse_quantity("0.1")

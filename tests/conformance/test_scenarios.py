@@ -7,7 +7,7 @@ the same controllers there.
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,11 +19,13 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import SystemClock
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import (
+    ROOT_CA,
     TOKEN,
     RecordingTransport,
     run_manager,
 )
 from tests.conformance.managers import SwitchedManager
+from tests.conformance.metrics_server import MetricsServer
 from tests.conformance.recordings import RECORDINGS, Recording
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import normalised, unknown_kinds
@@ -33,6 +35,20 @@ from tests.conformance.writes import normalised, unknown_kinds
 def scenario(request: pytest.FixtureRequest) -> Recording:
     """Return one recording."""
     return RECORDINGS[request.param]
+
+
+@pytest.fixture(scope="session")
+def metrics_server(request: pytest.FixtureRequest) -> Iterator[MetricsServer]:
+    """Return the server of the metrics APIs for a cluster that has none."""
+    kubeconfig = request.config.getoption("--kubeconfig")
+
+    def connect() -> HTTPTransport:
+        credentials = load_credentials(kubeconfig, "", SystemClock())
+        return HTTPTransport(credentials, "conformance-metrics")
+
+    server = MetricsServer(connect)
+    yield server
+    server.stop()
 
 
 @pytest.mark.looptime
@@ -81,7 +97,9 @@ async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
 
 @pytest.mark.real_cluster
 async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
-    scenario: Recording, request: pytest.FixtureRequest
+    scenario: Recording,
+    request: pytest.FixtureRequest,
+    metrics_server: MetricsServer,
 ) -> None:
     """The same against the cluster of ``--kubeconfig``, over HTTP."""
     kubeconfig = request.config.getoption("--kubeconfig")
@@ -91,13 +109,15 @@ async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
     @asynccontextmanager
     async def run() -> AsyncGenerator[RecordingTransport, None]:
         recording = RecordingTransport(transport)
-        connections = Connections(recording, root_ca="PEM")
+        connections = Connections(recording, root_ca=ROOT_CA)
         async with run_manager(connections, clock, random.Random(), scenario.config()):
             yield recording
 
     try:
         async with SwitchedManager(run) as manager:
-            player = scenario.player(transport, clock, manager)
+            player = scenario.player(
+                transport, clock, manager, require_metrics=metrics_server.require
+            )
             checkpoints = await player.play(scenario.steps)
     finally:
         await transport.close()

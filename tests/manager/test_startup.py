@@ -112,7 +112,7 @@ async def test_only_the_selected_controllers_run(
     assert names == started
 
 
-ABSENT = "resourcequota-controller"
+ABSENT = "service-lb-controller"
 """A controller of upstream that this build does not have."""
 
 

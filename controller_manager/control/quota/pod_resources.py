@@ -129,8 +129,7 @@ class _Resizing:
 
 
 def _requests_of(container: _AnyContainer, resizing: _Resizing | None) -> Amounts:
-    resources = container.resources or _NO_REQUIREMENTS
-    wanted = amounts(resources.requests)
+    wanted = amounts(container.resources.requests)
     status = resizing.statuses.get(container.name) if resizing is not None else None
     if status is None or resizing is None:
         return wanted
@@ -140,8 +139,7 @@ def _requests_of(container: _AnyContainer, resizing: _Resizing | None) -> Amount
 
 
 def _limits_of(container: _AnyContainer, resizing: _Resizing | None) -> Amounts:
-    resources = container.resources or _NO_REQUIREMENTS
-    wanted = amounts(resources.limits)
+    wanted = amounts(container.resources.limits)
     status = resizing.statuses.get(container.name) if resizing is not None else None
     if status is None or resizing is None:
         return wanted

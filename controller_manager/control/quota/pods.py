@@ -131,10 +131,8 @@ def missing_statements(pod: Pod, limited: Iterable[str]) -> str:
     )
     for container in containers:
         resources = container.resources
-        stated = resources is not None and _compute(
-            amounts(resources.requests), amounts(resources.limits)
-        )
-        for name in required.difference(stated or ()):
+        stated = _compute(amounts(resources.requests), amounts(resources.limits))
+        for name in required.difference(stated):
             missing.setdefault(name, set()).add(container.name)
     each = (
         f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing)

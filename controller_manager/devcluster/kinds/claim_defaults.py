@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from controller_manager.devcluster.kinds.quantities import make_canonical
+
 JSON = dict[str, Any]
 
 
@@ -10,5 +12,5 @@ def default_claim(claim: JSON) -> None:
     claim.setdefault("metadata", {})
     spec = claim.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
-    spec.setdefault("resources", {})
+    make_canonical(spec.setdefault("resources", {}), "requests", "limits")
     claim.setdefault("status", {}).setdefault("phase", "Pending")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from controller_manager.devcluster.kinds.quantities import make_canonical
+
 JSON = dict[str, Any]
 
 
@@ -17,6 +19,10 @@ def default_pod_spec(spec: JSON) -> None:
     for name in ("containers", "initContainers"):
         for container in spec.get(name, ()):
             _container(container)
+            make_canonical(container["resources"], "requests", "limits")
+    make_canonical(spec, "overhead")
+    if isinstance(spec.get("resources"), dict):
+        make_canonical(spec["resources"], "requests", "limits")
     for volume in spec.get("volumes", ()):
         _volume(volume)
     spec.setdefault("restartPolicy", "Always")

@@ -77,19 +77,18 @@ class GenericAPIServer:
         rng: random.Random,
         tokens: Tokens,
         authorizer: Authorizer,
-        admit: Admission,
+        admission: Admission,
         logger: Logger | None = None,
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
 
-        `rng` generates uids and names. `admit` decides which namespaces accept new
-        objects.
+        `rng` generates uids and names. `admission` decides which objects are stored.
         """
         self.storage = storage
         self.catalogue = Catalogue(kinds)
         self.tokens = tokens
         self.authorizer = authorizer
-        self.objects = Objects(storage, clock, rng, admit)
+        self.objects = Objects(storage, clock, rng, admission)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
         self._clock = clock

@@ -7,7 +7,7 @@ has changed. The strategy of a kind decides what is special about it.
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
@@ -32,8 +32,28 @@ from controller_manager.devcluster.server.storage import Key, Storage, Stored
 
 JSON = dict[str, Any]
 Managed = Callable[[JSON, JSON], JSON]
-Admission = Callable[[Storage, Kind, str, str], None]
-"""Raises Refusal if a namespace accepts no new object with that name."""
+
+
+class Admission(Protocol):
+    """Decides which objects may be stored."""
+
+    def admit(self, kind: Kind, namespace: str, name: str) -> None:
+        """Raise Refusal if a namespace accepts no new object with that name."""
+
+    def charge(
+        self,
+        kind: Kind,
+        new: JSON,
+        old: JSON | None,
+        subresource: str,
+        *,
+        dry_run: bool,
+    ) -> None:
+        """Charge quotas for `new`, which replaces `old`; raises Refusal.
+
+        A dry run charges nothing.
+        """
+
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58
@@ -51,16 +71,17 @@ class Objects:
     """The verbs on stored objects."""
 
     def __init__(
-        self, storage: Storage, clock: Clock, rng: random.Random, admit: Admission
+        self,
+        storage: Storage,
+        clock: Clock,
+        rng: random.Random,
+        admission: Admission,
     ) -> None:
-        """Take the storage, the clock, and the source of uids and names.
-
-        `admit` decides which namespaces accept new objects.
-        """
+        """Take the storage, the clock, and the source of uids and names."""
         self.storage = storage
         self.clock = clock
         self._rng = rng
-        self._admit = admit
+        self._admission = admission
 
     def find(self, kind: Kind, namespace: str, name: str) -> Stored:
         """Return an object; raises Refusal 404."""
@@ -103,6 +124,7 @@ class Objects:
         if self.storage.collection(kind.resource).get(key) is not None:
             raise already_exists(kind.group, kind.plural, name)
         strategy.admit(obj, self.storage)
+        self._admission.charge(kind, obj, None, "", dry_run=dry_run)
         obj = managed(obj) if managed else obj
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
@@ -118,7 +140,7 @@ class Objects:
         kind.strategy.mutate(obj, self.storage)
         self._name(metadata)
         if kind.namespaced:
-            self._admit(self.storage, kind, namespace, metadata.get("name", ""))
+            self._admission.admit(kind, namespace, metadata.get("name", ""))
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
@@ -197,6 +219,7 @@ class Objects:
             and strategy.changes_generation(old, new)
         ):
             metadata["generation"] = old["metadata"]["generation"] + 1
+        self._admission.charge(kind, new, old, subresource, dry_run=dry_run)
         key = (metadata.get("namespace", ""), metadata["name"])
         result = self.put(kind, key, new, dry_run=dry_run)
         if not dry_run:

@@ -61,10 +61,14 @@ async def test_a_new_claim_is_protected(cluster: Cluster, given: list[str]) -> N
 
 @pytest.mark.looptime
 async def test_a_quota_limits_cpu_as_well_as_pods(cluster: Cluster) -> None:
-    """And its status counts what there is."""
+    """And its status counts what was admitted; a manager has counted before."""
     hard = {"pods": "5", "requests.cpu": "250m"}
     quota = {"metadata": {"name": "q"}, "spec": {"hard": hard}}
-    cluster.server.objects.create(QUOTA, "default", quota)
+    stored = cluster.server.objects.create(QUOTA, "default", quota).obj
+    counted = {"hard": hard, "used": dict.fromkeys(hard, "0")}
+    cluster.server.objects.update(
+        QUOTA, "default", "q", {**stored, "status": counted}, "status"
+    )
     pod = {"metadata": {"generateName": "p-"}, "spec": template()["spec"]}
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
     body = msgspec.json.encode(pod)

@@ -227,8 +227,7 @@ async def test_status_is_written_apart_where_there_is_one(
     decoded(await call(cluster, "PATCH", path, patch, content_type=MERGE))
     stored = decoded(await call(cluster, "GET", f"{path}/status"))
     assert stored["metadata"]["labels"]["a"] == "b"
-    if kind.resource != "resourcequotas":  # whose status is counted, not written
-        assert stored["status"] == decoded(answer)["status"]
+    assert stored["status"] == decoded(answer)["status"]
 
 
 @every_kind

@@ -9,13 +9,14 @@ from controller_manager.controllers.network.endpointslice.placement import Place
 class ServiceMemory(Struct):
     """One service: its slices that are right, and its pods that have changed.
 
-    `skipped` are pods that have no endpoint since their node is not known.
+    `changed` has their names in the order in which they changed. `skipped` are pods
+    that have no endpoint since their node is not known.
     """
 
     service: Service
     placements: dict[str, Placement]
-    changed: set[str] = field(default_factory=set)
-    skipped: set[str] = field(default_factory=set)
+    changed: dict[str, None] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
 
 
 class Memory:
@@ -52,7 +53,7 @@ class Memory:
     def pod_changed(self, key: str, pod: str) -> None:
         """Note that a pod of a service has changed, or is gone."""
         if (known := self._services.get(key)) is not None:
-            known.changed.add(pod)
+            known.changed[pod] = None
 
     def forget(self, key: str) -> None:
         """Drop a service: it is gone, has changed, or its sync has failed."""

@@ -195,7 +195,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         if known is None:
             known = self._memory.start(key, service, address_types_of(service))
             pods = pods_of(self._pods, service)
-            known.changed.update(each.metadata.name for each in pods)
+            known.changed.update(dict.fromkeys(each.metadata.name for each in pods))
             time = self._times.observe(service, pods)
         else:
             time = self._observe_some(service, known.changed)

@@ -16,10 +16,6 @@ from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_status_update,
     validate_pod_update,
 )
-from controller_manager.devcluster.kinds.core.quotas import (
-    admit_to_quota,
-    recount_quotas,
-)
 from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
@@ -98,14 +94,6 @@ class PodStrategy(Strategy):
         if node := obj.get("spec", {}).get("nodeName"):
             metadata = obj["metadata"]
             metadata.update(labelled_by_node(metadata, node, storage))
-
-    def admit(self, obj: JSON, storage: Storage) -> None:
-        """Refuse a pod that would exceed a quota."""
-        admit_to_quota(storage, obj)
-
-    def after_change(self, namespace: str, storage: Storage) -> None:
-        """Recount the quotas of the namespace."""
-        recount_quotas(storage, namespace)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""

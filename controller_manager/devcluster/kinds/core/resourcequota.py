@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.control.quota.names import LIMITS
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.quotas import recount_quotas
-from controller_manager.devcluster.kinds.field_values import validate_quantity
+from controller_manager.devcluster.kinds.core.resourcequota_validation import (
+    validate_amounts,
+    validate_quota,
+    validate_quota_update,
+)
+from controller_manager.devcluster.kinds.quantities import make_canonical
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -27,34 +31,49 @@ class ResourceQuotaStrategy(Strategy):
             2: "spec:ResourceQuotaSpec",
             3: "status:ResourceQuotaStatus",
         },
-        "ResourceQuotaSpec": {1: "hard:{}Quantity", 2: "scopes:[]str"},
+        "ResourceQuotaSpec": {
+            1: "hard:{}Quantity",
+            2: "scopes:[]str",
+            3: "scopeSelector:ScopeSelector",
+        },
+        "ScopeSelector": {1: "matchExpressions:[]ScopedResourceSelectorRequirement"},
+        "ScopedResourceSelectorRequirement": {
+            1: "scopeName:str",
+            2: "operator:str",
+            3: "values:[]str",
+        },
         "ResourceQuotaStatus": {1: "hard:{}Quantity", 2: "used:{}Quantity"},
     }
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in an empty spec and status."""
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
-
-    def after_change(self, namespace: str, storage: Storage) -> None:
-        """Recount the quotas of the namespace."""
-        recount_quotas(storage, namespace)
+        """Fill in an empty spec and status; make amounts canonical."""
+        make_canonical(obj.setdefault("spec", {}), "hard")
+        make_canonical(obj.setdefault("status", {}), "hard", "used")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check that the limits are quantities."""
+        """Check the limits and the scopes."""
+        return validate_quota(obj)
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the scopes do not change."""
+        return validate_quota_update(old, new)
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check limits and usage."""
+        status = obj.get("status", {})
         return [
             cause
-            for name, amount in obj["spec"].get("hard", {}).items()
-            for cause in validate_quantity(amount, f"spec.hard[{name}]")
+            for name in ("hard", "used")
+            for cause in validate_amounts(status.get(name) or {}, f"status.{name}")
         ]
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        hard = obj.get("spec", {}).get("hard", {})
-        used = obj.get("status", {}).get("used", {})
+        """Return the row of the table: what the status says."""
+        status = obj.get("status", {})
+        hard, used = status.get("hard") or {}, status.get("used") or {}
         pairs = [f"{name}: {used.get(name, 0)}/{hard[name]}" for name in sorted(hard)]
-        requests = [each for each in pairs if not each.startswith("limits.")]
-        limits = [each for each in pairs if each.startswith("limits.")]
+        requests = [each for each in pairs if not each.startswith(LIMITS)]
+        limits = [each for each in pairs if each.startswith(LIMITS)]
         return [name_of(obj), ", ".join(requests), ", ".join(limits), age(obj, now)]
 
 

@@ -65,7 +65,9 @@ async def test_the_status_is_written_though_pods_cannot_be_created(
     cluster: Cluster, strategy: str
 ) -> None:
     """TestUpdateStatusDespitePodCreationFailure: a quota lets two pods through."""
-    cluster.add("ResourceQuota", "q", namespace="default", spec={"hard": {"pods": "2"}})
+    hard = {"pods": "2"}
+    counted = {"hard": hard, "used": {"pods": "0"}}
+    cluster.add("ResourceQuota", "q", spec={"hard": hard}, status=counted)
     names = [f"n{number}" for number in range(5)]
     async with running(cluster, *names, updateStrategy={"type": strategy}) as (
         operator,

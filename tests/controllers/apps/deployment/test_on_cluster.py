@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.client.client import DeleteOptions
 from controller_manager.devcluster.server.deletion import Deletion
-from tests.clusters import Cluster
+from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.builders import JSON, deployment_json, replica_set_json, template
 from tests.controllers.user import User, settle
 
@@ -50,7 +50,9 @@ async def test_a_quota_is_reported_once_and_retried_until_it_is_raised(
     kind = cluster.server.catalogue.find("", "v1", "resourcequotas")
     assert kind is not None
     cluster.server.objects.create(kind, "default", quota)
-    async with cluster.nodes(), cluster.manager() as recording:
+    config = make_config(controllers=(*WORKLOADS, "resourcequota"))
+    async with cluster.nodes(), cluster.manager(config) as recording:
+        await settle(1)  # until the quota is counted
         await user.create(DEPLOYMENTS, deployment_json(replicas=5))
         await settle(600)
         assert len(await user.pods()) == 2

@@ -25,7 +25,7 @@ _close = Placement.close
 
 def _look_at_no_change(
     placement: Placement, cached: Sequence[EndpointSlice], _: Iterable[str]
-) -> tuple[tuple[EndpointSlice, ...], frozenset[str]]:
+) -> tuple[tuple[EndpointSlice, ...], tuple[str, ...]]:
     """Look only at pods whose slices have changed."""
     return _open(placement, cached, ())
 

@@ -1,0 +1,102 @@
+"""Whether a quota admits an object (CheckRequest of apiserver's resourcequota plugin).
+
+The functions are pure: the caller stores the usage that is returned.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from controller_manager.api.core.quotas import ResourceQuota
+from controller_manager.api.quantity import ZERO, Quantity
+from controller_manager.control.quota.amounts import (
+    Amounts,
+    added,
+    amounts,
+    exceeded,
+    growth,
+    masked,
+)
+from controller_manager.control.quota.evaluators import (
+    POD_EVALUATOR,
+    Evaluator,
+)
+from controller_manager.control.quota.pods import missing_statements
+from controller_manager.control.quota.scopes import has_deadline, requirements_of
+
+
+def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -> bool:  # noqa: ANN401 - an object of the evaluator's kind
+    """Tell whether a write may be charged: an `old` object is replaced (Handles)."""
+    if evaluator == POD_EVALUATOR:
+        if subresource == "resize":
+            return old is not None
+        changes = old is None or has_deadline(old) != has_deadline(new)
+        return not subresource and changes
+    if subresource:
+        return False
+    return old is None or evaluator.charges_updates
+
+
+def check(
+    quota: ResourceQuota,
+    evaluator: Evaluator,
+    new: Any,  # noqa: ANN401 - an object of the evaluator's kind
+    old: Any | None,  # noqa: ANN401 - likewise
+    now: datetime,
+) -> tuple[Amounts | None, str]:
+    """Return the usage of a quota with an object, and why the quota refuses it.
+
+    The usage is `None` if the quota is not concerned. The reason is empty, or in the
+    words of the API server. Only limits that the status shows are enforced.
+    """
+    limits = amounts(quota.status.hard)
+    limited = [name for name in limits if evaluator.tracks(name)]
+    if not limited or not _selects(quota, evaluator, new):
+        return None, ""
+    name = quota.metadata.name
+    missing = missing_statements(new, limited) if evaluator == POD_EVALUATOR else ""
+    if missing:
+        return None, f"failed quota: {name}: {missing}"
+    used = amounts(quota.status.used)
+    if any(each not in used for each in limited):
+        return None, f"status unknown for quota: {name}, resources: {_listed(limited)}"
+    usage = evaluator.usage(new, now)
+    if negative := [each for each in usage if usage[each] < ZERO]:
+        return None, f"quota usage is negative for resource(s): {_listed(negative)}"
+    if old is not None and _selects(quota, evaluator, old):
+        usage = growth(usage, evaluator.usage(old, now))
+    return _charged(quota, usage, limits, used)
+
+
+def _selects(quota: ResourceQuota, evaluator: Evaluator, obj: object) -> bool:
+    return all(evaluator.meets(each, obj) for each in requirements_of(quota.spec))
+
+
+def _charged(
+    quota: ResourceQuota, usage: Amounts, limits: Amounts, used: Amounts
+) -> tuple[Amounts | None, str]:
+    """Return the usage with what is asked for, and why it is too much."""
+    requested = {
+        name: each for name, each in masked(usage, limits).items() if each.nanos
+    }
+    if not requested:
+        return None, ""
+    total: dict[str, Quantity] = added(used, requested)
+    if over := exceeded(masked(total, requested), limits):
+        return None, (
+            f"exceeded quota: {quota.metadata.name}, "
+            f"requested: {_pairs(requested, over)}, used: {_pairs(used, over)}, "
+            f"limited: {_pairs(limits, over)}"
+        )
+    return total, ""
+
+
+def _listed(names: Collection[str]) -> str:
+    return ",".join(sorted(names))
+
+
+def _pairs(values: Amounts, names: Collection[str]) -> str:
+    """Print some amounts (prettyPrint)."""
+    return ",".join(
+        f"{name}={values[name]}" for name in sorted(names) if name in values
+    )

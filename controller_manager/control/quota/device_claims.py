@@ -1,0 +1,100 @@
+"""What claims to devices are charged for.
+
+Upstream: pkg/quota/v1/evaluator/core/resource_claims.go.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller_manager.api.dynamicresources.v1 import (
+    GROUP,
+    DeviceCount,
+    DeviceRequest,
+    ResourceClaim,
+)
+from controller_manager.api.quantity import ZERO, Quantity
+from controller_manager.control.quota.amounts import NOTHING, Amounts, added
+from controller_manager.control.quota.names import (
+    DEVICE_CLASS_PREFIX,
+    REQUESTS,
+    count_name,
+    limits_extended,
+)
+
+_BY_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
+_COUNT: Final = count_name("resourceclaims", GROUP)
+_ONE: Final = Quantity.of(1)
+
+_MOST_DEVICES: Final = 32
+"""What a request for all devices counts as: a claim cannot get more."""
+
+
+def tracks(name: str, extended_resources: Mapping[str, str]) -> bool:
+    """Tell whether claims are charged for a resource.
+
+    `extended_resources` has the extended resource of each device class that has one.
+    """
+    if name == _COUNT or name.endswith(_BY_CLASS):
+        return True
+    if not limits_extended(name):
+        return False
+    resource = name.removeprefix(REQUESTS)
+    if resource.startswith(DEVICE_CLASS_PREFIX):
+        return resource.removeprefix(DEVICE_CLASS_PREFIX) in extended_resources
+    return resource in extended_resources.values()
+
+
+def resource_claim_usage(
+    claim: ResourceClaim,
+    extended_resources: Mapping[str, str] = NOTHING,  # type: ignore[assignment]
+    charged_to_pod: Amounts = NOTHING,
+) -> Amounts:
+    """Return what a claim is charged for, by device class and by extended resource.
+
+    `charged_to_pod` is what the pod is charged for whose extended resources the claim
+    stands for; the claim is charged only for what is more.
+    """
+    usage: dict[str, Quantity] = {_COUNT: _ONE}
+    devices = claim.spec.devices
+    for request in (devices.requests if devices is not None else None) or ():
+        usage = added(usage, _requested(request))
+    return usage | _extended(usage, extended_resources, charged_to_pod)
+
+
+def _requested(request: DeviceRequest) -> Amounts:
+    """Return the devices of a request; of alternatives the most of each class."""
+    if not request.first_available:
+        wanted = request.exactly
+        if wanted is None:
+            return NOTHING
+        return {wanted.device_class_name + _BY_CLASS: _devices(wanted)}
+    most: dict[str, Quantity] = {}
+    for each in request.first_available:
+        name = each.device_class_name + _BY_CLASS
+        if (number := _devices(each)) > most.get(name, ZERO):
+            most[name] = number
+    return most
+
+
+def _devices(wanted: DeviceCount) -> Quantity:
+    if wanted.allocation_mode == "ExactCount":
+        return Quantity.of(wanted.count)
+    return Quantity.of(_MOST_DEVICES) if wanted.allocation_mode == "All" else ZERO
+
+
+def _extended(
+    usage: Amounts, extended_resources: Mapping[str, str], charged_to_pod: Amounts
+) -> dict[str, Quantity]:
+    """Return the extended resources that the devices stand for."""
+    charged: dict[str, Quantity] = {}
+    for name, number in usage.items():
+        device_class = name.removesuffix(_BY_CLASS)
+        if device_class in ("", name):
+            continue
+        charged[REQUESTS + DEVICE_CLASS_PREFIX + device_class] = number
+        if resource := extended_resources.get(device_class):
+            charged[REQUESTS + resource] = number
+    rest = {
+        name: each - charged_to_pod.get(name, ZERO) for name, each in charged.items()
+    }
+    return {name: each for name, each in rest.items() if each > ZERO}

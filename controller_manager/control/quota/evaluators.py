@@ -1,0 +1,141 @@
+"""Evaluators: how objects of one resource are charged (apiserver pkg/quota/v1)."""
+
+from collections.abc import Callable, Hashable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
+from controller_manager.api.quantity import Quantity
+from controller_manager.control.quota import (
+    device_claims,
+    pods,
+    services,
+    volume_claims,
+)
+from controller_manager.control.quota.amounts import Amounts
+from controller_manager.control.quota.counts import names_of_count
+from controller_manager.control.quota.scopes import (
+    Requirement,
+    attributes_classes,
+    claim_meets,
+    pod_meets,
+)
+
+
+def _meets_none(_requirement: Requirement, _obj: object) -> bool:
+    return False
+
+
+def _no_shape(_obj: object, _now: datetime) -> Hashable | None:
+    return None
+
+
+class Evaluator(Struct, frozen=True):
+    """How the objects of one resource are charged.
+
+    - `tracks`: whether objects are charged for a resource that a quota limits.
+    - `usage`: what an object is charged for at a time.
+    - `meets`: whether an object meets a requirement of a quota's scopes.
+    - `footprint`: all that `usage` and `meets` depend on; if two versions of an object
+      have equal ones, no quota needs a recount.
+    - `charges_updates`: whether the API server charges for changes of objects, too.
+    - `shape`: objects with the same one, not `None`, are charged for the same, as long
+      as all of them are in memory.
+    """
+
+    group: str
+    plural: str
+    tracks: Callable[[str], bool]
+    usage: Callable[[Any, datetime], Amounts]
+    footprint: Callable[[Any, datetime], Any]
+    meets: Callable[[Requirement, Any], bool] = _meets_none
+    charges_updates: bool = False
+    shape: Callable[[Any, datetime], Hashable | None] = _no_shape
+
+    @property
+    def group_resource(self) -> str:
+        """``jobs.batch``, or ``pods`` for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _shape_of_pod(pod: Pod, now: datetime) -> Hashable | None:
+    """Return which containers a pod has, by their place in memory.
+
+    A cache shares the containers of the pods of one owner.
+    """
+    spec, status = pod.spec, pod.status
+    if spec.resources is not None or spec.overhead is not None:
+        return None
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        if any(each.resources is not None for each in statuses or ()):
+            return None
+    return pods.is_charged(pod, now), id(spec.containers), id(spec.init_containers)
+
+
+POD_EVALUATOR: Final = Evaluator(
+    PODS.group,
+    PODS.plural,
+    pods.tracks,
+    pods.pod_usage,
+    pods.footprint,
+    pod_meets,
+    shape=_shape_of_pod,
+)
+
+SERVICE_EVALUATOR: Final = Evaluator(
+    SERVICES.group,
+    SERVICES.plural,
+    services.tracks,
+    lambda service, _: services.service_usage(service),
+    lambda service, _: services.service_usage(service),
+    charges_updates=True,
+)
+
+CLAIM_EVALUATOR: Final = Evaluator(
+    CLAIMS.group,
+    CLAIMS.plural,
+    volume_claims.tracks,
+    lambda claim, _: volume_claims.claim_usage(claim),
+    lambda claim, _: (volume_claims.claim_usage(claim), attributes_classes(claim)),
+    claim_meets,
+    charges_updates=True,
+)
+
+
+def device_claim_evaluator(
+    extended_resources: Callable[[], Mapping[str, str]],
+    charged_to_pod: Callable[[ResourceClaim, datetime], Amounts],
+) -> Evaluator:
+    """Return the evaluator of claims to devices.
+
+    `extended_resources` returns the extended resource of each device class that has
+    one, `charged_to_pod` what the pod is charged for that a claim was made for.
+    """
+
+    def usage(claim: ResourceClaim, now: datetime) -> Amounts:
+        return device_claims.resource_claim_usage(
+            claim, extended_resources(), charged_to_pod(claim, now)
+        )
+
+    return Evaluator(
+        RESOURCE_CLAIMS.group,
+        RESOURCE_CLAIMS.plural,
+        lambda name: device_claims.tracks(name, extended_resources()),
+        usage,
+        lambda claim, _: claim.spec,
+        charges_updates=True,
+    )
+
+
+def count_evaluator(group: str, plural: str) -> Evaluator:
+    """Return the evaluator of a resource whose objects are only counted."""
+    names = names_of_count(group, plural)
+    usage = dict.fromkeys(names, Quantity.of(1))
+    return Evaluator(
+        group, plural, names.__contains__, lambda _, __: usage, lambda _, __: None
+    )

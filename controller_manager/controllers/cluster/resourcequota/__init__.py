@@ -1,0 +1,66 @@
+"""resourcequota-controller: keeps the usage of every quota true.
+
+``monitors`` watches every resource that quotas may count; ``sources`` adds up the
+objects of a namespace, from the caches; ``recount`` counts for one quota; ``decide``
+says which status is to be written (pure); ``controller`` decides when.
+What an object is charged for says `control.quota`.
+"""
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.quotas import RESOURCE_QUOTAS
+from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.v1 import PODS
+from controller_manager.controllers.cluster.resourcequota.options import (
+    ResourceQuotaOptions,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.options.gates import Gate
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import (
+    RECORD_EVENTS,
+    allow,
+    allow_everywhere,
+)
+
+EXTENDED_RESOURCES = Gate("DRAExtendedResource")
+"""Device classes may stand for extended resources."""
+
+CONTROLLER = Descriptor(
+    name="resourcequota-controller",
+    aliases=("resourcequota",),
+    load=".controller:init_resource_quota_controller",
+    requires=(RESOURCE_QUOTAS, PODS, SERVICES, CLAIMS),
+    reads=(
+        Reads(
+            PODS,
+            "metadata.deletionGracePeriodSeconds",
+            *("spec.activeDeadlineSeconds", "spec.priorityClassName", "spec.overhead"),
+            *("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity"),
+            *("spec.resources", "spec.containers.name", "spec.containers.resources"),
+            *("spec.initContainers.name", "spec.initContainers.resources"),
+            *("spec.initContainers.restartPolicy", "status.phase", "status.qosClass"),
+            *("status.resources", "status.allocatedResources"),
+            *(
+                "status.extendedResourceClaimStatus",
+                "status.conditions[PodResizePending]",
+            ),
+            *("status.containerStatuses.name", "status.containerStatuses.resources"),
+            "status.containerStatuses.allocatedResources",
+            "status.initContainerStatuses.name",
+            "status.initContainerStatuses.resources",
+            "status.initContainerStatuses.allocatedResources",
+        ),
+        Reads(
+            SERVICES,
+            *("spec.type", "spec.ports.nodePort", "spec.allocateLoadBalancerNodePorts"),
+        ),
+        Reads(CLAIMS, "metadata.annotations", "spec", "status"),
+    ),
+    options=ResourceQuotaOptions,
+    gates=(EXTENDED_RESOURCES,),
+    permissions=(
+        allow_everywhere("list", "watch"),
+        allow(RESOURCE_QUOTAS, "update", subresource="status"),
+        *RECORD_EVENTS,
+    ),
+)

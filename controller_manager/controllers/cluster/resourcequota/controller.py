@@ -1,0 +1,325 @@
+"""The quota controller: when which quota is counted (resource_quota_controller.go)."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.quotas import RESOURCE_QUOTAS, ResourceQuota
+from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.meta import KubeObject, key_of
+from controller_manager.api.quantity import QuantityError
+from controller_manager.api.resource import AnyResource
+from controller_manager.client.discovery import discover
+from controller_manager.control.quota.evaluators import (
+    CLAIM_EVALUATOR,
+    POD_EVALUATOR,
+    SERVICE_EVALUATOR,
+    Evaluator,
+)
+from controller_manager.controllers.cluster.resourcequota import EXTENDED_RESOURCES
+from controller_manager.controllers.cluster.resourcequota.decide import (
+    is_settled,
+    limits_differ,
+    status_to_write,
+)
+from controller_manager.controllers.cluster.resourcequota.devices import Devices
+from controller_manager.controllers.cluster.resourcequota.monitors import (
+    Monitors,
+    handler_of,
+)
+from controller_manager.controllers.cluster.resourcequota.options import (
+    ResourceQuotaOptions,
+)
+from controller_manager.controllers.cluster.resourcequota.recount import recount
+from controller_manager.controllers.cluster.resourcequota.sources import (
+    CachedObjects,
+    Source,
+)
+from controller_manager.informers.indexes import BY_NAMESPACE
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.consistency import requeue_for
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
+
+_REDISCOVER: Final = 30.0
+"""Seconds between two discoveries."""
+
+_INITIAL_SYNC: Final = 30.0
+"""Seconds to wait for all resources; one that cannot be listed must not stop the
+counting of the others."""
+
+_UNSYNCED_RECHECK: Final = 1.0
+"""Seconds between two looks for resources that have become synced."""
+
+_ADMITTED_RECENTLY: Final = 30.0
+"""Seconds after a write of a quota in which a new object calls for a recount."""
+
+_COALESCE: Final = 1.0
+"""Seconds until that recount, so that many new objects call for one."""
+
+_BUSY_RECHECK: Final = 0.05
+"""Seconds until a key is tried again whose other queue is syncing it."""
+
+_DISCOVERY: Final = "resources"
+_UNSYNCED: Final = "unsynced"
+_EVERYTHING: Final = "everything"
+
+_TYPED: Final[tuple[tuple[AnyResource, Evaluator], ...]] = (
+    (PODS, POD_EVALUATOR),
+    (SERVICES, SERVICE_EVALUATOR),
+    (CLAIMS, CLAIM_EVALUATOR),
+)
+
+
+def init_resource_quota_controller(context: ControllerContext) -> Controller:
+    """Wire the controller (NewController)."""
+    controller = QuotaController(context)
+    count = context.config.of(ResourceQuotaOptions).concurrent_syncs
+    return WorkerGroup(
+        *(
+            context.workers(
+                queue, controller.sync, count, start, controller.wait_for_resources
+            )
+            for queue, start in (
+                (controller.primary, controller.enqueue_all),
+                (controller.priority, tuple),
+            )
+        ),
+        context.workers(
+            controller.tasks, controller.run_task, 1, controller.enqueue_tasks
+        ),
+    )
+
+
+class QuotaController:
+    """Counts for each quota what its namespace uses.
+
+    A quota is counted when its limits change, when something is gone or is charged
+    for less, and every few minutes. A quota whose status lacks something comes before
+    the others, in a queue of its own: until then the API server cannot admit objects.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; watch quotas, and what each API server has."""
+        self.primary = context.queue("resourcequota_primary")
+        self.priority = context.queue("resourcequota_priority")
+        self.tasks = context.queue("resourcequota_resources")
+        self._client = context.client
+        self._clock = context.clock
+        self._logger = context.logger
+        self._turns = context.turns
+        self._consistency = context.consistency
+        self._consistency.records_writes = True
+        self._period = context.config.of(ResourceQuotaOptions).sync_period
+        self._quotas = context.lister(RESOURCE_QUOTAS, BY_NAMESPACE)
+        self._syncing: set[str] = set()
+        self._stale: set[str] = set()
+        """Keys that wait until the cache shows what was written."""
+        self._written: dict[str, float] = {}
+        """When a quota was written last, by its key, on the monotonic clock."""
+        self._discovered = asyncio.Event()
+        self._first_sync = asyncio.Lock()
+        self._has_waited = False
+        self._typed = self._watch_typed(context)
+        self._monitors = Monitors(
+            context.informers,
+            self,
+            context.turns,
+            self._devices(context),
+            context.logger,
+            frozenset((each.group, each.plural) for each, _ in _TYPED),
+        )
+        context.informers.informer(RESOURCE_QUOTAS).add_handler(
+            Handler(on_add=self._enqueue, on_update=self._changed, on_delete=self._gone)
+        )
+
+    def _watch_typed(self, context: ControllerContext) -> list[Source]:
+        sources: list[Source] = []
+        for resource, evaluator in _TYPED:
+            informer = context.informers.informer(resource)
+            source = CachedObjects(evaluator, informer.store, context.turns)
+            informer.add_handler(handler_of(source, self))
+            sources.append(source)
+        return sources
+
+    def _devices(self, context: ControllerContext) -> Devices | None:
+        if not context.config.features.is_enabled(EXTENDED_RESOURCES):
+            return None
+        return Devices(context.lister(PODS))
+
+    def _sources(self) -> Iterator[Source]:
+        yield from self._typed
+        yield from self._monitors.sources()
+
+    # Which quotas are counted when.
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Add the keys of all quotas, one in each step."""
+        for quota in self._quotas.all():
+            self._enqueue(quota)
+            yield
+
+    def _enqueue(self, quota: ResourceQuota) -> None:
+        """Add a quota to the queue that its status calls for (addQuota)."""
+        queue = self.priority if self._lacks_usage(quota) else self.primary
+        queue.add(key_of(quota))
+
+    def _lacks_usage(self, quota: ResourceQuota) -> bool:
+        if not is_settled(quota):
+            return True
+        used = quota.status.used or {}
+        unknown = [name for name in quota.status.hard or () if name not in used]
+        return bool(unknown) and any(
+            each.evaluator.tracks(name) for each in self._sources() for name in unknown
+        )
+
+    def _changed(self, old: ResourceQuota, new: ResourceQuota) -> None:
+        key = key_of(new)
+        if key in self._stale:
+            self._stale.discard(key)
+            self.primary.add(key)
+        # The API server changes the status whenever it admits an object.
+        if limits_differ(old, new):
+            self._enqueue(new)
+
+    def _gone(self, quota: ResourceQuota) -> None:
+        key = key_of(quota)
+        self._stale.discard(key)
+        self._written.pop(key, None)
+        self._consistency.forget(key)
+
+    def added(self, source: Source, obj: KubeObject) -> None:
+        """Count again if a recount may have missed an object that was admitted.
+
+        The API server charges a quota before it stores the object. A recount between
+        the two, or by a cache that lags behind, takes the charge back.
+        """
+        if not self._written:
+            return
+        recent = self._clock.monotonic() - _ADMITTED_RECENTLY
+        for key in self._keys(source.evaluator, obj):
+            if self._written.get(key, 0.0) > recent:
+                self.primary.add_after(key, _COALESCE)
+
+    def updated(self, source: Source, old: KubeObject, new: KubeObject) -> None:
+        """Count again if an object is charged for something else."""
+        keys = self._keys(source.evaluator, new)
+        if not keys:
+            return
+        now, footprint = self._clock.now(), source.evaluator.footprint
+        if footprint(old, now) != footprint(new, now):
+            for key in keys:
+                self.primary.add(key)
+
+    def removed(self, source: Source, obj: KubeObject) -> None:
+        """Count again without an object that is gone (replenishQuota)."""
+        for key in self._keys(source.evaluator, obj):
+            self.primary.add(key)
+
+    def _keys(self, evaluator: Evaluator, obj: KubeObject) -> list[str]:
+        """Return the keys of the quotas that an object of this kind is charged to."""
+        return [
+            key_of(quota)
+            for quota in self._quotas.list(obj.metadata.namespace)
+            if any(map(evaluator.tracks, quota.spec.hard or ()))
+        ]
+
+    # Counting.
+
+    async def sync(self, key: str) -> Outcome:
+        """Bring the status of one quota up to date (syncResourceQuota)."""
+        quota = self._quotas.by_key(key)
+        if quota is None:
+            return DONE
+        if key in self._syncing:
+            return Requeue(_BUSY_RECHECK, "the other queue syncs this quota")
+        if (stale := self._consistency.stale_cache(key)) is not None:
+            self._stale.add(key)
+            return requeue_for(stale)
+        self._stale.discard(key)
+        self._syncing.add(key)
+        try:
+            await self._sync(quota)
+        finally:
+            self._syncing.discard(key)
+        return DONE
+
+    async def _sync(self, quota: ResourceQuota) -> None:
+        usage, problems = await recount(quota, self._sources(), self._clock.now())
+        try:
+            status = status_to_write(quota, usage)
+        except QuantityError as error:
+            msg = f"quota {key_of(quota)} cannot be counted: {error}"
+            raise SyncError(msg) from error
+        if status is not None:
+            self._written[key_of(quota)] = self._clock.monotonic()
+            await self._client.update(
+                RESOURCE_QUOTAS, replace(quota, status=status), "status"
+            )
+        if problems:
+            msg = f"not all of quota {key_of(quota)} was counted: {'; '.join(problems)}"
+            raise SyncError(msg)
+
+    # Resources.
+
+    def enqueue_tasks(self) -> Iterator[None]:
+        """Start discovery, and the recounts of everything."""
+        self.tasks.add(_DISCOVERY)
+        self.tasks.add_after(_EVERYTHING, self._period)
+        yield
+
+    async def run_task(self, key: str) -> Outcome:
+        """Discover resources, look which are synced, or recount everything."""
+        if key == _DISCOVERY:
+            return await self._discover()
+        if key == _UNSYNCED:
+            return self._look_for_synced()
+        turn = 0
+        for quota in self._quotas.keys():  # noqa: SIM118 - a method of the lister
+            turn = await self._turns.wait(turn)
+            self.primary.add(quota)
+        return Done(self._period)
+
+    async def _discover(self) -> Outcome:
+        discovery = await discover(self._client)
+        if problem := discovery.problem():
+            self._logger.warning("Not all resources are known", err=problem)
+        self._monitors.adjust(discovery)
+        self._discovered.set()
+        self.tasks.add(_UNSYNCED)
+        return Done(_REDISCOVER)
+
+    def _look_for_synced(self) -> Outcome:
+        """Count the quotas that lack the usage of a resource that is synced now."""
+        if self._monitors.newly_synced():
+            for quota in self._quotas.all():
+                if self._lacks_usage(quota):
+                    self.priority.add(key_of(quota))
+        return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
+
+    async def wait_for_resources(self) -> None:
+        """Wait until all resources are synced, half a minute at most.
+
+        One resource that cannot be listed must not stop the counting of the others.
+        Upstream waits for all of them.
+        """
+        async with self._first_sync:
+            if not self._has_waited:
+                await self._wait_for_first_sync()
+                self._has_waited = True
+
+    async def _wait_for_first_sync(self) -> None:
+        try:
+            async with asyncio.timeout(_INITIAL_SYNC):
+                await self._discovered.wait()
+                await self._monitors.wait_for_sync()
+        except TimeoutError:
+            self._logger.warning(
+                "Not all resources could be read, counting the others",
+                unread=", ".join(self._monitors.unsynced()),
+            )

@@ -1,0 +1,38 @@
+"""Which status a quota is to have (pure; syncResourceQuota)."""
+
+from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatus
+from controller_manager.control.quota.amounts import (
+    Amounts,
+    amounts,
+    masked,
+    printed,
+)
+
+
+def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus | None:
+    """Return the status that counting calls for, `None` if it is there already.
+
+    `usage` is what was counted. A resource that could not be counted keeps its former
+    usage. Amounts are compared, not texts: ``1000m`` is ``1``.
+
+    Raises QuantityError for a text that is no quantity.
+    """
+    status = quota.status
+    hard = quota.spec.hard or {}
+    known = amounts(status.used)
+    used = masked(known | dict(usage), hard)
+    if amounts(hard) == amounts(status.hard) and used == known:
+        return None
+    return ResourceQuotaStatus(hard=hard, used=printed(used))
+
+
+def limits_differ(old: ResourceQuota, new: ResourceQuota) -> bool:
+    """Tell whether two versions of a quota limit different amounts."""
+    before, after = old.spec.hard, new.spec.hard
+    return before != after and amounts(before) != amounts(after)
+
+
+def is_settled(quota: ResourceQuota) -> bool:
+    """Tell whether the status shows the limits of the spec."""
+    hard, shown = quota.spec.hard or {}, quota.status.hard or {}
+    return hard == shown or amounts(hard) == amounts(shown)

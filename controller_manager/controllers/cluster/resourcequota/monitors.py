@@ -1,0 +1,218 @@
+"""Monitors: watch every resource that quotas may count (resource_quota_monitor.go)."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_CLAIMS
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.resource import AnyResource
+from controller_manager.client.discovery import Discovery, ServedResource
+from controller_manager.control.quota.counts import is_counted, names_of_count
+from controller_manager.control.quota.evaluators import (
+    count_evaluator,
+    device_claim_evaluator,
+)
+from controller_manager.controllers.cluster.resourcequota.devices import Devices
+from controller_manager.controllers.cluster.resourcequota.sources import (
+    CachedObjects,
+    Source,
+    Tally,
+)
+from controller_manager.informers.factory import ControllerInformers
+from controller_manager.informers.informer import (
+    Handler,
+    Registration,
+    SharedInformer,
+)
+from controller_manager.observability.logs import Logger
+from controller_manager.runtime.turns import Turns
+
+_VERBS: Final = ("create", "list", "watch", "delete")
+"""What the API server must allow for a resource that quotas count."""
+
+Name = tuple[str, str]
+"""Group and plural name of a resource."""
+
+
+class Changes(Protocol):
+    """Is told of the changes that may call for a recount."""
+
+    def added(self, source: Source, obj: KubeObject) -> None:
+        """Note a new object."""
+
+    def updated(self, source: Source, old: KubeObject, new: KubeObject) -> None:
+        """Note an object that has changed."""
+
+    def removed(self, source: Source, obj: KubeObject) -> None:
+        """Note an object that is gone."""
+
+
+def handler_of(source: Source, changes: Changes) -> Handler[Any]:
+    """Return the handler for objects that a source adds up."""
+    return Handler(
+        on_add=lambda obj: changes.added(source, obj),
+        on_update=lambda old, new: changes.updated(source, old, new),
+        on_delete=lambda obj: changes.removed(source, obj),
+    )
+
+
+class _Monitor(Struct, frozen=True):
+    resource: AnyResource
+    informer: SharedInformer[Any]
+    registration: Registration[Any]
+    source: Source | None
+
+
+class Monitors:
+    """Watches each resource that discovery lists, by metadata.
+
+    The informers are shared with the garbage collector's monitors. A resource whose
+    objects are charged for more than their existence, and that every API server has,
+    is not watched here.
+    """
+
+    def __init__(
+        self,
+        informers: ControllerInformers,
+        changes: Changes,
+        turns: Turns,
+        devices: Devices | None,
+        logger: Logger,
+        others: frozenset[Name],
+    ) -> None:
+        """Take the informers, and who is told of changes.
+
+        `devices` is told of device classes; without it they stand for no extended
+        resources. The resources in `others` are watched elsewhere.
+        """
+        self._informers = informers
+        self._changes = changes
+        self._turns = turns
+        self._devices = devices
+        self._logger = logger
+        self._others = others
+        self._monitors: dict[Name, _Monitor] = {}
+        self._reported: set[Name] = set()
+        informers.read_monitored(RESOURCE_CLAIMS)
+        informers.read_monitored(DEVICE_CLASSES)
+
+    def sources(self) -> Iterator[Source]:
+        """Yield the sources of the watched resources."""
+        for each in self._monitors.values():
+            if each.source is not None:
+                yield each.source
+
+    def unsynced(self) -> list[str]:
+        """Return the resources that are not synced yet."""
+        return [
+            each.resource.group_resource
+            for each in self._monitors.values()
+            if not each.registration.is_synced
+        ]
+
+    def newly_synced(self) -> list[Source]:
+        """Return the sources that have become synced since the last call."""
+        found = [
+            (name, each.source)
+            for name, each in self._monitors.items()
+            if name not in self._reported and each.registration.is_synced
+        ]
+        self._reported.update(name for name, _ in found)
+        return [source for _, source in found if source is not None]
+
+    async def wait_for_sync(self) -> None:
+        """Wait until all watched resources are synced."""
+        for each in list(self._monitors.values()):
+            await each.registration.wait_for_sync()
+
+    def adjust(self, discovery: Discovery) -> None:
+        """Watch the served resources and no others.
+
+        A resource stays as it is while its group could not be discovered. Its version
+        is kept as long as it is served.
+        """
+        versions = {(each.api_version, each.plural) for each in discovery.resources}
+        for name, monitor in list(self._monitors.items()):
+            version = monitor.resource.api_version
+            if (version, name[1]) in versions or version in discovery.failures:
+                continue
+            self._stop(name, monitor)
+        for served in discovery.preferred(*_VERBS):
+            name = (served.group, served.plural)
+            if name not in self._monitors and self._is_wanted(served):
+                self._start(name, served)
+
+    def _is_wanted(self, served: ServedResource) -> bool:
+        name = (served.group, served.plural)
+        if name == (DEVICE_CLASSES.group, DEVICE_CLASSES.plural):
+            return self._devices is not None
+        return served.namespaced and name not in self._others and is_counted(*name)
+
+    def _start(self, name: Name, served: ServedResource) -> None:
+        resource = served.metadata_resource()
+        informer = self._informers.monitor(resource)
+        source, registration = self._registered(informer)
+        self._monitors[name] = _Monitor(resource, informer, registration, source)
+        self._logger.v(2).info("Counting", resource=resource.group_resource)
+
+    def _registered(
+        self, informer: SharedInformer[Any]
+    ) -> tuple[Source | None, Registration[Any]]:
+        """Add the handler of a resource; return its source, if it is counted."""
+        resource = informer.resource
+        if resource == DEVICE_CLASSES:
+            assert self._devices is not None  # noqa: S101 - it is not wanted otherwise
+            return None, informer.add_handler(_classes(self._devices))
+        if resource == RESOURCE_CLAIMS:
+            return self._claims_registered(informer)
+        names = names_of_count(resource.group, resource.plural)
+        tally = Tally(count_evaluator(resource.group, resource.plural), names)
+        tally.registration = informer.add_handler(_counting(tally, self._changes))
+        return tally, tally.registration
+
+    def _claims_registered(
+        self, informer: SharedInformer[Any]
+    ) -> tuple[Source, Registration[Any]]:
+        devices = self._devices
+        if devices is not None:
+            devices.use_claims(informer.store)
+            evaluator = device_claim_evaluator(devices.known, devices.charged_to_pod)
+        else:
+            evaluator = device_claim_evaluator(dict, lambda _, __: {})
+        synced: Callable[[], bool] = lambda: registration.is_synced  # noqa: E731
+        source = CachedObjects(evaluator, informer.store, self._turns, synced)
+        registration = informer.add_handler(handler_of(source, self._changes))
+        return source, registration
+
+    def _stop(self, name: Name, monitor: _Monitor) -> None:
+        del self._monitors[name]
+        self._reported.discard(name)
+        monitor.informer.remove_handler(monitor.registration)
+        self._informers.stop_monitor(monitor.resource)
+        self._logger.v(2).info(
+            "Stopped counting", resource=monitor.resource.group_resource
+        )
+
+
+def _classes(devices: Devices) -> Handler[Any]:
+    return Handler(
+        on_add=devices.class_seen,
+        on_update=lambda _, new: devices.class_seen(new),
+        on_delete=devices.class_gone,
+    )
+
+
+def _counting(tally: Tally, changes: Changes) -> Handler[Any]:
+    """Return a handler that counts objects; their other changes do not matter."""
+
+    def added(obj: KubeObject) -> None:
+        tally.seen(obj)
+        changes.added(tally, obj)
+
+    def gone(obj: KubeObject) -> None:
+        tally.gone(obj)
+        changes.removed(tally, obj)
+
+    return Handler(on_add=added, on_delete=gone)

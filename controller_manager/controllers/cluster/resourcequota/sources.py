@@ -1,0 +1,149 @@
+"""Sources: where the objects of a namespace are added up, from the caches."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.quantity import Quantity
+from controller_manager.control.quota.amounts import NOTHING, Amounts, added
+from controller_manager.control.quota.evaluators import Evaluator
+from controller_manager.control.quota.scopes import Requirement
+from controller_manager.informers.indexes import BY_NAMESPACE
+from controller_manager.informers.informer import Registration
+from controller_manager.informers.store import Store
+from controller_manager.runtime.turns import Turns
+
+_OBJECTS_PER_TURN: Final = 50
+"""How many objects are added up before other tasks may get their turn."""
+
+
+class Source(Protocol):
+    """Adds up the objects of one resource."""
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """How the objects are charged."""
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all objects are known."""
+
+    async def total(
+        self, namespace: str, requirements: Sequence[Requirement], now: datetime
+    ) -> Amounts:
+        """Return what the objects are charged for that meet all requirements.
+
+        Raises QuantityError if one of them states what is no quantity.
+        """
+
+
+def _always() -> bool:
+    return True
+
+
+class CachedObjects:
+    """Adds up objects of which the cache has more than their metadata.
+
+    It looks at each object of the namespace. Objects that are charged for the same
+    are added up together: 10,000 pods of one deployment take one addition.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        store: Store[Any],
+        turns: Turns,
+        is_synced: Callable[[], bool] = _always,
+    ) -> None:
+        """Take the cache, which gets an index by namespace, and the shared turns."""
+        store.add_index(BY_NAMESPACE)
+        self.evaluator = evaluator
+        self._store = store
+        self._turns = turns
+        self._is_synced = is_synced
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all objects are known."""
+        return self._is_synced()
+
+    async def total(
+        self, namespace: str, requirements: Sequence[Requirement], now: datetime
+    ) -> Amounts:
+        """Return what the objects are charged for that meet all requirements."""
+        groups: dict[Hashable, tuple[Amounts, list[int]]] = {}
+        meets, turn = self.evaluator.meets, 0
+        objects = self._store.by_index(BY_NAMESPACE, namespace)
+        for number, obj in enumerate(objects):
+            if number % _OBJECTS_PER_TURN == 0:
+                turn = await self._turns.wait(turn)
+            if all(meets(each, obj) for each in requirements):
+                self._count(obj, number, groups, now)
+        return _sum(groups.values())
+
+    def _count(
+        self,
+        obj: KubeObject,
+        number: int,
+        groups: dict[Hashable, tuple[Amounts, list[int]]],
+        now: datetime,
+    ) -> None:
+        """Add an object to the group of those that are charged for the same."""
+        shape = self.evaluator.shape(obj, now)
+        if shape is not None and shape in groups:
+            groups[shape][1][0] += 1
+            return
+        usage = self.evaluator.usage(obj, now)
+        groups[number if shape is None else shape] = (usage, [1])
+
+
+def _sum(groups: Iterable[tuple[Amounts, list[int]]]) -> Amounts:
+    total: Amounts = NOTHING
+    for usage, (number,) in groups:
+        if number > 1:
+            usage = {name: amount * number for name, amount in usage.items()}  # noqa: PLW2901
+        total = added(total, usage)
+    return total
+
+
+class Tally:
+    """Counts objects by namespace as their informer shows them.
+
+    The caches of counted objects have no index by namespace: a number for each
+    namespace is enough.
+    """
+
+    def __init__(self, evaluator: Evaluator, names: Sequence[str]) -> None:
+        """Count nothing yet; `names` are the resources that count the objects."""
+        self.evaluator = evaluator
+        self._names = names
+        self._numbers: dict[str, int] = {}
+        self.registration: Registration[Any] | None = None
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all objects are known."""
+        return self.registration is not None and self.registration.is_synced
+
+    def seen(self, obj: KubeObject) -> None:
+        """Count a new object."""
+        namespace = obj.metadata.namespace
+        self._numbers[namespace] = self._numbers.get(namespace, 0) + 1
+
+    def gone(self, obj: KubeObject) -> None:
+        """Count a deleted object no more."""
+        namespace = obj.metadata.namespace
+        number = self._numbers.get(namespace, 0) - 1
+        if number > 0:
+            self._numbers[namespace] = number
+        else:
+            self._numbers.pop(namespace, None)
+
+    async def total(
+        self, namespace: str, requirements: Sequence[Requirement], now: datetime
+    ) -> Amounts:
+        """Return the number of objects; no scope has them."""
+        del now
+        number = 0 if requirements else self._numbers.get(namespace, 0)
+        return dict.fromkeys(self._names, Quantity.of(number))

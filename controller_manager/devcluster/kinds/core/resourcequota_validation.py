@@ -1,0 +1,173 @@
+"""Validation of quotas (pkg/apis/core/validation, ValidateResourceQuota)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from controller_manager.api.quantity import QuantityError, parse_quantity
+from controller_manager.control.quota.names import LIMITS, REQUESTS, limits_huge_pages
+from controller_manager.devcluster.kinds.field_values import (
+    IMMUTABLE,
+    validate_quantity,
+)
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+)
+
+JSON = dict[str, Any]
+
+_COMPUTE: Final = ("cpu", "memory")
+_POD_COMPUTE: Final = frozenset(
+    prefix + name for prefix in ("", REQUESTS, LIMITS) for name in _COMPUTE
+)
+_OBJECTS: Final = frozenset(
+    (
+        "pods",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "resourcequotas",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    )
+)
+_STANDARD: Final = (
+    _POD_COMPUTE
+    | _OBJECTS
+    | {"ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage"}
+    | {"requests.storage"}
+)
+_OF_PODS: Final = _POD_COMPUTE | {"pods"}
+_OF_CLAIMS: Final = frozenset(("persistentvolumeclaims", "requests.storage"))
+
+_SCOPES: Final = {
+    "Terminating": _OF_PODS,
+    "NotTerminating": _OF_PODS,
+    "BestEffort": frozenset(("pods",)),
+    "NotBestEffort": _OF_PODS,
+    "PriorityClass": _OF_PODS,
+    "CrossNamespacePodAffinity": _OF_PODS,
+    "VolumeAttributesClass": _OF_CLAIMS,
+}
+"""The standard resources that a quota of each scope may limit."""
+
+_WITH_VALUES: Final = ("PriorityClass", "VolumeAttributesClass")
+_CONFLICTS: Final = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+
+_ONLY_EXISTS: Final = (
+    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+_NEEDS_VALUES: Final = (
+    "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+)
+_NO_VALUES: Final = (
+    "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector"
+)
+
+
+def validate_quota(obj: JSON) -> list[Cause]:
+    """Check the limits and the scopes."""
+    spec = obj["spec"]
+    return [
+        *validate_amounts(spec.get("hard", {}), "spec.hard"),
+        *_validate_scopes(spec),
+        *_validate_selector(spec),
+    ]
+
+
+def validate_quota_update(old: JSON, new: JSON) -> list[Cause]:
+    """Check that the scopes do not change."""
+    return [
+        invalid(f"spec.{name}", shown(new["spec"].get(name)), IMMUTABLE)
+        for name in ("scopes", "scopeSelector")
+        if old["spec"].get(name) != new["spec"].get(name)
+    ]
+
+
+def validate_amounts(amounts: JSON, field: str) -> list[Cause]:
+    """Check names and amounts of limits or of usage."""
+    causes: list[Cause] = []
+    for name, amount in amounts.items():
+        where = f"{field}[{name}]"
+        if "/" not in name and name not in _STANDARD and not limits_huge_pages(name):
+            why = "must be a standard resource for quotas"
+            causes.append(invalid(where, shown(name), why))
+        problems = validate_quantity(amount, where)
+        if not problems and name in _OBJECTS and not _is_whole(amount):
+            problems = [invalid(where, shown(amount), "must be an integer")]
+        causes += problems
+    return causes
+
+
+def _is_whole(amount: str) -> bool:
+    try:
+        return parse_quantity(amount).milli_value % 1000 == 0
+    except QuantityError:
+        return True
+
+
+def _validate_scopes(spec: JSON) -> list[Cause]:
+    scopes = spec.get("scopes") or []
+    causes = []
+    for scope in scopes:
+        if scope not in _SCOPES:
+            causes.append(invalid("spec.scopes", shown(scopes), "unsupported scope"))
+        causes += _misapplied(spec, scope, "spec.scopes", scopes)
+    if _conflict(scopes):
+        causes.append(invalid("spec.scopes", shown(scopes), "conflicting scopes"))
+    return causes
+
+
+def _misapplied(spec: JSON, scope: str, field: str, value: Any) -> Iterator[Cause]:
+    """Yield a cause for each limited resource that a scope does not have."""
+    allowed = _SCOPES.get(scope, _STANDARD)
+    for name in sorted(spec.get("hard", {})):
+        if name in _STANDARD and name not in allowed:
+            why = "unsupported scope applied to resource"
+            yield invalid(field, shown(value), why)
+
+
+def _conflict(scopes: Iterable[str]) -> bool:
+    present = set(scopes)
+    return any(pair <= present for pair in _CONFLICTS)
+
+
+def _validate_selector(spec: JSON) -> list[Cause]:
+    selector = spec.get("scopeSelector")
+    if selector is None:
+        return []
+    field = "spec.scopeSelector.matchExpressions"
+    expressions = selector.get("matchExpressions") or []
+    causes: list[Cause] = []
+    for each in expressions:
+        scope = each.get("scopeName", "")
+        if scope not in _SCOPES:
+            why = "unsupported scope"
+            causes.append(invalid(f"{field}.scopeName", shown(scope), why))
+        causes += _misapplied(spec, scope, field, selector)
+        causes += _validate_operator(each, scope, field)
+    if _conflict(each.get("scopeName", "") for each in expressions):
+        causes.append(invalid(field, shown(selector), "conflicting scopes"))
+    return causes
+
+
+def _validate_operator(requirement: JSON, scope: str, field: str) -> Iterator[Cause]:
+    operator = requirement.get("operator", "")
+    values = requirement.get("values") or []
+    if scope in _SCOPES and scope not in _WITH_VALUES and operator != "Exists":
+        yield invalid(f"{field}.operator", shown(operator), _ONLY_EXISTS)
+    if operator in ("In", "NotIn"):
+        if not values:
+            yield required(f"{field}.values", _NEEDS_VALUES)
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            yield invalid(f"{field}.values", shown(values), _NO_VALUES)
+    else:
+        why = "not a valid selector operator"
+        yield invalid(f"{field}.operator", shown(operator), why)

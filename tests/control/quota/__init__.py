@@ -1,0 +1,1 @@
+"""What each object is charged for."""

@@ -1,0 +1,272 @@
+"""What pods are charged for."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.control.quota.amounts import printed
+from controller_manager.control.quota.evaluators import POD_EVALUATOR
+from controller_manager.control.quota.names import is_extended
+from controller_manager.control.quota.pods import missing_statements, pod_usage, tracks
+
+JSON = dict[str, Any]
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ONE_POD = {"count/pods": "1", "pods": "1"}
+
+
+def container(
+    name: str = "c",
+    requests: JSON | None = None,
+    *,
+    limits: JSON | None = None,
+    always: bool = False,
+    **more: str,
+) -> JSON:
+    resources: JSON = {"requests": {**(requests or {}), **more}}
+    if limits is not None:
+        resources["limits"] = limits
+    sidecar = {"restartPolicy": "Always"} if always else {}
+    return {"name": name, "resources": resources, **sidecar}
+
+
+def pod(*containers: JSON, status: JSON | None = None, **spec: Any) -> Pod:
+    spec = {"containers": list(containers), **spec}
+    body = {"metadata": {"name": "p"}, "spec": spec, "status": status or {}}
+    return msgspec.convert(body, Pod)
+
+
+def usage(subject: Pod) -> dict[str, str]:
+    return printed(pod_usage(subject, NOW))
+
+
+def cpu(amount: str) -> dict[str, str]:
+    return {**ONE_POD, "cpu": amount, "requests.cpu": amount}
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        (pod(container()), ONE_POD),
+        (pod(container(cpu="100m"), container(cpu="1")), cpu("1100m")),
+        (
+            pod(
+                container(limits={"cpu": "2", "ephemeral-storage": "1Gi", "a.b/c": "1"})
+            ),
+            {**ONE_POD, "limits.cpu": "2", "limits.ephemeral-storage": "1Gi"},
+        ),
+        (
+            pod(container("c", {"ephemeral-storage": "1G", "memory": "1Mi"})),
+            {
+                **ONE_POD,
+                "ephemeral-storage": "1G",
+                "requests.ephemeral-storage": "1G",
+                "memory": "1Mi",
+                "requests.memory": "1Mi",
+            },
+        ),
+        (
+            pod(
+                container(
+                    "c", {"hugepages-2Mi": "4Mi"}, limits={"hugepages-2Mi": "4Mi"}
+                )
+            ),
+            {**ONE_POD, "hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi"},
+        ),
+        (
+            pod(container("c", {"example.com/gpu": "3", "kubernetes.io/x": "1"})),
+            {**ONE_POD, "requests.example.com/gpu": "3"},
+        ),
+        (
+            pod(container("c", {"deviceclass.resource.kubernetes.io/gpu": "2"})),
+            {**ONE_POD, "requests.deviceclass.resource.kubernetes.io/gpu": "2"},
+        ),
+    ],
+)
+def test_a_pod_is_charged_for_the_sum_of_its_containers(
+    subject: Pod, expected: dict[str, str]
+) -> None:
+    """Limits of cpu, memory and ephemeral storage count, and requests of more."""
+    assert usage(subject) == expected
+    assert all(map(tracks, usage(subject)))
+
+
+@pytest.mark.parametrize(
+    ("init", "main", "expected"),
+    [
+        ([container(cpu="3")], "1", "3"),
+        ([container(cpu="1"), container(cpu="2")], "3", "3"),
+        ([container(cpu="1", always=True)], "2", "3"),
+        ([container(cpu="1", always=True), container(cpu="4")], "2", "5"),
+        ([container(cpu="4"), container(cpu="1", always=True)], "2", "4"),
+        (
+            [container(cpu="1", always=True), container(cpu="2", always=True)],
+            "1",
+            "4",
+        ),
+        (
+            [
+                container(cpu="1", always=True),
+                container(cpu="5"),
+                container(cpu="2", always=True),
+            ],
+            "1",
+            "6",
+        ),
+    ],
+)
+def test_init_containers_count_for_the_most_that_is_needed_at_one_time(
+    init: list[JSON], main: str, expected: str
+) -> None:
+    """They run one after the other; a sidecar goes on beside all that come after it."""
+    assert usage(pod(container(cpu=main), initContainers=init)) == cpu(expected)
+
+
+def test_overhead_is_added_to_requests_and_to_limits_that_there_are() -> None:
+    """A pod without a limit gets none."""
+    bounded = container(cpu="1", limits={"cpu": "2"})
+    subject = pod(bounded, overhead={"cpu": "250m", "memory": "10Mi"})
+    assert usage(subject) == {
+        **cpu("1250m"),
+        "memory": "10Mi",
+        "requests.memory": "10Mi",
+        "limits.cpu": "2250m",
+    }
+
+
+def test_resources_of_the_pod_as_a_whole_replace_those_of_its_containers() -> None:
+    """Resource by resource: those that the pod does not state remain."""
+    whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
+    subject = pod(container(cpu="1", memory="1Gi"), resources=whole)
+    assert usage(subject) == {
+        **cpu("5"),
+        "memory": "1Gi",
+        "requests.memory": "1Gi",
+        "limits.cpu": "6",
+    }
+
+
+@pytest.mark.parametrize(
+    ("in_use", "allocated", "reason", "expected"),
+    [
+        ("1", "1", "", "2"),
+        ("3", "1", "", "3"),
+        ("1", "4", "", "4"),
+        ("1", "1", "Deferred", "2"),
+        ("1", "1", "Infeasible", "1"),
+        ("1", "3", "Infeasible", "3"),
+    ],
+)
+def test_a_pod_that_is_resized_is_charged_for_the_most(
+    in_use: str, allocated: str, reason: str, expected: str
+) -> None:
+    """What its spec wants does not count once the node has refused it."""
+    resources = {"requests": {"cpu": in_use}}
+    status: JSON = {"name": "c", "resources": resources}
+    status["allocatedResources"] = {"cpu": allocated}
+    pending = {"type": "PodResizePending", "status": "True", "reason": reason}
+    conditions = [pending] if reason else []
+    whole = {"containerStatuses": [status], "conditions": conditions}
+    assert usage(pod(container(cpu="2"), status=whole)) == cpu(expected)
+
+
+def test_a_pod_that_is_resized_as_a_whole_is_charged_for_the_most() -> None:
+    """The status of the pod says what is in use."""
+    status = {"resources": {"requests": {"cpu": "7"}, "limits": {"cpu": "9"}}}
+    whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
+    subject = pod(container(cpu="1"), resources=whole, status=status)
+    assert usage(subject) == {**cpu("7"), "limits.cpu": "9"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleted", "grace", "is_charged"),
+    [
+        ("Running", None, None, True),
+        ("Succeeded", None, None, False),
+        ("Failed", None, None, False),
+        ("Running", "2026-01-01T11:59:40Z", 30, True),
+        ("Running", "2026-01-01T11:59:30Z", 30, True),
+        ("Running", "2026-01-01T11:59:29Z", 30, False),
+        ("Pending", "2026-01-01T11:59:59Z", 0, False),
+        ("Running", "2026-01-01T11:00:00Z", None, True),
+    ],
+)
+def test_a_pod_that_has_ended_or_should_be_gone_is_only_an_object(
+    phase: str, deleted: str | None, grace: int | None, is_charged: bool
+) -> None:
+    """Its owner must be able to replace it."""
+    metadata = {
+        "name": "p",
+        "deletionTimestamp": deleted,
+        "deletionGracePeriodSeconds": grace,
+    }
+    spec = {"containers": [container(cpu="1")]}
+    body = {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+    expected = cpu("1") if is_charged else {"count/pods": "1"}
+    assert usage(msgspec.convert(body, Pod)) == expected
+
+
+@pytest.mark.parametrize(
+    ("subject", "limited", "missing"),
+    [
+        (pod(container("a", cpu="1")), ["pods", "requests.cpu"], ""),
+        (pod(container("a"), container("b")), ["cpu"], "cpu for: a,b"),
+        (
+            pod(container("b", cpu="1"), initContainers=[container("a")]),
+            ["requests.cpu", "limits.memory"],
+            "limits.memory for: a,b; requests.cpu for: a",
+        ),
+        (pod(container("a")), ["ephemeral-storage", "requests.a.b/gpu"], ""),
+        (pod(container("a"), resources={"requests": {"cpu": "1"}}), ["cpu"], ""),
+    ],
+)
+def test_each_container_must_state_the_cpu_and_memory_that_is_limited(
+    subject: Pod, limited: list[str], missing: str
+) -> None:
+    """Unless its pod states them as a whole."""
+    expected = f"must specify {missing}" if missing else ""
+    assert missing_statements(subject, limited) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "is_counted"),
+    [
+        ("limits.ephemeral-storage", True),
+        ("requests.hugepages-1Gi", True),
+        ("requests.example.com/gpu", True),
+        ("example.com/gpu", False),
+        ("limits.example.com/gpu", False),
+        ("requests.storage", False),
+        ("requests.kubernetes.io/x", False),
+        ("count/pods", True),
+        ("count/pods.example.com", False),
+    ],
+)
+def test_pods_are_charged_for_compute_resources(name: str, is_counted: bool) -> None:
+    """Extended resources only by their requests."""
+    assert tracks(name) is is_counted
+
+
+def test_an_extended_resource_has_the_prefix_of_somebody_else() -> None:
+    """Not Kubernetes'."""
+    assert is_extended("example.com/gpu")
+    assert not is_extended("cpu")
+    assert not is_extended("requests.example.com/gpu")
+    assert not is_extended("node.kubernetes.io/x")
+
+
+def test_the_footprint_changes_with_what_a_pod_is_charged_for_only() -> None:
+    """A heartbeat or a condition calls for no recount."""
+    footprint = POD_EVALUATOR.footprint
+    before = footprint(pod(container(cpu="1"), status={"phase": "Pending"}), NOW)
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert footprint(pod(container(cpu="1"), status=ready), NOW) == before
+    for other in (
+        pod(container(cpu="2")),
+        pod(container(cpu="1"), activeDeadlineSeconds=1),
+        pod(container(cpu="1"), status={"phase": "Failed"}),
+    ):
+        assert footprint(other, NOW) != before

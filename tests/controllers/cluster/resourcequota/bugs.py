@@ -1,0 +1,57 @@
+"""Deliberate bugs of the quota controller."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatus
+from controller_manager.control.quota import pods, services
+from controller_manager.control.quota.amounts import Amounts, amounts, printed
+from controller_manager.control.quota.services import NODE_PORTS
+from controller_manager.controllers.cluster.resourcequota import (
+    controller,
+    decide,
+    recount,
+)
+from controller_manager.controllers.cluster.resourcequota.controller import (
+    QuotaController,
+)
+from controller_manager.controllers.cluster.resourcequota.sources import Tally
+from tests.simulation.planted import Bug
+
+_service_usage = services.service_usage
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+def _whatever_its_type(service: Any) -> Amounts:
+    number = amounts({"n": str(len(service.spec.ports or ()))})["n"]
+    return {**_service_usage(service), NODE_PORTS: number}
+
+
+def _always_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus:
+    return ResourceQuotaStatus(hard=quota.spec.hard, used=printed(usage))
+
+
+def _keep_all(values: Amounts, _: object) -> dict[str, Any]:
+    return dict(values)
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "charge pods that have ended": Bug(1, pods, "is_charged", lambda _, __: True),
+    "miss what is gone": Bug(1, QuotaController, "removed", _nothing),
+    "count what no scope has": Bug(1, recount, "requirements_of", lambda _: []),
+    "miss other limits": Bug(1, controller, "limits_differ", lambda _, __: False),
+    "keep the usage of a limit that is gone": Bug(1, decide, "masked", _keep_all),
+    "write a status that is there": Bug(
+        1, controller, "status_to_write", _always_write
+    ),
+    "charge all services for node ports": Bug(
+        1, services, "service_usage", _whatever_its_type
+    ),
+    "count what is gone": Bug(1, Tally, "gone", _nothing),
+    "take back what was admitted": Bug(
+        0, QuotaController, "added", _nothing, "admitted-before-it-is-seen"
+    ),
+}

@@ -1,0 +1,255 @@
+"""Quotas are counted on a cluster in memory, on virtual time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_manager.client.errors import Forbidden
+from controller_manager.controllers.cluster.resourcequota.options import (
+    ResourceQuotaOptions,
+)
+from controller_manager.devcluster.server.statuses import Refusal
+from tests.clusters import Cluster
+from tests.controllers.cluster.resourcequota.counting import (
+    User,
+    config,
+    controller_of,
+    counting,
+)
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+
+@pytest.fixture
+def user(cluster: Cluster) -> User:
+    return User(cluster)
+
+
+async def test_a_new_quota_shows_its_limits_and_what_is_used(user: User) -> None:
+    """One write, with all metadata; and no more as long as nothing changes."""
+    user.add_pod("a")
+    user.add_pod("b", cpu="0.5")
+    labels = {"labels": {"team": "a"}, "finalizers": ["example.com/keep"]}
+    user.cluster.add("ResourceQuota", "q")
+    await user.patch("resourcequotas", "q", {"metadata": labels})
+    await user.patch(
+        "resourcequotas", "q", {"spec": {"hard": {"pods": "5", "cpu": "1000m"}}}
+    )
+    async with counting(user.cluster) as recording:
+        await asyncio.sleep(3000)
+    assert [(each.method, each.path, each.status) for each in recording.writes] == [
+        ("PUT", "/api/v1/namespaces/default/resourcequotas/q/status", 200)
+    ]
+    stored = user.stored()
+    assert stored["status"] == {
+        "hard": {"cpu": "1", "pods": "5"},
+        "used": {"cpu": "600m", "pods": "2"},
+    }
+    assert {name: stored["metadata"][name] for name in labels} == labels
+
+
+async def test_the_api_server_charges_and_the_controller_frees(user: User) -> None:
+    """The message names the quota, what was wanted, what is used and the limit."""
+    user.add_quota({"pods": "2", "requests.cpu": "250m"})
+    async with counting(user.cluster) as recording:
+        await asyncio.sleep(1)
+        user.add_pod("a")
+        user.add_pod("b")
+        assert user.used() == {"pods": "2", "requests.cpu": "200m"}
+        with pytest.raises(Refusal) as refused:
+            user.add_pod("c")
+        assert refused.value.message == (
+            'pods "c" is forbidden: exceeded quota: q, requested: '
+            "pods=1,requests.cpu=100m, used: pods=2,requests.cpu=200m, limited: "
+            "pods=2,requests.cpu=250m"
+        )
+        await asyncio.sleep(40)
+        assert len(recording.writes) == 1  # the status was true already
+        await user.delete("pods", "a")
+        await asyncio.sleep(0.2)
+        assert user.used() == {"pods": "1", "requests.cpu": "100m"}
+        user.add_pod("c")
+
+
+async def test_a_pod_that_does_not_state_what_is_limited_is_refused(
+    user: User,
+) -> None:
+    """For each resource the containers that lack it."""
+    user.add_quota({"requests.cpu": "1", "limits.memory": "1Gi", "pods": "9"})
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        with pytest.raises(Refusal) as refused:
+            user.cluster.add(
+                "Pod", "p", spec={"containers": [{"name": "c", "image": "app:v1"}]}
+            )
+    assert refused.value.message == (
+        'pods "p" is forbidden: failed quota: q: must specify limits.memory for: c; '
+        "requests.cpu for: c"
+    )
+
+
+async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None:
+    """A limit without usage refuses; one that the status does not show does not."""
+    user.add_quota({"pods": "2"})
+    user.add_pod("a")
+    status = {"hard": {"pods": "2"}, "used": {}}
+    await user.patch("resourcequotas", "q", {"status": status}, "status")
+    with pytest.raises(Refusal) as refused:
+        user.add_pod("b")
+    assert refused.value.message == (
+        'pods "b" is forbidden: status unknown for quota: q, resources: pods'
+    )
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        user.add_pod("b")
+    assert user.used() == {"pods": "2"}
+
+
+async def test_a_dry_run_is_checked_and_not_charged(user: User) -> None:
+    """As for any admission."""
+    user.add_quota({"pods": "1"})
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        kind = user.cluster.server.catalogue.of("v1", "Pod")
+        assert kind is not None
+        pod = {
+            "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "c", "image": "app:v1"}]},
+        }
+        objects = user.cluster.server.objects
+        objects.create(kind, "default", pod, dry_run=True)
+        assert user.used() == {"pods": "0"}
+        objects.create(kind, "default", pod)
+        with pytest.raises(Refusal, match="exceeded quota"):
+            objects.create(
+                kind, "default", {**pod, "metadata": {"name": "q"}}, dry_run=True
+            )
+
+
+async def test_no_quota_is_charged_if_one_of_them_refuses(user: User) -> None:
+    """All are checked first."""
+    user.add_quota({"pods": "5"}, "a")
+    user.add_quota({"pods": "0"}, "b")
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        with pytest.raises(Refusal, match="exceeded quota: b"):
+            user.add_pod("p")
+        assert user.used("a") == user.used("b") == {"pods": "0"}
+
+
+async def test_what_ends_or_changes_its_type_is_not_charged_any_more(
+    user: User,
+) -> None:
+    """A pod that has ended still is an object."""
+    user.add_quota({"pods": "5", "count/pods": "5", "services.nodeports": "5"})
+    user.add_pod("a")
+    ports = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
+    user.cluster.add("Service", "s", spec={"type": "NodePort", "ports": ports})
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        expected = {"count/pods": "1", "pods": "1", "services.nodeports": "2"}
+        assert user.used() == expected
+        await user.patch("pods", "a", {"status": {"phase": "Failed"}}, "status")
+        await asyncio.sleep(0.2)
+        assert user.used() == {**expected, "pods": "0"}
+        # Upstream waits for the next recount of everything here.
+        await user.patch("services", "s", {"spec": {"ports": ports[:1]}})
+        await asyncio.sleep(0.2)
+        assert user.used()["services.nodeports"] == "1"
+        await user.patch("services", "s", {"spec": {"type": "ClusterIP"}})
+        await asyncio.sleep(0.2)
+        assert user.used() == {**expected, "pods": "0", "services.nodeports": "0"}
+
+
+async def test_a_pod_may_not_change_into_a_quota_that_is_used_up(user: User) -> None:
+    """A deadline moves it from one scope to the other."""
+    user.add_quota({"pods": "5"}, "long", scopes=["NotTerminating"])
+    user.add_quota({"pods": "1"}, "short", scopes=["Terminating"])
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        for name in ("a", "b"):
+            user.add_pod(name)
+        await user.patch("pods", "a", {"spec": {"activeDeadlineSeconds": 60}})
+        await asyncio.sleep(1)
+        assert (user.used("long"), user.used("short")) == ({"pods": "1"}, {"pods": "1"})
+        with pytest.raises(Forbidden, match="exceeded quota: short, requested: pods=1"):
+            await user.patch("pods", "b", {"spec": {"activeDeadlineSeconds": 60}})
+
+
+async def test_a_status_that_somebody_edits_stays_until_all_is_counted(
+    user: User,
+) -> None:
+    """Each admission edits it, so an edit by itself calls for no recount."""
+    user.add_quota({"pods": "5"})
+    async with counting(user.cluster):
+        await asyncio.sleep(10)
+        wrong = {"status": {"used": {"pods": "3"}}}
+        await user.patch("resourcequotas", "q", wrong, "status")
+        await asyncio.sleep(280)
+        assert user.used() == {"pods": "3"}
+        await asyncio.sleep(15)
+        assert user.used() == {"pods": "0"}
+
+
+async def test_a_pod_that_should_be_gone_stays_charged_until_all_is_counted(
+    user: User,
+) -> None:
+    """Nothing happens when its grace period is over."""
+    user.add_quota({"pods": "5"})
+    user.add_pod("a", nodeName="n", terminationGracePeriodSeconds=30)
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        await user.delete("pods", "a")
+        await asyncio.sleep(200)
+        assert user.used() == {"pods": "1"}
+        await asyncio.sleep(110)
+        assert user.used() == {"pods": "0"}
+
+
+async def test_the_period_of_recounts_is_a_flag(user: User) -> None:
+    """Ten seconds instead of five minutes."""
+    user.add_quota({"pods": "5"})
+    settings = config(ResourceQuotaOptions(sync_period=10.0))
+    async with counting(user.cluster, settings=settings):
+        await asyncio.sleep(1)
+        wrong = {"status": {"used": {"pods": "3"}}}
+        await user.patch("resourcequotas", "q", wrong, "status")
+        await asyncio.sleep(10)
+        assert user.used() == {"pods": "0"}
+
+
+async def test_what_cannot_be_counted_has_no_usage(user: User) -> None:
+    """The others have theirs."""
+    user.add_quota(
+        {"count/widgets.example.com": "3", "requests.example.com/gadget": "2"}
+    )
+    async with counting(user.cluster) as recording:
+        await asyncio.sleep(700)
+    assert user.used() == {"requests.example.com/gadget": "0"}
+    assert len(recording.writes) == 1
+
+
+async def test_a_quota_without_limits_is_left_alone(user: User) -> None:
+    """Upstream writes an empty status in each recount."""
+    user.cluster.add("ResourceQuota", "q")
+    async with counting(user.cluster) as recording:
+        await asyncio.sleep(700)
+    assert recording.writes == []
+
+
+async def test_a_deleted_quota_leaves_nothing_behind(user: User) -> None:
+    """A later one of the same name is a new one."""
+    user.add_quota({"pods": "5"})
+    async with controller_of(user.cluster) as controller:
+        await asyncio.sleep(1)
+        assert list(controller._written) == ["default/q"]
+        await user.delete("resourcequotas", "q")
+        await asyncio.sleep(1)
+        assert (controller._written, controller._stale) == ({}, set())
+        assert len(controller._consistency) == 0
+        user.add_quota({"secrets": "5"})
+        await asyncio.sleep(1)
+        assert user.used() == {"secrets": "0"}
