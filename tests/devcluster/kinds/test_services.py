@@ -181,15 +181,15 @@ async def test_families_follow_from_what_is_given(
         (
             {"ipFamilies": ["IPv4", "IPv6"]},
             (
-                "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families "
-                "are specified"
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP "
+                "families are specified"
             ),
         ),
         (
             {"clusterIPs": ["10.0.0.5", "fd00:10::5"], "clusterIP": "10.0.0.5"},
             (
-                "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs "
-                "are specified"
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster "
+                "IPs are specified"
             ),
         ),
     ],
