@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from sys import intern
 from typing import Any, Final
 
+from msgspec.json import Encoder
 from msgspec.structs import force_setattr
 
 from controller_manager.api.core.scheduling import crosses_namespaces
@@ -30,6 +31,8 @@ from controller_manager.api.meta import (
 from controller_manager.api.resource import AnyResource
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.trimming import Trim, trim_for
+
+_ENCODER: Final = Encoder()
 
 _MAX_REMEMBERED: Final = 4096
 """How many label sets, or owners, are remembered before all are forgotten."""
@@ -90,7 +93,7 @@ class PodTransform:
         self._trim = trim
         self._owners = OwnerTransform()
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
-        self._containers: dict[str, _Containers] = {}
+        self._containers: dict[bytes, _Containers] = {}
 
     def __call__(self, pod: Pod) -> None:
         """Drop the unused fields of `pod`, and share equal parts with other pods."""
@@ -104,20 +107,19 @@ class PodTransform:
         _drop_settled_resources(pod)
 
     def _share_containers(self, pod: Pod) -> None:
-        """Share the containers of pods that have the same owner."""
+        """Share containers among pods whose containers are alike.
+
+        Most pods have an owner, which gives the same ones to all its pods.
+        """
         if (containers := pod.spec.containers) is None:
             return
         both = (containers, pod.spec.init_containers)
         _keep_named_ports((*containers, *(both[1] or ())))
-        if owners := pod.metadata.owner_references:
-            if len(self._containers) >= _MAX_REMEMBERED:
-                self._containers.clear()
-            known = self._containers.get(owners[0].uid)
-            if known == both:
-                force_setattr(pod.spec, "containers", known[0])
-                force_setattr(pod.spec, "init_containers", known[1])
-            else:
-                self._containers[owners[0].uid] = both
+        if len(self._containers) >= _MAX_REMEMBERED:
+            self._containers.clear()
+        known = self._containers.setdefault(_ENCODER.encode(both), both)
+        force_setattr(pod.spec, "containers", known[0])
+        force_setattr(pod.spec, "init_containers", known[1])
 
     def _share_labels(self, metadata: PartialMetadata) -> None:
         if labels := metadata.labels:

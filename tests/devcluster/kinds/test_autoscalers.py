@@ -483,3 +483,23 @@ async def test_the_old_version_is_deleted_and_watched_too(cluster: Cluster) -> N
     (event,) = map(json.loads, answer.body.splitlines())
     assert (event["type"], event["object"]["spec"]) == ("DELETED", created["spec"])
     assert (await get(cluster, f"{V2}/web"))["code"] == 404
+
+
+async def test_the_old_version_is_applied_too(cluster: Cluster) -> None:
+    """By the server, when it is new and when it is there."""
+    apply = {"content_type": "application/apply-patch+yaml"}
+    obj: JSON = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"maxReplicas": 5, "scaleTargetRef": TARGET},
+    }
+    for percent in (30, 40):
+        spec = {**obj["spec"], "targetCPUUtilizationPercentage": percent}
+        path = f"{V1}/web?fieldManager=test"
+        applied = await send(cluster, "PATCH", path, {**obj, "spec": spec}, **apply)
+        assert applied["apiVersion"] == "autoscaling/v1"
+        assert applied["spec"] == {**spec, "minReplicas": 1}
+        newer = await get(cluster, f"{V2}/web")
+        assert newer["apiVersion"] == "autoscaling/v2"
+        assert newer["spec"]["metrics"] == [cpu(percent)]

@@ -86,7 +86,8 @@ async def test_services_get_addresses_of_every_range() -> None:
     assert kind is not None
     metadata = {**more["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     small.server.objects.put(kind, ("", "more"), {**more, "metadata": metadata})
-    assert "range is full" in refused(small, "Service", {"metadata": {"name": "d"}})[0]
+    with pytest.raises(Refusal, match="range is full"):
+        create(small, "Service", {"metadata": {"name": "d"}})
 
 
 @pytest.mark.parametrize(
