@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from sys import intern
 from typing import Any, Final
 
+from msgspec.json import Encoder
 from msgspec.structs import force_setattr
 
 from controller_manager.api.core.scheduling import crosses_namespaces
@@ -21,6 +22,7 @@ from controller_manager.api.core.v1 import (
     PodStatus,
     PodVolume,
 )
+from controller_manager.api.discovery.v1 import EndpointConditions, EndpointSlice
 from controller_manager.api.meta import (
     OwnerReference,
     PartialMetadata,
@@ -29,6 +31,8 @@ from controller_manager.api.meta import (
 from controller_manager.api.resource import AnyResource
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.trimming import Trim, trim_for
+
+_ENCODER: Final = Encoder()
 
 _MAX_REMEMBERED: Final = 4096
 """How many label sets, or owners, are remembered before all are forgotten."""
@@ -89,7 +93,7 @@ class PodTransform:
         self._trim = trim
         self._owners = OwnerTransform()
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
-        self._containers: dict[str, _Containers] = {}
+        self._containers: dict[bytes, _Containers] = {}
 
     def __call__(self, pod: Pod) -> None:
         """Drop the unused fields of `pod`, and share equal parts with other pods."""
@@ -103,20 +107,19 @@ class PodTransform:
         _drop_settled_resources(pod)
 
     def _share_containers(self, pod: Pod) -> None:
-        """Share the containers of pods that have the same owner."""
+        """Share containers among pods whose containers are alike.
+
+        Most pods have an owner, which gives the same ones to all its pods.
+        """
         if (containers := pod.spec.containers) is None:
             return
         both = (containers, pod.spec.init_containers)
         _keep_named_ports((*containers, *(both[1] or ())))
-        if owners := pod.metadata.owner_references:
-            if len(self._containers) >= _MAX_REMEMBERED:
-                self._containers.clear()
-            known = self._containers.get(owners[0].uid)
-            if known == both:
-                force_setattr(pod.spec, "containers", known[0])
-                force_setattr(pod.spec, "init_containers", known[1])
-            else:
-                self._containers[owners[0].uid] = both
+        if len(self._containers) >= _MAX_REMEMBERED:
+            self._containers.clear()
+        known = self._containers.setdefault(_ENCODER.encode(both), both)
+        force_setattr(pod.spec, "containers", known[0])
+        force_setattr(pod.spec, "init_containers", known[1])
 
     def _share_labels(self, metadata: PartialMetadata) -> None:
         if labels := metadata.labels:
@@ -149,6 +152,31 @@ def _claims(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
         if each.persistent_volume_claim is not None or each.ephemeral is not None
     ]
     return tuple(claims) or None
+
+
+class EndpointSliceTransform:
+    """Makes the endpoints of slices share what most of them have in common.
+
+    An endpoint takes 0.4 kB instead of 0.7.
+    """
+
+    def __init__(self) -> None:
+        """Start without remembered conditions."""
+        self._conditions: dict[EndpointConditions, EndpointConditions] = {}
+
+    def __call__(self, obj: EndpointSlice) -> None:
+        """Replace parts of `obj` by equal parts of earlier slices."""
+        for each in obj.endpoints or ():
+            known = self._conditions.setdefault(each.conditions, each.conditions)
+            force_setattr(each, "conditions", known)
+            if each.node_name is not None:
+                force_setattr(each, "node_name", intern(each.node_name))
+            if each.zone is not None:
+                force_setattr(each, "zone", intern(each.zone))
+            if each.target_ref is not None:
+                force_setattr(each.target_ref, "kind", intern(each.target_ref.kind))
+                namespace = intern(each.target_ref.namespace)
+                force_setattr(each.target_ref, "namespace", namespace)
 
 
 def _keep_named_ports(containers: Iterable[Container | InitContainer]) -> None:
@@ -206,5 +234,7 @@ def transform_for(
     """
     if resource.metadata_only:
         return MetadataTransform()
+    if resource.type is EndpointSlice:
+        return EndpointSliceTransform()
     trim = trim_for(declared)
     return PodTransform(trim) if resource.type is Pod else trim

@@ -129,3 +129,29 @@ async def test_two_monitors_of_different_types_are_a_clash(cluster: Cluster) -> 
     assert subject.monitor(METADATA) is monitor
     with pytest.raises(ClashError, match="metadata only"):
         subject.monitor(PODS)
+
+
+async def test_a_monitor_runs_until_its_last_user_stops_it(cluster: Cluster) -> None:
+    """Two controllers share it, and know nothing of each other."""
+    subject = factory(cluster)
+    monitor = subject.monitor(METADATA)
+    assert subject.monitor(METADATA) is monitor
+    subject.stop_monitor(METADATA)
+    assert subject.all() == [monitor]
+    subject.stop_monitor(METADATA)
+    assert subject.all() == []
+    subject.stop_monitor(METADATA)  # nobody uses it
+    assert subject.monitor(METADATA) is not monitor
+
+
+async def test_a_monitor_keeps_more_than_metadata_if_a_controller_reads_it(
+    cluster: Cluster,
+) -> None:
+    """Whoever asks first, and for whatever."""
+    subject = factory(cluster)
+    subject.read_monitored(PODS)
+    monitor = subject.monitor(METADATA)
+    assert monitor.resource == PODS
+    assert subject.monitor(PODS) is monitor
+    with pytest.raises(RuntimeError, match="keeps only metadata already"):
+        subject.read_monitored(PODS)

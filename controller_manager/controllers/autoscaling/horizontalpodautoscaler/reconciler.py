@@ -60,8 +60,12 @@ _LOOK_AGAIN: Final = 2.0
 """Seconds after which an autoscaler is synced again whose metrics API is stuck."""
 
 
+_SHORTEST_PERIOD: Final = 0.1
+"""Seconds between two syncs at least; with 0 nothing else would run."""
+
+
 def _sync_period(config: Config) -> float:
-    return config.of(AutoscalerOptions).sync_period
+    return max(config.of(AutoscalerOptions).sync_period, _SHORTEST_PERIOD)
 
 
 class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
@@ -79,7 +83,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         """Take the context; index the pods by their labels."""
         super().__init__(context)
         options = context.config.of(AutoscalerOptions)
-        self._period = options.sync_period
+        self._period = _sync_period(context.config)
         # While a sync waits for a metrics API, others shall go on.
         self.workers = options.concurrent_syncs * apis.SHARES
         self._histories: dict[str, History] = {}
@@ -103,7 +107,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
                 sync_period=options.sync_period,
             ),
             Measuring(self._metrics, clock),
-            self._histories,
             self._metrics,
             clock,
             context.logger,
@@ -121,7 +124,8 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
             return Requeue(_LOOK_AGAIN, str(reading.APIStuck(api.group)))
         self._metrics.count(len(self.objects))
         writer = Writer(self.client, self.recorder, self._tools.scales, autoscaler)
-        sync = Sync(self._tools, autoscaler, writer)
+        history = self._histories.get(key_of(autoscaler), History())
+        sync = Sync(self._tools, autoscaler, history, writer)
         began, error = self.clock.monotonic(), NONE
         try:
             await sync.run()
@@ -130,8 +134,17 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
             self.logger.error("Sync failed", err=str(failure))
         except reading.APIStuck as stuck:
             return Requeue(_LOOK_AGAIN, str(stuck))
+        finally:
+            self._remember(autoscaler, sync.history)
         self._metrics.synced(sync.action, error, self.clock.monotonic() - began)
         return Done(self._period)
+
+    def _remember(self, autoscaler: HorizontalPodAutoscaler, history: History) -> None:
+        """Keep what is known of an autoscaler, unless it was deleted meanwhile."""
+        key = key_of(autoscaler)
+        known = self.objects.by_key(key)
+        if known is not None and known.metadata.uid == autoscaler.metadata.uid:
+            self._histories[key] = history
 
     def deleted(self, obj: HorizontalPodAutoscaler) -> None:
         """Drop the state of an autoscaler, so that one of its name starts afresh."""

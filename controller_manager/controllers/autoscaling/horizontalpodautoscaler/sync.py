@@ -9,7 +9,6 @@ from typing import Final, NoReturn
 from msgspec import Struct
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
-from controller_manager.api.meta import key_of
 from controller_manager.clock import Clock
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler import plan
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler.answer import (
@@ -76,7 +75,6 @@ class Tools(Struct, frozen=True):
     selection: Selection
     sources: apis.Sources
     measuring: Measuring
-    histories: dict[str, History]
     metrics: AutoscalerMetrics
     clock: Clock
     logger: Logger
@@ -93,13 +91,19 @@ class Choice(Struct, frozen=True):
 class Sync:
     """One sync of one autoscaler.
 
-    `action` is what it has done to the target, as a label of metrics.
+    `action` is what it has done to the target, as a label of metrics. `history` is what
+    the next sync has to know.
     """
 
     def __init__(
-        self, tools: Tools, autoscaler: HorizontalPodAutoscaler, writer: Writer
+        self,
+        tools: Tools,
+        autoscaler: HorizontalPodAutoscaler,
+        history: History,
+        writer: Writer,
     ) -> None:
-        """Take the autoscaler as the cache shows it."""
+        """Take the autoscaler as the cache shows it, and what is known of it."""
+        self.history = history
         self._tools = tools
         self._autoscaler = autoscaler
         self._writer = writer
@@ -107,7 +111,6 @@ class Sync:
         # What is remembered is compared by a clock that never jumps, as upstream's.
         self._instant = _ORIGIN + timedelta(seconds=tools.clock.monotonic())
         self._draft = Draft(autoscaler, self._now)
-        self._key = key_of(autoscaler)
         self.action = NONE
 
     async def run(self) -> None:
@@ -151,9 +154,8 @@ class Sync:
             raise SyncFailed(msg, is_spec=error.is_spec) from error
         message = "the HPA controller was able to get the target's current scale"
         self._draft.set(ABLE_TO_SCALE, TRUE, "SucceededGetScale", message)
-        histories, replicas = self._tools.histories, target.scale.spec.replicas
-        known = histories.get(self._key, History())
-        histories[self._key] = started(known, replicas, self._instant)
+        replicas = target.scale.spec.replicas
+        self.history = started(self.history, replicas, self._instant)
         return target
 
     async def _rescale(self, target: TargetScale, choice: Choice) -> None:
@@ -179,10 +181,8 @@ class Sync:
 
     def _remember(self, before: int, after: int) -> None:
         """Note the change for the rates of the behavior, which count changes."""
-        behavior, histories = self._autoscaler.spec.behavior, self._tools.histories
-        histories[self._key] = scaled(
-            histories[self._key], before, after, self._instant, behavior
-        )
+        behavior = self._autoscaler.spec.behavior
+        self.history = scaled(self.history, before, after, self._instant, behavior)
 
     def _note_zero(self, before: int, after: int) -> None:
         """Say whether it was an autoscaler that scaled the target to zero."""
@@ -259,18 +259,18 @@ class Sync:
 
     def _normalized(self, current: int, measurement: Measurement) -> Choice:
         """Return what recent recommendations, limits and rates leave of a number."""
-        spec, tools = self._autoscaler.spec, self._tools
+        spec, settings = self._autoscaler.spec, self._tools.settings
         minimum = plan.minimum_of(spec)
         desired = max(measurement.replicas or 0, 0)
         reason = plan.reason_for(current, desired, measurement.name)
         wish = Wish(current, desired, minimum, spec.max_replicas, spec.behavior)
         result = normalized(
             wish,
-            tools.histories[self._key],
+            self.history,
             self._instant,
-            tools.settings.downscale_stabilization,
+            settings.downscale_stabilization,
         )
-        tools.histories[self._key] = result.history
+        self.history = result.history
         able, limited = result.able_to_scale, result.scaling_limited
         self._draft.set(ABLE_TO_SCALE, able.status, able.reason, able.message)
         self._draft.set(

@@ -14,6 +14,7 @@ from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.discovery import discover
+from controller_manager.client.errors import Conflict
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
     POD_EVALUATOR,
@@ -41,13 +42,16 @@ from controller_manager.controllers.cluster.resourcequota.sources import (
 )
 from controller_manager.informers.indexes import BY_NAMESPACE
 from controller_manager.informers.informer import Handler
-from controller_manager.runtime.consistency import requeue_for
+from controller_manager.runtime.consistency import STALE_RECHECK, requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
 
 _REDISCOVER: Final = 30.0
 """Seconds between two discoveries."""
+
+_ESTABLISHING: Final = 1.0
+"""Seconds from a custom resource definition until its resource is served."""
 
 _INITIAL_SYNC: Final = 30.0
 """Seconds to wait for all resources; one that cannot be listed must not stop the
@@ -245,9 +249,21 @@ class QuotaController:
         self._syncing.add(key)
         try:
             await self._sync(quota)
+        except Conflict:
+            return self._after_conflict(key, quota)
         finally:
             self._syncing.discard(key)
         return DONE
+
+    def _after_conflict(self, key: str, counted: ResourceQuota) -> Outcome:
+        """Count again as soon as the cache shows what the API server has.
+
+        It changes a quota with each object that it admits.
+        """
+        if self._quotas.by_key(key) is not counted:
+            return Requeue(0, "the quota has changed meanwhile")
+        self._stale.add(key)
+        return Requeue(STALE_RECHECK, "the cache does not show the quota's last change")
 
     async def _sync(self, quota: ResourceQuota) -> None:
         usage, problems = await recount(quota, self._sources(), self._clock.now())
@@ -301,6 +317,10 @@ class QuotaController:
                 if self._lacks_usage(quota):
                     self.priority.add(key_of(quota))
         return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
+
+    def served_changes(self) -> None:
+        """Discover resources soon; upstream takes up to 30 s to notice a change."""
+        self.tasks.add_after(_DISCOVERY, _ESTABLISHING)
 
     async def wait_for_resources(self) -> None:
         """Wait until all resources are synced, half a minute at most.

@@ -29,6 +29,8 @@ from controller_manager.informers.informer import (
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 
+_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
+
 _VERBS: Final = ("create", "list", "watch", "delete")
 """What the API server must allow for a resource that quotas count."""
 
@@ -47,6 +49,9 @@ class Changes(Protocol):
 
     def removed(self, source: Source, obj: KubeObject) -> None:
         """Note an object that is gone."""
+
+    def served_changes(self) -> None:
+        """Note that the API server may serve other resources soon."""
 
 
 def handler_of(source: Source, changes: Changes) -> Handler[Any]:
@@ -146,6 +151,8 @@ class Monitors:
 
     def _is_wanted(self, served: ServedResource) -> bool:
         name = (served.group, served.plural)
+        if name == _DEFINITIONS:
+            return True
         if name == (DEVICE_CLASSES.group, DEVICE_CLASSES.plural):
             return self._devices is not None
         return served.namespaced and name not in self._others and is_counted(*name)
@@ -162,6 +169,8 @@ class Monitors:
     ) -> tuple[Source | None, Registration[Any]]:
         """Add the handler of a resource; return its source, if it is counted."""
         resource = informer.resource
+        if (resource.group, resource.plural) == _DEFINITIONS:
+            return None, informer.add_handler(_definitions(self._changes))
         if resource == DEVICE_CLASSES:
             assert self._devices is not None  # noqa: S101 - it is not wanted otherwise
             return None, informer.add_handler(_classes(self._devices))
@@ -201,6 +210,14 @@ def _classes(devices: Devices) -> Handler[Any]:
         on_add=devices.class_seen,
         on_update=lambda _, new: devices.class_seen(new),
         on_delete=devices.class_gone,
+    )
+
+
+def _definitions(changes: Changes) -> Handler[Any]:
+    return Handler(
+        on_add=lambda _: changes.served_changes(),
+        on_update=lambda _, __: changes.served_changes(),
+        on_delete=lambda _: changes.served_changes(),
     )
 
 

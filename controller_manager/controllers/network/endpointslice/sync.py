@@ -147,14 +147,13 @@ class ServiceSync:
         self._report(planned, changes, event)
         return planned
 
-    async def _gather(self, names: Iterable[str], address_type: str) -> list[Backend]:
-        pods = self._gatherer.pods(names)
+    async def _gather(self, names: Sequence[str], address_type: str) -> list[Backend]:
         found: list[Backend] = []
-        for start in range(0, len(pods), _PODS_AT_ONCE):
+        for start in range(0, len(names), _PODS_AT_ONCE):
             if start:
                 await self._tools.give_way()
-            part = pods[start : start + _PODS_AT_ONCE]
-            found += self._gatherer.backends(part, address_type)
+            pods = self._gatherer.pods(names[start : start + _PODS_AT_ONCE])
+            found += self._gatherer.backends(pods, address_type)
         return found
 
     def _with_hints(

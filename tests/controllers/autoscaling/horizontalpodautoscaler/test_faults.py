@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.controllers.autoscaling.horizontalpodautoscaler.options import (
+    AutoscalerOptions,
+)
 from tests.controllers.autoscaling.horizontalpodautoscaler.on_cluster import (
     NAME,
     SYNC_PERIOD,
     TARGET,
+    PodOf,
     Stage,
     config_of,
     cpu,
@@ -105,6 +109,33 @@ async def test_an_autoscaler_with_nothing_to_do_writes_nothing(
     async with stage.cluster.manager(config_of(), transport) as recording:
         await asyncio.sleep(SYNC_PERIOD * 10)
     assert [each.path.rpartition("/")[2] for each in recording.writes] == ["status"]
+
+
+async def test_a_period_of_zero_lets_others_run(
+    stage: Stage, transport: Faulty
+) -> None:
+    """Upstream's controller would sync without a pause."""
+    options = AutoscalerOptions(sync_period=0.0)
+    config = replace(config_of(), controllers={AutoscalerOptions: options})
+    stage.add_autoscaler([cpu(60)])
+    async with stage.cluster.manager(config, transport):
+        await asyncio.sleep(1.05)
+    assert len(transport.times("GET", "/scale")) == 10
+
+
+async def test_the_first_pod_without_a_request_is_named() -> None:
+    """Always the same one, so that the status is written once."""
+    stage = Stage()
+    stage.add_target(3)
+    stage.add_pods((PodOf(cpu="1", request=None),) * 3)
+    stage.add_autoscaler([cpu(60)])
+    async with stage.cluster.manager(config_of()) as recording:
+        await asyncio.sleep(SYNC_PERIOD * 5)
+    assert stage.status()["conditions"][1]["message"] == (
+        "the HPA was unable to compute the replica count: failed to get cpu "
+        "utilization: missing request for cpu in container c of Pod test-pod-0"
+    )
+    assert len(recording.writes) == 1
 
 
 async def test_a_scale_that_changed_meanwhile_is_set_again(
@@ -244,3 +275,30 @@ def add_pair(stage: Stage, name: str, metric: JSON) -> None:
     stage.cluster.add(kind, name, spec=spec, status={"replicas": 1})
     reference = {"apiVersion": "v1", "kind": kind, "name": name}
     stage.add_autoscaler([metric], name=name, more={"scaleTargetRef": reference})
+
+
+async def test_an_autoscaler_that_is_deleted_while_it_is_synced_leaves_nothing(
+    stage: Stage, transport: Faulty
+) -> None:
+    """A new one of its name does not know what the first one has recommended."""
+    answer = asyncio.Event()
+
+    async def wait(request: Request) -> Response | None:
+        if "/metrics.k8s.io/" in request.path:
+            await answer.wait()
+        return None
+
+    transport.faults.append(wait)
+    stage.add_autoscaler([cpu(30)])
+    async with stage.cluster.manager(config_of(), transport):
+        await asyncio.sleep(SYNC_PERIOD + 1)
+        stage.delete("HorizontalPodAutoscaler", NAME)
+        await asyncio.sleep(0.5)
+        answer.set()
+        await asyncio.sleep(0.5)
+        assert stage.replicas() == 6
+        stage.edit("ReplicationController", TARGET, replicas=3)
+        stage.add_autoscaler([cpu(60)])
+        await asyncio.sleep(SYNC_PERIOD + 1)
+    assert stage.replicas() == 3
+    assert stage.conditions()["AbleToScale"] == ("True", "ReadyForNewScale")

@@ -40,17 +40,25 @@ def _keep_all(values: Amounts, _: object) -> dict[str, Any]:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "charge pods that have ended": Bug(1, pods, "is_charged", lambda _, __: True),
-    "miss what is gone": Bug(1, QuotaController, "removed", _nothing),
-    "count what no scope has": Bug(1, recount, "requirements_of", lambda _: []),
-    "miss other limits": Bug(1, controller, "limits_differ", lambda _, __: False),
-    "keep the usage of a limit that is gone": Bug(1, decide, "masked", _keep_all),
+    "miss what is gone": Bug(
+        0, QuotaController, "removed", _nothing, "counted-at-once"
+    ),
+    "count what no scope has": Bug(
+        0, recount, "requirements_of", lambda _: [], "counted-at-once"
+    ),
+    "miss other limits": Bug(
+        0, controller, "limits_differ", lambda _, __: False, "counted-at-once"
+    ),
+    "keep the usage of a limit that is gone": Bug(
+        0, decide, "masked", _keep_all, "counted-at-once"
+    ),
     "write a status that is there": Bug(
         1, controller, "status_to_write", _always_write
     ),
     "charge all services for node ports": Bug(
         1, services, "service_usage", _whatever_its_type
     ),
-    "count what is gone": Bug(1, Tally, "gone", _nothing),
+    "count what is gone": Bug(2, Tally, "gone", _nothing),
     "take back what was admitted": Bug(
         0, QuotaController, "added", _nothing, "admitted-before-it-is-seen"
     ),

@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Transport
+from controller_manager.client.client import DeleteOptions, PatchType, PropagationPolicy
+from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
@@ -35,13 +35,12 @@ class User:
         container = {"name": "c", "image": "app:v1", "resources": resources}
         self.cluster.add("Pod", name, spec={"containers": [container], **spec})
 
-    def stored(self, name: str = "q", kind: str = "ResourceQuota") -> JSON:
-        return self.cluster.server.objects.find(self._kind(kind), "default", name).obj
-
-    def _kind(self, kind: str, api: str = "v1") -> Any:
+    def stored(
+        self, name: str = "q", kind: str = "ResourceQuota", api: str = "v1"
+    ) -> JSON:
         found = self.cluster.server.catalogue.of(api, kind)
         assert found is not None
-        return found
+        return self.cluster.server.objects.find(found, "default", name).obj
 
     def status(self, name: str = "q") -> JSON:
         status: JSON = self.stored(name)["status"]
@@ -59,7 +58,48 @@ class User:
 
     async def delete(self, plural: str, name: str, group: str = "") -> None:
         resource: Resource[Any] = Resource(group, "v1", plural, "", dict)
-        await self.cluster.client.delete(resource, "default", name)
+        # Some kinds wait for the garbage collector to orphan their dependents.
+        options = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
+        await self.cluster.client.delete(resource, "default", name, options)
+
+
+@dataclass
+class Watching:
+    """Passes all requests on, and notes which paths are watched."""
+
+    inner: Transport
+    watched: list[str] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    async def request(self, request: Request) -> Response:
+        return await self.inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        self.watched.append(request.path)
+        return await self.inner.stream(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+@dataclass
+class Failing(Watching):
+    """Answers requests whose path ends with `broken` with an error."""
+
+    broken: str = ""
+
+    async def request(self, request: Request) -> Response:
+        if self.broken and request.path.endswith(self.broken):
+            return Response(500, {}, b'{"kind":"Status","code":500}')
+        return await self.inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        if self.broken and request.path.endswith(self.broken):
+            return await self.inner.stream(replace(request, path="/nowhere"))
+        return await self.inner.stream(request)
 
 
 def config(*options: ResourceQuotaOptions) -> Config:

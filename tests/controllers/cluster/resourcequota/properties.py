@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
-from tests.controllers.cluster.resourcequota.workload import LIMITED, QuotaUsers
+from tests.controllers.cluster.resourcequota.workload import QuotaUsers
 from tests.simulation.changes import only
 from tests.simulation.objects import path_of
 from tests.simulation.properties import AllowedWrite, Properties, Write
@@ -58,13 +58,6 @@ class ResourceQuotaProperties(Properties):
                 found = self.counted(quota).get(name)
                 if found is not None and found != parse_quantity(amount):
                     yield f"{path_of(quota)}: {name} is {found}, not {amount}"
-
-    def end_state(self) -> JSON:
-        """Return the limits of the users' quotas; faults decide what they admit."""
-        return {
-            quota["metadata"]["name"]: quota["status"].get("hard")
-            for quota in self.state.stored("resourcequotas", LIMITED)
-        }
 
     def counted(self, quota: JSON) -> Amounts:
         """Return what a namespace uses, as far as the simulation makes use of it."""

@@ -17,8 +17,8 @@ def _create(environment: Environment, plural: str, obj: JSON) -> None:
     environment.world.server.objects.create(kind, NAMESPACE, obj)
 
 
-def _used(environment: Environment) -> JSON:
-    found = environment.world.find("resourcequotas", NAMESPACE, "q")
+def _used(environment: Environment, name: str = "q") -> JSON:
+    found = environment.world.find("resourcequotas", NAMESPACE, name)
     assert found is not None
     used: JSON = found["status"].get("used", {})
     return used
@@ -51,4 +51,44 @@ async def admitted_before_it_is_seen(environment: Environment) -> None:
     )
 
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (admitted_before_it_is_seen,)
+def _limit(environment: Environment, **hard: str) -> None:
+    found = environment.world.find("resourcequotas", NAMESPACE, "q")
+    assert found is not None
+    environment.world.change(
+        "resourcequotas", found, lambda obj: obj["spec"].update(hard=hard)
+    )
+
+
+async def counted_at_once(environment: Environment) -> None:
+    """No issue: limits change, and what was used is freed.
+
+    Nobody waits for the recount of all quotas.
+    """
+    await asyncio.sleep(10)
+    for name, deadline in (("a", None), ("b", 3600)):
+        containers = [{"name": "c", "image": "app:v1"}]
+        spec = {"containers": containers, "activeDeadlineSeconds": deadline}
+        pod = {"metadata": {"name": name}, "spec": spec}
+        _create(environment, "pods", pod)
+    _create(environment, "secrets", {"metadata": {"name": "s"}})
+    hard = {"pods": "9", "secrets": "9"}
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": hard}}
+    _create(environment, "resourcequotas", quota)
+    scoped = {"hard": {"pods": "9"}, "scopes": ["Terminating"]}
+    _create(environment, "resourcequotas", {"metadata": {"name": "t"}, "spec": scoped})
+    expected: JSON = {"pods": "2", "secrets": "1"}
+    await environment.until(lambda: _used(environment) == expected, within=10)
+    assert _used(environment, "t") == {"pods": "1"}
+    environment.world.delete("pods", environment.world.stored("pods", NAMESPACE)[0])
+    expected = {"pods": "1", "secrets": "1"}
+    await environment.until(lambda: _used(environment) == expected, within=60)
+    secret = environment.world.find("secrets", NAMESPACE, "s")
+    assert secret is not None
+    environment.world.delete("secrets", secret)
+    expected = {"pods": "1", "secrets": "0"}
+    await environment.until(lambda: _used(environment) == expected, within=10)
+    _limit(environment, pods="5")
+    await environment.until(lambda: _used(environment) == {"pods": "1"}, within=10)
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (admitted_before_it_is_seen, counted_at_once)

@@ -1,11 +1,14 @@
 """Quotas are counted on a cluster in memory, on virtual time."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
 from controller_manager.client.errors import Forbidden
+from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.cluster.resourcequota.options import (
     ResourceQuotaOptions,
 )
@@ -13,6 +16,7 @@ from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.controllers.cluster.resourcequota.counting import (
     User,
+    Watching,
     config,
     controller_of,
     counting,
@@ -253,3 +257,30 @@ async def test_a_deleted_quota_leaves_nothing_behind(user: User) -> None:
         user.add_quota({"secrets": "5"})
         await asyncio.sleep(1)
         assert user.used() == {"secrets": "0"}
+
+
+@dataclass
+class Racing(Watching):
+    """Somebody changes a quota just before its status is written, a few times."""
+
+    changes: int = 0
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "PUT" and self.changes:
+            self.changes -= 1
+            label = {"metadata": {"labels": {"change": str(self.changes)}}}
+            body = msgspec.json.encode(label)
+            path = request.path.removesuffix("/status")
+            headers = {"content-type": "application/merge-patch+json"}
+            await self.inner.request(Request("PATCH", path, body=body, headers=headers))
+        return await self.inner.request(request)
+
+
+async def test_a_conflict_waits_for_the_cache(user: User) -> None:
+    """Then the quota is counted again, without a second conflict of the same cause."""
+    user.add_quota({"pods": "5"})
+    transport = Racing(user.cluster.transport, changes=2)
+    async with counting(user.cluster, transport) as recording:
+        await asyncio.sleep(2)
+    assert [each.status for each in recording.writes] == [409, 409, 200]
+    assert user.used() == {"pods": "0"}

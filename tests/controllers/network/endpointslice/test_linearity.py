@@ -10,7 +10,8 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
-from controller_manager.control.endpoints.slices import identity, packing
+from controller_manager.control.endpoints.slices import packing
+from controller_manager.control.endpoints.slices.identity import key_of_endpoint
 from controller_manager.controllers.network.endpointslice.backends import Backend
 from controller_manager.controllers.network.endpointslice.gathering import Gatherer
 from controller_manager.controllers.network.endpointslice.placement import Placement
@@ -31,7 +32,7 @@ def counting() -> Iterator[Counter[str]]:
     """Count the pods, the endpoints and the slices that syncs look at."""
     counted: Counter[str] = Counter()
     backends, open_ = Gatherer.backends, Placement.open
-    key_of = identity.key_of_endpoint
+    key_of = key_of_endpoint
 
     def count_pods(
         self: Gatherer, pods: Iterable[Pod], address_type: str

@@ -19,6 +19,7 @@ from controller_manager.controllers.autoscaling.horizontalpodautoscaler.samples 
     PodMetric,
 )
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler.sources import (
+    pacing,
     reading,
     times,
     versions,
@@ -62,7 +63,10 @@ class CustomMetrics:
             msg = "no metrics returned from custom metrics API"
             raise ComputationError(msg)
         with reading.checked("custom"):
-            return {each.described_object.name: _pod_metric(each) for each in found}
+            return {
+                each.described_object.name: _pod_metric(each)
+                async for each in pacing.paced(found)
+            }
 
     async def of_object(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import lru_cache
 from typing import Final
 
 from controller_manager.api.metrics.v1beta1 import PodMetrics, PodMetricsList
@@ -13,6 +14,7 @@ from controller_manager.controllers.autoscaling.horizontalpodautoscaler.samples 
     PodMetric,
 )
 from controller_manager.controllers.autoscaling.horizontalpodautoscaler.sources import (
+    pacing,
     reading,
     times,
 )
@@ -50,12 +52,11 @@ class ResourceMetrics:
         if not answer.items:
             msg = "no metrics returned from resource metrics API"
             raise ComputationError(msg)
-        used = ((each, _usage(each, resource, container)) for each in answer.items)
         with reading.checked("resource"):
             return {
                 each.metadata.name: _metric(each, amount)
-                for each, amount in used
-                if amount is not None
+                async for each in pacing.paced(answer.items)
+                if (amount := _usage(each, resource, container)) is not None
             }
 
 
@@ -71,6 +72,12 @@ def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
     return sum(map(milli_value, known))
 
 
+@lru_cache(maxsize=64)
+def _window(text: str) -> timedelta:
+    """Return the length of a window; all pods have the same one."""
+    return timedelta(seconds=parse_duration(text) if text else 0.0)
+
+
 def _metric(pod: PodMetrics, amount: int) -> PodMetric:
-    window = timedelta(seconds=parse_duration(pod.window) if pod.window else 0.0)
+    window = _window(pod.window)
     return PodMetric(amount, times.measured_at(pod.timestamp), window)

@@ -1,0 +1,1 @@
+"""Work on many pods, a part in each turn of the event loop."""

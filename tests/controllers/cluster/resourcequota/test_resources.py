@@ -1,0 +1,232 @@
+"""Resources that come and go, or cannot be listed; claims to devices."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.client.errors import Forbidden
+from controller_manager.controllers.cluster.resourcequota.controller import (
+    QuotaController,
+)
+from tests.clusters import Cluster, make_config
+from tests.controllers.cluster.resourcequota.counting import (
+    Failing,
+    User,
+    Watching,
+    controller_of,
+    counting,
+)
+from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, definition
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+
+@pytest.fixture
+def user(cluster: Cluster) -> User:
+    return User(cluster)
+
+
+async def _define(user: User) -> None:
+    body = msgspec.json.encode(definition())
+    await user.cluster.client.create_json(DEFINITIONS, "", body)
+
+
+async def _create_widget(user: User, name: str) -> None:
+    body = msgspec.json.encode({"metadata": {"name": name}})
+    await user.cluster.client.create_json(WIDGETS, "default", body)
+
+
+async def test_custom_resources_are_counted_once_they_are_known(user: User) -> None:
+    """Within seconds; until then the API server admits none. Upstream takes minutes."""
+    user.add_quota({"count/widgets.example.com": "3"})
+    async with counting(user.cluster):
+        await asyncio.sleep(5)
+        assert user.used() == {}
+        await _define(user)
+        with pytest.raises(Forbidden, match="status unknown for quota: q"):
+            await _create_widget(user, "a")
+        await asyncio.sleep(3)
+        assert user.used() == {"count/widgets.example.com": "0"}
+        await _create_widget(user, "a")
+        assert user.used() == {"count/widgets.example.com": "1"}
+        await _create_widget(user, "b")
+        assert user.used() == {"count/widgets.example.com": "2"}
+        await user.delete("widgets", "a", "example.com")
+        await asyncio.sleep(0.2)
+        assert user.used() == {"count/widgets.example.com": "1"}
+
+
+async def test_a_resource_that_is_not_served_any_more_is_not_watched(
+    user: User,
+) -> None:
+    """Its usage stays as it was: nobody knows better."""
+    user.add_quota({"count/widgets.example.com": "3"})
+    await _define(user)
+    await _create_widget(user, "a")
+    async with controller_of(user.cluster) as controller:
+        await asyncio.sleep(1)
+        assert ("example.com", "widgets") in controller._monitors._monitors
+        kinds = user.cluster.server.catalogue
+        found = kinds.find("example.com", "v1", "widgets")
+        assert found is not None
+        kinds.remove(found)
+        await asyncio.sleep(40)
+        assert ("example.com", "widgets") not in controller._monitors._monitors
+        await asyncio.sleep(300)
+        assert user.used() == {"count/widgets.example.com": "1"}
+
+
+async def test_a_resource_that_cannot_be_listed_does_not_stop_the_others(
+    user: User,
+) -> None:
+    """Upstream counts nothing then. Once it can be listed it is counted."""
+    user.add_quota({"secrets": "5", "count/leases.coordination.k8s.io": "5"})
+    user.cluster.add("Secret", "s")
+    transport = Failing(user.cluster.transport, broken="/leases")
+    async with counting(user.cluster, transport):
+        await asyncio.sleep(29)
+        assert user.status() == {}
+        await asyncio.sleep(2)
+        assert user.used() == {"secrets": "1"}
+        user.cluster.add("Secret", "t")
+        assert user.used() == {"secrets": "2"}
+        transport.broken = ""
+        await asyncio.sleep(60)
+        assert user.used() == {"count/leases.coordination.k8s.io": "0", "secrets": "2"}
+
+
+async def test_a_failing_discovery_keeps_what_is_watched(user: User) -> None:
+    """Empty groups are not taken for the end of all resources."""
+    user.add_quota({"secrets": "5"})
+    transport = Failing(user.cluster.transport)
+    async with counting(user.cluster, transport):
+        await asyncio.sleep(1)
+        transport.broken = "/apis"
+        await asyncio.sleep(100)
+        user.cluster.add("Secret", "s")
+        assert user.used() == {"secrets": "1"}
+        await user.delete("secrets", "s")
+        await asyncio.sleep(0.2)
+        assert user.used() == {"secrets": "0"}
+
+
+async def test_a_start_without_discovery_counts_what_every_cluster_has(
+    user: User,
+) -> None:
+    """After half a minute; the rest once discovery answers."""
+    user.add_quota({"pods": "5", "secrets": "5"})
+    transport = Failing(user.cluster.transport, broken="/apis")
+    async with counting(user.cluster, transport):
+        await asyncio.sleep(31)
+        assert user.used() == {"pods": "0"}
+        transport.broken = ""
+        await asyncio.sleep(120)
+        assert user.used() == {"pods": "0", "secrets": "0"}
+
+
+async def test_nothing_is_watched_twice_beside_the_garbage_collector(
+    user: User,
+) -> None:
+    """Both share the watches, whoever stops first."""
+    transport = Watching(user.cluster.transport)
+    settings = make_config(controllers=("resourcequota", "garbagecollector"))
+    await _define(user)
+    async with user.cluster.manager(settings, transport):
+        await asyncio.sleep(5)
+        assert "/apis/example.com/v1/widgets" in transport.watched
+        assert len(transport.watched) == len(set(transport.watched))
+        kinds = user.cluster.server.catalogue
+        found = kinds.find("example.com", "v1", "widgets")
+        assert found is not None
+        kinds.remove(found)  # the garbage collector waits a minute longer
+        await asyncio.sleep(200)
+
+
+async def test_claims_to_devices_are_counted_by_class(user: User) -> None:
+    """Also as the extended resource that a device class stands for."""
+    spec = {"extendedResourceName": "example.com/gpu"}
+    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
+    names = (
+        "count/resourceclaims.resource.k8s.io",
+        "gpu.deviceclass.resource.k8s.io/devices",
+        "requests.example.com/gpu",
+    )
+    user.add_quota(dict.fromkeys(names, "50"))
+    exactly = {"deviceClassName": "gpu", "count": 2, "allocationMode": "ExactCount"}
+    devices = {"requests": [{"name": "r", "exactly": exactly}]}
+    user.cluster.add(
+        "ResourceClaim", "c", "resource.k8s.io/v1", spec={"devices": devices}
+    )
+    async with counting(user.cluster):
+        await asyncio.sleep(2)
+        assert user.used() == dict(zip(names, ("1", "2", "2"), strict=True))
+        everything = {"deviceClassName": "gpu", "allocationMode": "All"}
+        devices = {"requests": [{"name": "r", "exactly": everything}]}
+        user.cluster.add(
+            "ResourceClaim", "all", "resource.k8s.io/v1", spec={"devices": devices}
+        )
+        assert user.used() == dict(zip(names, ("2", "34", "34"), strict=True))
+        await user.delete("resourceclaims", "c", "resource.k8s.io")
+        await asyncio.sleep(0.2)
+        assert user.used() == dict(zip(names, ("1", "32", "32"), strict=True))
+
+
+async def test_a_claim_for_the_extended_resources_of_a_pod_is_charged_once(
+    user: User,
+) -> None:
+    """The pod is charged already; a second claim for it is charged, too."""
+    spec = {"extendedResourceName": "example.com/gpu"}
+    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
+    user.add_quota({"requests.example.com/gpu": "50"})
+    resources = {
+        "requests": {"example.com/gpu": "2"},
+        "limits": {"example.com/gpu": "2"},
+    }
+    container = {"name": "c", "image": "app:v1", "resources": resources}
+    user.cluster.add("Pod", "p", spec={"containers": [container]})
+    uid = user.stored("p", "Pod")["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid}
+    metadata = {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [{**owner, "controller": True}],
+    }
+    exactly = {"deviceClassName": "gpu", "count": 2, "allocationMode": "ExactCount"}
+    devices = {"requests": [{"name": "r", "exactly": exactly}]}
+    for name, expected in (("a", "2"), ("b", "4")):
+        user.cluster.add(
+            "ResourceClaim",
+            name,
+            "resource.k8s.io/v1",
+            metadata={"name": name, **metadata},
+            spec={"devices": devices},
+        )
+        async with counting(user.cluster):
+            await asyncio.sleep(2)
+        assert user.used() == {"requests.example.com/gpu": expected}
+
+
+async def test_the_counts_of_a_namespace_that_is_empty_again_are_forgotten(
+    user: User,
+) -> None:
+    """Nothing is remembered of what is gone."""
+    user.cluster.add("Secret", "s")
+    async with controller_of(user.cluster) as controller:
+        await asyncio.sleep(1)
+        tally = _tally(controller, "secrets")
+        assert tally._numbers == {"default": 1}
+        await user.delete("secrets", "s")
+        await asyncio.sleep(0.2)
+        assert tally._numbers == {}
+
+
+def _tally(controller: QuotaController, plural: str) -> Any:
+    (found,) = (
+        each
+        for each in controller._monitors.sources()
+        if (each.evaluator.group, each.evaluator.plural) == ("", plural)
+    )
+    return found

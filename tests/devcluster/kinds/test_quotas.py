@@ -1,0 +1,169 @@
+"""What is special about quotas, and about kinds that are there to be counted."""
+
+import json
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.server.statuses import Refusal
+from tests.clusters import Cluster
+from tests.devcluster.requests import call
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+_ONLY_EXISTS = (
+    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+
+
+def selector(scope: str, operator: str, *values: str) -> JSON:
+    requirement: JSON = {"scopeName": scope, "operator": operator}
+    if values:
+        requirement["values"] = list(values)
+    return {"scopeSelector": {"matchExpressions": [requirement]}}
+
+
+@pytest.mark.parametrize(
+    ("hard", "spec", "problem"),
+    [
+        ({"foo": "1"}, {}, '[foo]: Invalid value: "foo": must be a standard resource'),
+        ({"pods": "-1"}, {}, "must be greater than or equal to 0"),
+        ({"pods": "500m"}, {}, 'Invalid value: "500m": must be an integer'),
+        ({"cpu": "x"}, {}, "quantities must match the regular expression"),
+        ({"cpu": "1"}, {"scopes": ["BestEffort"]}, "unsupported scope applied to"),
+        ({"pods": "1"}, {"scopes": ["Nonsense"]}, "unsupported scope"),
+        (
+            {"pods": "1"},
+            {"scopes": ["Terminating", "NotTerminating"]},
+            "conflicting scopes",
+        ),
+        ({"pods": "1"}, selector("BestEffort", "DoesNotExist"), _ONLY_EXISTS),
+        ({"pods": "1"}, selector("PriorityClass", "In"), "must be at least one value"),
+        (
+            {"pods": "1"},
+            selector("PriorityClass", "Exists", "high"),
+            "must be no value when",
+        ),
+        ({"pods": "1"}, selector("PriorityClass", "Near"), "not a valid selector"),
+        ({"pods": "1"}, selector("Nonsense", "Exists"), "unsupported scope"),
+        ({"pods": "1"}, selector("VolumeAttributesClass", "Exists"), "applied to"),
+    ],
+)
+async def test_an_invalid_quota_is_refused(
+    cluster: Cluster, hard: JSON, spec: JSON, problem: str
+) -> None:
+    """With upstream's words."""
+    with pytest.raises(Refusal) as refused:
+        cluster.add("ResourceQuota", "q", spec={"hard": hard, **spec})
+    assert problem in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("hard", "spec"),
+    [
+        ({"requests.example.com/gpu": "1", "count/jobs.batch": "1"}, {}),
+        ({"hugepages-2Mi": "1Gi", "requests.hugepages-1Gi": "1Gi"}, {}),
+        ({"gold.storageclass.storage.k8s.io/requests.storage": "1Gi"}, {}),
+        ({"pods": "1"}, selector("PriorityClass", "In", "high", "low")),
+        ({"requests.storage": "1"}, selector("VolumeAttributesClass", "Exists")),
+    ],
+)
+async def test_a_valid_quota_is_stored(
+    cluster: Cluster, hard: JSON, spec: JSON
+) -> None:
+    """Also of resources that nobody knows."""
+    cluster.add("ResourceQuota", "q", spec={"hard": hard, **spec})
+
+
+async def test_scopes_never_change(cluster: Cluster) -> None:
+    """Limits do."""
+    cluster.add("ResourceQuota", "q", spec={"hard": {"pods": "1"}})
+    path = "/api/v1/namespaces/default/resourcequotas/q"
+    merge = "application/merge-patch+json"
+    for field, value in (
+        ("scopes", ["BestEffort"]),
+        ("scopeSelector", selector("PriorityClass", "Exists")["scopeSelector"]),
+    ):
+        body = json.dumps({"spec": {field: value}}).encode()
+        answer = await call(cluster, "PATCH", path, body, content_type=merge)
+        assert answer.status == 422
+        assert f"spec.{field}" in json.loads(answer.body)["message"]
+    body = json.dumps({"spec": {"hard": {"pods": "2"}}}).encode()
+    assert (await call(cluster, "PATCH", path, body, content_type=merge)).status == 200
+
+
+async def test_the_table_shows_requests_and_limits_of_the_status(
+    cluster: Cluster,
+) -> None:
+    """A quota that was not counted shows nothing."""
+    hard = {"limits.cpu": "2", "pods": "5", "requests.cpu": "1000m"}
+    used = {"limits.cpu": "1", "pods": "1"}
+    status = {"hard": hard, "used": used}
+    cluster.add("ResourceQuota", "a", spec={"hard": hard}, status=status)
+    cluster.add("ResourceQuota", "b", spec={"hard": hard})
+    path = "/api/v1/namespaces/default/resourcequotas"
+    table = json.loads((await call(cluster, "GET", path, accept=TABLE)).body)
+    assert [each["cells"][:3] for each in table["rows"]] == [
+        ["a", "pods: 1/5, requests.cpu: 0/1", "limits.cpu: 1/2"],
+        ["b", "", ""],
+    ]
+
+
+async def test_quantities_are_stored_in_canonical_form(cluster: Cluster) -> None:
+    """In pods and templates, claims and quotas; numbers become texts."""
+    resources = {"requests": {"cpu": 0.5, "memory": "1024Mi"}, "limits": {"cpu": 2}}
+    container = {"name": "c", "image": "app:v1", "resources": resources}
+    cluster.add("Pod", "p", spec={"containers": [container]})
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    cluster.add("ReplicaSet", "r", "apps/v1", spec=spec)
+    storage = {"requests": {"storage": "1.5Gi"}}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": storage}
+    cluster.add("PersistentVolumeClaim", "v", spec=claim)
+
+    def stored(api: str, kind: str, name: str) -> JSON:
+        found = cluster.server.catalogue.of(api, kind)
+        assert found is not None
+        return cluster.server.objects.find(found, "default", name).obj
+
+    canonical = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+    pod = stored("v1", "Pod", "p")
+    assert pod["spec"]["containers"][0]["resources"] == canonical
+    made = stored("apps/v1", "ReplicaSet", "r")["spec"]["template"]["spec"]
+    assert made["containers"][0]["resources"] == canonical
+    sizes = stored("v1", "PersistentVolumeClaim", "v")["spec"]["resources"]
+    assert sizes == {"requests": {"storage": "1536Mi"}}
+
+
+async def test_the_devices_of_a_claim_never_change(cluster: Cluster) -> None:
+    """One device is asked for by default."""
+    exactly = {"deviceClassName": "gpu"}
+    devices = {"requests": [{"name": "r", "exactly": exactly}]}
+    version = "resource.k8s.io/v1"
+    cluster.add("ResourceClaim", "c", version, spec={"devices": devices})
+    kind = cluster.server.catalogue.of(version, "ResourceClaim")
+    assert kind is not None
+    obj = cluster.server.objects.find(kind, "default", "c").obj
+    assert obj["spec"]["devices"]["requests"][0]["exactly"] == {
+        "deviceClassName": "gpu",
+        "allocationMode": "ExactCount",
+        "count": 1,
+    }
+    with pytest.raises(Refusal, match="field is immutable"):
+        cluster.server.objects.update(kind, "default", "c", {**obj, "spec": {}})
+
+
+async def test_an_ingress_shows_its_hosts(cluster: Cluster) -> None:
+    """And the port of TLS."""
+    spec = {"rules": [{"host": "a.example.com"}], "tls": [{"secretName": "s"}]}
+    cluster.add("Ingress", "i", "networking.k8s.io/v1", spec=spec)
+    path = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+    table = json.loads((await call(cluster, "GET", path, accept=TABLE)).body)
+    assert [each["cells"][:5] for each in table["rows"]] == [
+        ["i", "<none>", "a.example.com", "", "80, 443"]
+    ]
