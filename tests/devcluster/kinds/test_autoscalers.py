@@ -513,6 +513,20 @@ async def test_the_old_version_is_deleted_and_watched_too(cluster: Cluster) -> N
     assert (await get(cluster, f"{V2}/web"))["code"] == 404
 
 
+async def test_an_autoscaler_that_is_held_is_shown_in_the_old_version(
+    cluster: Cluster,
+) -> None:
+    """In the answer to its deletion."""
+    spec = {"maxReplicas": 5, "scaleTargetRef": TARGET}
+    metadata = {"name": "web", "finalizers": ["example.com/hold"]}
+    await send(cluster, "POST", V1, {"metadata": metadata, "spec": spec})
+    answer = await call(cluster, "DELETE", f"{V1}/web")
+    held = json.loads(answer.body)
+    assert held["apiVersion"] == "autoscaling/v1"
+    assert held["spec"]["targetCPUUtilizationPercentage"] == 80
+    assert "deletionTimestamp" in held["metadata"]
+
+
 async def test_the_old_version_is_applied_too(cluster: Cluster) -> None:
     """By the server, when it is new and when it is there."""
     apply = {"content_type": "application/apply-patch+yaml"}
