@@ -5,12 +5,14 @@ support that, each group version is read by a request of its own. Upstream:
 client-go's discovery and restmapper.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from controller_manager.api.meta import APIStruct, PartialObject
 from controller_manager.api.resource import Resource
@@ -64,11 +66,16 @@ class _ResponseKind(APIStruct, frozen=True):
     kind: str = ""
 
 
+class _SubresourceDiscovery(APIStruct, frozen=True):
+    subresource: str = ""
+
+
 class _ResourceDiscovery(APIStruct, frozen=True):
     resource: str = ""
     response_kind: _ResponseKind | None = None
     scope: str = ""
     verbs: tuple[str, ...] = ()
+    subresources: tuple[_SubresourceDiscovery, ...] | None = None
 
 
 class _VersionDiscovery(APIStruct, frozen=True):
@@ -94,6 +101,7 @@ class ServedResource(Struct, frozen=True):
     """A resource that the server serves.
 
     `is_preferred` says that this is the version of it that the server prefers.
+    `subresources` has names such as ``scale``.
     """
 
     group: str
@@ -103,6 +111,7 @@ class ServedResource(Struct, frozen=True):
     namespaced: bool
     verbs: frozenset[str]
     is_preferred: bool = True
+    subresources: frozenset[str] = frozenset()
 
     @property
     def api_version(self) -> str:
@@ -213,6 +222,7 @@ def _from_aggregated(groups: list[_GroupDiscovery]) -> Discovery:
                     each.scope == "Namespaced",
                     frozenset(each.verbs),
                     (name, each.resource) not in seen,
+                    frozenset(sub.subresource for sub in each.subresources or ()),
                 )
                 seen.add((name, each.resource))
                 found.append(served)
@@ -233,21 +243,33 @@ async def _one_by_one(client: Client, wanted: list[tuple[str, str]]) -> Discover
         if listed is None:
             failures[api_version] = "the server could not find the requested resource"
             continue
-        for each in listed:
-            if "/" in each.name:
-                continue  # a subresource
-            served = ServedResource(
+        for served in _listed(group, version, listed):
+            name = (group, served.plural)
+            found.append(replace(served, is_preferred=name not in seen))
+            seen.add(name)
+    return Discovery(tuple(found), failures)
+
+
+def _listed(
+    group: str, version: str, listed: tuple[_APIResource, ...]
+) -> Iterator[ServedResource]:
+    """Yield the resources in the list of a group version, with their subresources."""
+    subresources: defaultdict[str, set[str]] = defaultdict(set)
+    for each in listed:
+        plural, _, subresource = each.name.partition("/")
+        if subresource:
+            subresources[plural].add(subresource)
+    for each in listed:
+        if "/" not in each.name:
+            yield ServedResource(
                 group,
                 version,
                 each.name,
                 each.kind,
                 each.namespaced,
                 frozenset(each.verbs),
-                (group, each.name) not in seen,
+                subresources=frozenset(subresources[each.name]),
             )
-            seen.add((group, each.name))
-            found.append(served)
-    return Discovery(tuple(found), failures)
 
 
 async def served_resources(client: Client, api_version: str) -> frozenset[str] | None:

@@ -4,10 +4,11 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from rich.console import Console
 
@@ -37,13 +38,16 @@ from controller_manager.version import USER_AGENT
 
 
 def embedded_config(
-    secure_port: int, verbosity: int = 0, feature_gates: Sequence[str] = ()
+    secure_port: int,
+    verbosity: int = 0,
+    feature_gates: Sequence[str] = (),
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Config:
     """Return the config of controllers that run beside their own API server.
 
     It is parsed from flags, so that /configz and /flagz show all of it. The port is
-    that of the controllers' endpoints, 0 for none. Raises OptionsError for a feature
-    gate that cannot be set.
+    that of the controllers' endpoints, 0 for none; `more` are further flags. Raises
+    OptionsError for a feature gate that cannot be set.
     """
     flags = {
         "authentication-skip-lookup": "true",
@@ -53,11 +57,18 @@ def embedded_config(
         "secure-port": str(secure_port),
         "use-service-account-credentials": "true",
         "v": str(verbosity),
+        **more,
     }
     given: dict[str, Sequence[str]] = {name: (text,) for name, text in flags.items()}
     if feature_gates:
         given["feature-gates"] = feature_gates
     return parse(given, registry())
+
+
+def demo_config() -> Config:
+    """Return the config of the demo: its autoscaler looks at the load each second."""
+    period = "horizontal-pod-autoscaler-sync-period"
+    return embedded_config(0, more={period: "1s"})
 
 
 @asynccontextmanager
@@ -209,7 +220,7 @@ async def run_demo(logger: Logger) -> None:
         console.print(
             f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
         )
-        async with _controllers(cluster, embedded_config(0), logger) as _:
+        async with _controllers(cluster, demo_config(), logger) as _:
             transport = HTTPTransport(cluster.credentials(), USER_AGENT)
             try:
                 summary = await Demo(transport, SystemClock(), console).run()

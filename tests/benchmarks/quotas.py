@@ -4,6 +4,7 @@ import asyncio
 import time
 from typing import Any, Final
 
+from controller_manager.api.quantity import Quantity
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender
 from tests.benchmarks.driver import PODS, checked
@@ -60,8 +61,9 @@ async def _delete_some(cluster: BenchCluster) -> int:
 
 async def _until_counted(cluster: BenchCluster, wanted: int) -> None:
     """Wait until the quota says that this number of pods is used."""
+    canonical = str(Quantity.of(wanted))  # 2000 pods are "2k"
     while True:
         quota = await cluster.driver.call("GET", f"{QUOTAS.path}/everything")
-        if quota["status"].get("used", {}).get("pods") == str(wanted):
+        if quota["status"].get("used", {}).get("pods") == canonical:
             return
         await asyncio.sleep(0.2)

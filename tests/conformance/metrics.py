@@ -5,24 +5,33 @@ says. The steps of the recordings have its form.
 """
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from tests.conformance.access import MERGE, NOT_FOUND, Access
 
 JSON = dict[str, Any]
 
+Require = Callable[[Access], Awaitable[None]]
+
 NAME: Final = "devcluster-metrics"
 KEY: Final = "answers"
 
 
 class Metrics:
-    """Sets the answers of the metrics APIs for one namespace."""
+    """Sets the answers of the metrics APIs for one namespace.
 
-    def __init__(self, access: Access) -> None:
+    `require` makes sure that the cluster has metrics APIs which answer that.
+    """
+
+    def __init__(self, access: Access, require: Require | None = None) -> None:
         self._access = access
+        self._require = require
 
     async def answer(self, answers: JSON) -> None:
         """Let the metrics APIs answer this from now on."""
+        if self._require is not None:
+            await self._require(self._access)
         body = {"data": {KEY: json.dumps(answers)}}
         path = self._access.path("ConfigMap", NAME)
         found = await self._access.call("PATCH", path, body, MERGE, expected=NOT_FOUND)

@@ -11,7 +11,7 @@ from tests.conformance.access import MERGE, NOT_FOUND, PATCH_TYPES, Access
 from tests.conformance.form import Form
 from tests.conformance.heartbeats import Heartbeats
 from tests.conformance.managers import Manager
-from tests.conformance.metrics import Metrics
+from tests.conformance.metrics import Metrics, Require
 from tests.conformance.paths import api_version_of
 from tests.conformance.placeholders import filled, repeated
 from tests.conformance.pods import Pods
@@ -52,7 +52,8 @@ class Player:
 
     A checkpoint has the recording's form. It is taken when nothing has changed for
     `quiet` seconds; state and nodes are polled every `poll` seconds. What a scenario
-    waits for may come `patience` seconds later than it says.
+    waits for may come `patience` seconds later than it says. `require_metrics` makes
+    sure that the cluster has metrics APIs.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Player:
         quiet: float = QUIET,
         poll: float = POLL,
         patience: float = 0.0,
+        require_metrics: Require | None = None,
     ) -> None:
         self._form = form
         self._manager = manager
@@ -98,7 +100,7 @@ class Player:
             "restart": self._stop_manager,
             "start": self._start_manager,
             "heartbeat": self._heartbeats.keep,
-            "metrics": Metrics(self._access).answer,
+            "metrics": Metrics(self._access, require_metrics).answer,
             "evict": self._evict,
             "ready": self._pods.ready,
             "finish": self._pods.finish,

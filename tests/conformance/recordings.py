@@ -25,6 +25,7 @@ from tests.conformance.arguments import Arguments, arguments
 from tests.conformance.deliberate import AMENDMENTS
 from tests.conformance.form import Form
 from tests.conformance.managers import Manager
+from tests.conformance.metrics import Require
 from tests.conformance.normalise import GroupedForm
 from tests.conformance.player import QUIET, Player
 from tests.conformance.whole import WholeForm
@@ -202,6 +203,7 @@ class Recording:
         clock: Clock,
         manager: Manager,
         form: Form | None = None,
+        require_metrics: Require | None = None,
         **patience: float,
     ) -> Player:
         """Return the player of the steps; `patience` as in Player, in seconds.
@@ -210,7 +212,15 @@ class Recording:
         """
         patience = {"quiet": self._content.get("quiet", QUIET), **patience}
         form = form or self.form()
-        return Player(transport, self.name, clock, form, manager, **patience)
+        return Player(
+            transport,
+            self.name,
+            clock,
+            form,
+            manager,
+            require_metrics=require_metrics,
+            **patience,
+        )
 
     def expected(self) -> list[JSON]:
         """Return the checkpoints without the parts that upstream does not repeat."""

@@ -7,7 +7,7 @@ the same controllers there.
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -25,6 +25,7 @@ from tests.clusters import (
     run_manager,
 )
 from tests.conformance.managers import SwitchedManager
+from tests.conformance.metrics_server import MetricsServer
 from tests.conformance.recordings import RECORDINGS, Recording
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import normalised, unknown_kinds
@@ -34,6 +35,20 @@ from tests.conformance.writes import normalised, unknown_kinds
 def scenario(request: pytest.FixtureRequest) -> Recording:
     """Return one recording."""
     return RECORDINGS[request.param]
+
+
+@pytest.fixture(scope="session")
+def metrics_server(request: pytest.FixtureRequest) -> Iterator[MetricsServer]:
+    """Return the server of the metrics APIs for a cluster that has none."""
+    kubeconfig = request.config.getoption("--kubeconfig")
+
+    def connect() -> HTTPTransport:
+        credentials = load_credentials(kubeconfig, "", SystemClock())
+        return HTTPTransport(credentials, "conformance-metrics")
+
+    server = MetricsServer(connect)
+    yield server
+    server.stop()
 
 
 @pytest.mark.looptime
@@ -82,7 +97,9 @@ async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
 
 @pytest.mark.real_cluster
 async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
-    scenario: Recording, request: pytest.FixtureRequest
+    scenario: Recording,
+    request: pytest.FixtureRequest,
+    metrics_server: MetricsServer,
 ) -> None:
     """The same against the cluster of ``--kubeconfig``, over HTTP."""
     kubeconfig = request.config.getoption("--kubeconfig")
@@ -98,7 +115,9 @@ async def test_a_scenario_ends_as_recorded_on_a_real_cluster(
 
     try:
         async with SwitchedManager(run) as manager:
-            player = scenario.player(transport, clock, manager)
+            player = scenario.player(
+                transport, clock, manager, require_metrics=metrics_server.require
+            )
             checkpoints = await player.play(scenario.steps)
     finally:
         await transport.close()

@@ -2,10 +2,12 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from controller_manager.devcluster.commands import demo_config
 from controller_manager.devcluster.demo.demo import Demo, Summary
 from tests.clusters import Cluster, make_config
 
@@ -14,9 +16,13 @@ async def play(cluster: Cluster) -> tuple[Summary, str]:
     """Play the demo as the command does; return its summary and its output."""
     shown = io.StringIO()
     console = Console(file=shown, width=200)
+    ours = make_config(controllers=("*",))
+    config = replace(
+        demo_config(), client=ours.client, generic=ours.generic, serving=ours.serving
+    )
     async with (
         cluster.nodes(start_delay=0.6, grace_scale=0.05),
-        cluster.manager(make_config(controllers=("*",))),
+        cluster.manager(config),
     ):
         summary = await Demo(cluster.transport, cluster.clock, console).run()
     return summary, shown.getvalue()
@@ -56,7 +62,7 @@ async def test_the_broken_image_is_seen_before_it_is_rolled_back(
 async def test_all_workloads_are_shown_within_half_a_minute(cluster: Cluster) -> None:
     """In the order in which their pods start, run, and are replaced."""
     summary, output = await play(cluster)
-    assert sum(seconds for _, seconds in summary.steps) < 25
+    assert sum(seconds for _, seconds in summary.steps) < 30
     applied = step(output, "Apply 11 objects from devcluster/samples")
     assert seen(applied, r"db  +ready (\d)/3") == ["0", "1", "2", "3"]
     assert seen(applied, r"agent  +ready (\d/\d)")[-1] == "3/3"
@@ -70,6 +76,13 @@ async def test_all_workloads_are_shown_within_half_a_minute(cluster: Cluster) ->
     assert seen(report, r"report-\d+ +(succeeded 1/1)") == ["succeeded 1/1"]
     runs = seen(report, r"report  .*  last run (\S+)")
     assert (len(runs), runs[-1]) == (2, "2025-12-31T03:00:00Z")
+    title = "Autoscale worker from 2 to 6 pods, and load it with 3 cores"
+    scaled = step(output, title)
+    assert seen(scaled, r"worker  +ready (\d/\d)")[-1] == "6/6"
+    loads = ["?/500m", "1500m/500m", "500m/500m"]
+    assert seen(scaled, r"worker  +cpu (\S+) each") == loads
+    title = "Leave 600m of the load: worker gets smaller again"
+    assert seen(step(output, title), r"worker  +ready (\d/\d)")[-1] == "2/2"
     title = "Delete db and, as its policy wants, its claims (whenDeleted: Delete)"
     claims = step(output, title)
     assert set(re.findall(r"(data-db-\d) Bound", claims)) == {

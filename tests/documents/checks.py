@@ -31,6 +31,11 @@ OTHERS = frozenset(
         "--flag",  # stands for any
         "--image",  # kubectl
         "--replicas",
+        "--requests",
+        "--min",
+        "--max",
+        "--cpu-percent",
+        "--watch",
         "--cascade",
         "--validate",
         "--check",  # ruff

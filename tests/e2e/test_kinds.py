@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.controllers.builders import completed_job_status
 from tests.e2e.clusters import (
@@ -18,9 +17,9 @@ from tests.e2e.clusters import (
     Kubectl,
     kubectl_in,
     running_cluster,
-    validation,
     version,
 )
+from tests.e2e.shown import create, set_status, table
 
 JSON = dict[str, Any]
 
@@ -91,27 +90,6 @@ def kubectl(kubeconfig: Path, request: pytest.FixtureRequest) -> Kubectl:
     if version() < (1, 24):
         pytest.skip("an older kubectl cannot write a status")
     return kubectl_in(kubeconfig, request.node.name)
-
-
-def create(kubectl: Kubectl, *objects: JSON) -> None:
-    documents = yaml.safe_dump_all(objects)
-    kubectl("create", *validation(), "-f", "-", stdin=documents)
-
-
-def set_status(kubectl: Kubectl, resource: str, **status: Any) -> None:
-    patch = json.dumps({"status": status})
-    kubectl("patch", resource, "--subresource=status", "--type=merge", "-p", patch)
-
-
-def table(kubectl: Kubectl, *arguments: str) -> list[str]:
-    """Return the lines of a table; the columns are two spaces apart, ages are AGE."""
-    output = kubectl("get", *arguments)
-    output = re.sub(r"(?<=\s)\d+s(?=\s)", "AGE", output)
-    uid = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-    return [
-        re.sub(r" {2,}", "  ", re.sub(uid, "UID", line)).rstrip()
-        for line in output.splitlines()
-    ]
 
 
 def test_stateful_sets_and_daemon_sets_are_shown(kubectl: Kubectl) -> None:

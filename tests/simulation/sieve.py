@@ -22,6 +22,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import TOKEN, Cluster
+from tests.conformance.endpoints import merged
 from tests.conformance.recordings import RECORDINGS, Recording
 from tests.simulation.changes import differences
 from tests.simulation.checks import UNCHECKED
@@ -305,6 +306,7 @@ async def _play(
     checkpoints = [each for each in checkpoints if "state" in each]
     for each in checkpoints:
         each["state"].pop("Event", None)
+        each["state"] = merged(each["state"])
         for deployment in each["state"].get("Deployment", []):
             _drop_progress(deployment)
     # Within a minute no standby takes over and comes to rest.

@@ -13,6 +13,8 @@ from controller_manager.api.discovery.v1 import IPV4, IPV6
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_ready, is_terminal
 
+_OCTET: Final = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_USUAL_IPV4: Final = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 _LEADING_ZEROS: Final = re.compile(r"(?<!\d)0+(?=\d)")
 
 
@@ -23,13 +25,20 @@ class Address(Struct, frozen=True):
     text: str
 
 
-@lru_cache(maxsize=4096)
 def parse_address(text: str) -> Address | None:
     """Return an address, `None` if it is not valid.
 
     As upstream it takes leading zeros as decimal, and an IPv4 address that is written
     as IPv6 (``::ffff:10.0.0.1``) as IPv4 (ParseIPSloppy).
     """
+    # Almost all are IPv4 in the usual form: half a microsecond instead of eight.
+    if _USUAL_IPV4.fullmatch(text):
+        return Address(IPV4, text)
+    return _parsed(text)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Address | None:
     try:
         if ":" not in text:
             return Address(IPV4, str(IPv4Address(_LEADING_ZEROS.sub("", text))))
@@ -59,11 +68,13 @@ def addresses_of(pod: Pod, address_type: str) -> tuple[str, ...]:
     valid is left out; upstream sends a slice that the API server refuses.
     """
     status = pod.status
-    texts = [each.ip for each in status.pod_ips or ()] or [status.pod_ip]
-    found = (parse_address(text) for text in texts)
-    return tuple(
-        each.text for each in found if each is not None and each.type == address_type
-    )
+    texts = [each.ip for each in status.pod_ips] if status.pod_ips else [status.pod_ip]
+    found = []
+    for text in texts:
+        address = parse_address(text)
+        if address is not None and address.type == address_type:
+            found.append(address.text)
+    return tuple(found)
 
 
 def address_types_of(service: Service) -> tuple[str, ...]:

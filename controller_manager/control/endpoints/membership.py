@@ -104,25 +104,30 @@ def keys_after_update(services: Lister[Service], old: Pod, new: Pod) -> Iterable
         return keys
     if not has_other_labels:
         return ()
-    former = keys_of_services(services, old)
-    return set(former).symmetric_difference(keys_of_services(services, new))
+    former, now = keys_of_services(services, old), keys_of_services(services, new)
+    return [key for key in (*former, *now) if (key in former) != (key in now)]
 
 
 def pod_handler(
-    services: Lister[Service], changed: Callable[[str, Pod], None]
+    services: Lister[Service],
+    changed: Callable[[str, Pod], None],
+    counts: Callable[[], bool] = lambda: True,
 ) -> Handler[Pod]:
     """Return a handler that calls `changed` for each service that a pod concerns.
 
     It is called with the key of the service and the pod, as it is now or was last.
-    The lister must have `SERVICE_INDEXES`.
+    The lister must have `SERVICE_INDEXES`. Nothing is looked up while `counts` says no:
+    a standby has no use for changes, because it syncs all services when it begins to
+    lead.
     """
 
     def one(pod: Pod) -> None:
-        for key in keys_of_services(services, pod):
-            changed(key, pod)
+        if counts():
+            for key in keys_of_services(services, pod):
+                changed(key, pod)
 
     def updated(old: Pod, new: Pod) -> None:
-        if old is not new:
+        if counts() and old is not new:
             for key in keys_after_update(services, old, new):
                 changed(key, new)
 

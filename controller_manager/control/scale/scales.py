@@ -43,8 +43,9 @@ class Scales:
         except NotFound as error:
             if is_about(error, name):
                 raise
-            # The path is unknown. Perhaps the resource itself is gone.
-            self._resources.doubt()
+            if "scale" in resource.subresources:
+                # It had one when it was discovered. Perhaps the resource is gone.
+                self._resources.doubt()
             raise NoScale(resource) from error
 
     async def update(self, resource: ServedResource, scale: Scale) -> Scale:

@@ -17,6 +17,7 @@ from controller_manager.api.apps.v1 import (
     REPLICASETS,
     STATEFUL_SETS,
 )
+from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.v1 import (
     NAMESPACES,
@@ -35,9 +36,18 @@ from controller_manager.client.client import (
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import Clock
+from controller_manager.devcluster.demo.load import (
+    FEWEST,
+    LITTLE,
+    MOST,
+    MUCH,
+    autoscale,
+    load,
+)
 from controller_manager.devcluster.demo.rows import (
     Row,
     all_complete,
+    row_of_autoscaler,
     row_of_claim,
     row_of_cron_job,
     row_of_daemon_set,
@@ -67,6 +77,7 @@ _ROWS: Final[Mapping[str, Callable[[Any], Row]]] = {
     "cronjobs": row_of_cron_job,
     "daemonsets": row_of_daemon_set,
     "deployments": row_of_deployment,
+    "horizontalpodautoscalers": row_of_autoscaler,
     "jobs": row_of_job,
     "persistentvolumeclaims": row_of_claim,
     "statefulsets": row_of_stateful_set,
@@ -123,6 +134,7 @@ class Demo:
             _has_made_up,
             kinds=(CRON_JOBS, JOBS),
         )
+        await self._follow_a_load()
         await self._step(
             "Delete worker, which goes once its pods have (--cascade=foreground)",
             lambda: self._delete(DEPLOYMENTS, "worker", PropagationPolicy.FOREGROUND),
@@ -141,6 +153,25 @@ class Demo:
             kinds=_ALL,
         )
         return self._summary
+
+    async def _follow_a_load(self) -> None:
+        kinds = (HORIZONTAL_POD_AUTOSCALERS, DEPLOYMENTS)
+        await self._step(
+            f"Autoscale worker from {FEWEST} to {MOST} pods, and load it with {MUCH} "
+            "cores",
+            self._autoscale,
+            lambda rows: _runs_on(rows, MOST),
+            kinds=kinds,
+        )
+        await self._step(
+            f"Leave {LITTLE} of the load: worker gets smaller again",
+            lambda: load(self._client, NAMESPACE, LITTLE),
+            lambda rows: _runs_on(rows, FEWEST),
+            kinds=kinds,
+            then=lambda: self._delete(
+                HORIZONTAL_POD_AUTOSCALERS, "worker", PropagationPolicy.BACKGROUND
+            ),
+        )
 
     async def _update_deployments(self) -> None:
         await self._step(
@@ -241,6 +272,10 @@ class Demo:
         await self._set_image(STATEFUL_SETS, "db", "postgres:18")
         await self._set_image(DAEMON_SETS, "agent", "example.com/shop/agent:1.1")
 
+    async def _autoscale(self) -> None:
+        await load(self._client, NAMESPACE, MUCH)
+        await autoscale(self._client, NAMESPACE)
+
     async def _miss_a_run(self) -> None:
         """Let the cron job have run a day ago for the last time, but not since."""
         last = format_time(self._clock.now() - timedelta(days=1, minutes=1))
@@ -331,6 +366,12 @@ def _everything_runs(rows: Sequence[Row]) -> bool:
 def _is_stuck(rows: Sequence[Row]) -> bool:
     """Tell whether web has new pods that do not start, and still all its old ones."""
     return any(each.name == "web" and each.is_stuck for each in rows)
+
+
+def _runs_on(rows: Sequence[Row], pods: int) -> bool:
+    """Tell whether worker has so many pods, and its autoscaler wants no others."""
+    about = [each for each in rows if each.name == "worker"]
+    return all_complete(about) and {each.total for each in about} == {pods}
 
 
 def _has_made_up(rows: Sequence[Row]) -> bool:

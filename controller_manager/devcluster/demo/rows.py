@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.apps.v1 import DaemonSet, Deployment, StatefulSet
+from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.batch.v1 import CronJob, Job
 from controller_manager.api.core.v1 import PersistentVolumeClaim
 from controller_manager.api.workloads import desired_replicas
@@ -163,6 +164,33 @@ def row_of_claim(claim: PersistentVolumeClaim) -> Row:
         "-",
         spec.get("volumeName", "-"),
         bound and not deleted,
+    )
+
+
+def row_of_autoscaler(autoscaler: HorizontalPodAutoscaler) -> Row:
+    """Return the row of an autoscaler of CPU; it is complete when it rests."""
+    spec, status = autoscaler.spec, autoscaler.status
+    found = [
+        each.resource.current.average_value
+        for each in status.current_metrics or ()
+        if each.resource
+    ]
+    wanted = [
+        each.resource.target.average_value
+        for each in spec.metrics or ()
+        if each.resource
+    ]
+    value = found[0] if found and found[0] else "?"
+    target = wanted[0] if wanted else "?"
+    return Row(
+        "autoscaler",
+        autoscaler.metadata.name,
+        status.current_replicas,
+        status.desired_replicas,
+        f"cpu {value}/{target} each",
+        f"{spec.scale_target_ref.kind}/{spec.scale_target_ref.name}",
+        f"replicas {status.current_replicas} -> {status.desired_replicas}",
+        bool(found) and status.current_replicas == status.desired_replicas,
     )
 
 

@@ -124,6 +124,16 @@ def test_only_changes_that_endpoints_show_reach_a_service(
     assert seen_by_handler(OLD, new) == keys
 
 
+def test_changes_that_do_not_count_are_not_looked_up() -> None:
+    """Those that a standby sees."""
+    keys: list[str] = []
+    handler = pod_handler(ALL, lambda key, _: keys.append(key), lambda: False)
+    handler.on_add(OLD)
+    handler.on_update(OLD, pod("a", "10.1.0.2"))
+    handler.on_delete(OLD)
+    assert keys == []
+
+
 def test_a_resync_reaches_no_service() -> None:
     """Services are resynced themselves."""
     assert seen_by_handler(OLD, OLD) == []

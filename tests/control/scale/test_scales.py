@@ -111,6 +111,19 @@ async def test_an_object_that_is_gone_differs_from_a_resource_without_scale(
         assert isinstance(refused.value.__cause__, NotFound)
 
 
+async def test_a_resource_that_never_had_a_scale_is_not_doubted(
+    mapper: ResourceMapper, scales: Scales
+) -> None:
+    """Otherwise pods of daemon sets would cause discoveries for ever."""
+    daemon_sets = await mapper.resource_of("apps", "DaemonSet")
+    with pytest.raises(NoScale):
+        await scales.get(daemon_sets, "default", "agent")
+    known = await mapper.discovery(3600)
+    await settle(RETRY_INTERVAL)
+    await mapper.resource_of("apps", "DaemonSet")
+    assert await mapper.discovery(3600) is known
+
+
 async def test_a_kind_that_is_not_served_any_more_is_noticed(
     user: User, mapper: ResourceMapper, scales: Scales
 ) -> None:

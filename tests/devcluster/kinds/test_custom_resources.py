@@ -169,6 +169,7 @@ async def test_discovery_in_two_requests_tells_the_same_as_one_by_one(
                     "watch",
                 )
             ),
+            subresources=frozenset(("scale", "status")),
         )
         in new.resources
     )

@@ -6,9 +6,14 @@ show its writes. What remains: a deletion has no version to wait for, and the
 controller's own writes come back as changes that need no sync.
 """
 
+from typing import Final
+
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.meta import key_of, resource_version_number
 from controller_manager.informers.lister import Lister
+
+_FIRST_SWEEP: Final = 64
+"""Slices from which on those that are not cached are dropped."""
 
 
 class SliceTracker:
@@ -17,7 +22,10 @@ class SliceTracker:
     def __init__(self, cached: Lister[EndpointSlice]) -> None:
         """Take the cache of slices."""
         self._cached = cached
-        self._written: dict[str, int] = {}
+        self._written: dict[str, tuple[str, int]] = {}
+        """The key and the version of each slice, by its uid."""
+
+        self._next_sweep = _FIRST_SWEEP
         self._deleted: set[str] = set()
 
     def __len__(self) -> int:
@@ -28,7 +36,22 @@ class SliceTracker:
         """Note a slice as the API server has stored it."""
         metadata = stored.metadata
         version = resource_version_number(metadata.resource_version)
-        self._written[metadata.uid] = version
+        if metadata.uid not in self._written:
+            self._make_room()
+        self._written[metadata.uid] = (key_of(stored), version)
+
+    def _make_room(self) -> None:
+        """Drop slices that are not cached, whenever there are twice as many.
+
+        The cache may show the deletion of a slice before the answer to its write comes.
+        """
+        if len(self._written) < self._next_sweep:
+            return
+        for uid, (key, _) in list(self._written.items()):
+            cached = self._cached.by_key(key)
+            if cached is None or cached.metadata.uid != uid:
+                del self._written[uid]
+        self._next_sweep = max(_FIRST_SWEEP, 2 * len(self._written))
 
     def deleted(self, existing: EndpointSlice) -> None:
         """Note that a slice was deleted, as long as the cache shows it."""
@@ -44,7 +67,7 @@ class SliceTracker:
     def is_own_write(self, seen: EndpointSlice) -> bool:
         """Tell whether this controller wrote this version of a slice or a later one."""
         metadata = seen.metadata
-        written = self._written.get(metadata.uid, -1)
+        _, written = self._written.get(metadata.uid, ("", -1))
         return resource_version_number(metadata.resource_version) <= written
 
     def is_deleted(self, cached: EndpointSlice) -> bool:

@@ -1,19 +1,20 @@
 """Turns changes of pods and of their owners' scales into keys of budgets."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Any
 
 from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
     REPLICASETS,
     STATEFUL_SETS,
     Deployment,
+    ReplicaSet,
 )
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.api.pods import is_ready
 from controller_manager.api.policy.v1 import PodDisruptionBudget
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.resource import Resource
 from controller_manager.api.workloads import Workload
 from controller_manager.client.events import WARNING
 from controller_manager.controllers.apps.disruption.owners import OwnerScales
@@ -21,12 +22,6 @@ from controller_manager.controllers.apps.disruption.selection import budgets_of
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
-
-_SCALED: Final[tuple[AnyResource, ...]] = (
-    REPLICASETS,
-    STATEFUL_SETS,
-    REPLICATION_CONTROLLERS,
-)
 
 AddKey = Callable[[str], None]
 
@@ -61,11 +56,14 @@ class Changes:
                 on_delete=self._pod_added,
             )
         )
-        for resource in _SCALED:
-            informers.informer(resource).add_handler(Handler(on_update=self._scaled))
-        informers.informer(DEPLOYMENTS).add_handler(
-            Handler(on_update=self._deployment_scaled)
+        handlers: tuple[tuple[Resource[Any], Callable[[Any, Any], None]], ...] = (
+            (DEPLOYMENTS, self._deployment_scaled),
+            (REPLICASETS, self._replica_set_scaled),
+            (REPLICATION_CONTROLLERS, self._scaled),
+            (STATEFUL_SETS, self._scaled),
         )
+        for resource, scaled in handlers:
+            informers.informer(resource).add_handler(Handler(on_update=scaled))
 
     def start(self) -> Iterator[None]:
         """Tell of the pods that have several budgets, one pod in each step.
@@ -79,6 +77,8 @@ class Changes:
 
     def _guards(self, pod: Pod) -> list[PodDisruptionBudget]:
         """Return the budgets of a pod; tell of it if there are several."""
+        if not len(self._budgets):
+            return []
         found = budgets_of(pod, self._budgets)
         if len(found) > 1 and self._leads:
             message = (
@@ -104,6 +104,16 @@ class Changes:
     def _scaled(self, old: Workload, new: Workload) -> None:
         if old.spec.replicas != new.spec.replicas:
             self._add_guards_of_pods(new)
+
+    def _replica_set_scaled(self, old: ReplicaSet, new: ReplicaSet) -> None:
+        """Add the budgets if the deployment is another, or if there is none.
+
+        As long as there is one, its scale counts, and that of the replica set does not.
+        """
+        if old.metadata.owner_references != new.metadata.owner_references:
+            self._add_guards_of_pods(new)
+        elif self._owners.deployments.controller_of(new) is None:
+            self._scaled(old, new)
 
     def _deployment_scaled(self, old: Deployment, new: Deployment) -> None:
         if old.spec.replicas != new.spec.replicas:

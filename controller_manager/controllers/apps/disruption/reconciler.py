@@ -48,6 +48,7 @@ from controller_manager.controllers.apps.disruption.stale_targets import StaleTa
 from controller_manager.controllers.apps.disruption.status import (
     calculated_status,
     failed_status,
+    says_failure,
 )
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
@@ -138,8 +139,10 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             expected = await self._expected(budget, pods)
             return assess(budget, pods, expected, self._clock.now())
         except (*_FAULTS, *_FAILURES) as error:
-            message = f"Failed to calculate the number of expected pods: {error}"
-            self._tell(budget, WARNING, "CalculateExpectedPodCountFailed", message)
+            if not says_failure(budget, str(error)):
+                message = f"Failed to calculate the number of expected pods: {error}"
+                reason = "CalculateExpectedPodCountFailed"
+                self._tell(budget, WARNING, reason, message)
             raise
 
     def _select(self, budget: PodDisruptionBudget) -> Sequence[Pod]:

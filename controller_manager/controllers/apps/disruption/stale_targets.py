@@ -4,7 +4,7 @@ Upstream: syncStalePodDisruption of disruption.go.
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from controller_manager.api.core.v1 import PODS, Pod, PodCondition
@@ -22,27 +22,26 @@ DISRUPTION_TARGET: Final = "DisruptionTarget"
 STALE_AFTER: Final = timedelta(minutes=2)
 """How long a pod with the condition may go without being deleted."""
 
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
 _BY_KUBELET: Final = "TerminationByKubelet"
 """The reason of a kubelet's condition: it may take any time until the pod ends."""
 
 
-def seconds_until_stale(pod: Pod, now: datetime) -> float | None:
-    """Return in how many seconds the condition of a pod is stale, 0 if it is.
+def stale_since(pod: Pod) -> datetime | None:
+    """Return from when on the condition of a pod is stale.
 
     `None` means never: nobody waits for the deletion of the pod, or it has begun, or
     the pod has ended.
     """
-    if is_deleting(pod) or is_terminal(pod):
-        return None
     condition = _condition(pod)
     if condition is None or condition.status != "True":
         return None
-    if condition.reason == _BY_KUBELET:
+    if condition.reason == _BY_KUBELET or is_deleting(pod) or is_terminal(pod):
         return None
     if not condition.last_transition_time:
-        return 0.0
-    stale_at = parse_time(condition.last_transition_time) + STALE_AFTER
-    return max(0.0, (stale_at - now).total_seconds())
+        return _LONG_AGO
+    return parse_time(condition.last_transition_time) + STALE_AFTER
 
 
 def _condition(pod: Pod) -> PodCondition | None:
@@ -77,18 +76,18 @@ class StaleTargets:
             yield
 
     def _changed(self, pod: Pod) -> None:
-        left = seconds_until_stale(pod, self._clock.now())
-        if left is not None:
-            self._queue.add_after(key_of(pod), left)
+        if (since := stale_since(pod)) is not None:
+            self._queue.add_after(key_of(pod), self._seconds_until(since))
+
+    def _seconds_until(self, moment: datetime) -> float:
+        return max(0.0, (moment - self._clock.now()).total_seconds())
 
     async def _sync(self, key: str) -> Outcome:
         pod = self._pods.by_key(key)
-        if pod is None:
+        since = stale_since(pod) if pod is not None else None
+        if pod is None or since is None:
             return DONE
-        left = seconds_until_stale(pod, self._clock.now())
-        if left is None:
-            return DONE
-        if left > 0:
+        if left := self._seconds_until(since):
             return Done(left)
         await self._take_back(pod)
         if self._budgets.by_key(key) is None:

@@ -5,7 +5,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.conditions import Condition, with_condition
+from controller_manager.api.conditions import (
+    Condition,
+    find_condition,
+    with_condition,
+)
 from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
@@ -15,6 +19,9 @@ from controller_manager.controllers.apps.disruption.decide import Health
 
 DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
 """The type of the condition that tells whether a pod may be evicted."""
+
+SYNC_FAILED: Final = "SyncFailed"
+"""The reason of the condition of a budget that cannot be calculated."""
 
 
 def calculated_status(
@@ -41,6 +48,14 @@ def calculated_status(
     )
 
 
+def says_failure(budget: PodDisruptionBudget, why: str) -> bool:
+    """Tell whether the status says already that, and why, the last sync failed."""
+    condition = find_condition(budget.status.conditions, DISRUPTION_ALLOWED)
+    if condition is None or condition.reason != SYNC_FAILED:
+        return False
+    return condition.message == why
+
+
 def failed_status(
     budget: PodDisruptionBudget, why: str, now: datetime
 ) -> PodDisruptionBudgetStatus:
@@ -55,7 +70,7 @@ def failed_status(
         status="False",
         observed_generation=status.observed_generation,
         last_transition_time=format_time(now),
-        reason="SyncFailed",
+        reason=SYNC_FAILED,
         message=why,
     )
     return replace(

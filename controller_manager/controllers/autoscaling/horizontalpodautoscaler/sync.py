@@ -3,7 +3,8 @@
 Upstream: reconcileAutoscaler of pkg/controller/podautoscaler/horizontal.go.
 """
 
-from typing import NoReturn
+from datetime import UTC, datetime, timedelta
+from typing import Final, NoReturn
 
 from msgspec import Struct
 
@@ -63,6 +64,9 @@ from controller_manager.controllers.autoscaling.horizontalpodautoscaler.target i
 )
 from controller_manager.observability.logs import Logger
 
+_ORIGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The instant at which the clock that never jumps shows zero."""
+
 
 class Tools(Struct, frozen=True):
     """What all syncs share."""
@@ -100,6 +104,8 @@ class Sync:
         self._autoscaler = autoscaler
         self._writer = writer
         self._now = tools.clock.now()
+        # What is remembered is compared by a clock that never jumps, as upstream's.
+        self._instant = _ORIGIN + timedelta(seconds=tools.clock.monotonic())
         self._draft = Draft(autoscaler, self._now)
         self._key = key_of(autoscaler)
         self.action = NONE
@@ -147,7 +153,7 @@ class Sync:
         self._draft.set(ABLE_TO_SCALE, TRUE, "SucceededGetScale", message)
         histories, replicas = self._tools.histories, target.scale.spec.replicas
         known = histories.get(self._key, History())
-        histories[self._key] = started(known, replicas, self._now)
+        histories[self._key] = started(known, replicas, self._instant)
         return target
 
     async def _rescale(self, target: TargetScale, choice: Choice) -> None:
@@ -175,7 +181,7 @@ class Sync:
         """Note the change for the rates of the behavior, which count changes."""
         behavior, histories = self._autoscaler.spec.behavior, self._tools.histories
         histories[self._key] = scaled(
-            histories[self._key], before, after, self._now, behavior
+            histories[self._key], before, after, self._instant, behavior
         )
 
     def _note_zero(self, before: int, after: int) -> None:
@@ -261,7 +267,7 @@ class Sync:
         result = normalized(
             wish,
             tools.histories[self._key],
-            self._now,
+            self._instant,
             tools.settings.downscale_stabilization,
         )
         tools.histories[self._key] = result.history

@@ -23,6 +23,9 @@ _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _MISSING: Final = 60.0
 """Seconds after which a resource that discovery does not list counts as gone."""
 
+_SUPERSEDED: Final = 60.0
+"""Seconds after which the version that the API server prefers is watched instead."""
+
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 """(group, plural) of resources that have many objects and no dependents."""
 
@@ -54,6 +57,7 @@ class Monitors:
         """
         self._served_changes = served_changes
         self._missing_since: dict[tuple[str, str], float] = {}
+        self._superseded_since: dict[tuple[str, str], float] = {}
         self._retired: dict[tuple[str, str], Resource[PartialObject]] = {}
         self._informers = informers
         self._graph = graph
@@ -96,8 +100,9 @@ class Monitors:
 
         A group that could not be discovered stays as it was. A resource that is
         missing stays for a minute: a starting API server serves custom resources
-        late. A version is watched as long as it is served, preferred or not. `now`
-        is a monotonic time in seconds.
+        late. A version is watched until it is not served any more, or until another
+        version has been the preferred one for a minute: during an upgrade each of
+        several API servers prefers its own. `now` is a monotonic time in seconds.
         """
         served = self._served_now(discovery, now)
         changed = served.keys() != self.served.keys()
@@ -108,14 +113,29 @@ class Monitors:
             if (each.group, each.plural) not in _IGNORED
         }
         for name, monitor in list(self._monitors.items()):
-            resource = monitor.resource
-            if (resource.api_version, resource.kind) not in served:
-                self._stop(name, monitor, wanted.get(name))
+            resource, successor = monitor.resource, wanted.get(name)
+            is_served = (resource.api_version, resource.kind) in served
+            if not is_served or self._is_superseded(name, resource, successor, now):
+                self._stop(name, monitor, successor)
         for name, found in wanted.items():
             if name not in self._monitors:
                 self._start(name, found)
         self._drop_retired()
         return changed
+
+    def _is_superseded(
+        self,
+        name: tuple[str, str],
+        watched: Resource[PartialObject],
+        preferred: ServedResource | None,
+        now: float,
+    ) -> bool:
+        """Tell whether another version than the watched one has long been preferred."""
+        if preferred is None or preferred.api_version == watched.api_version:
+            self._superseded_since.pop(name, None)
+            return False
+        since = self._superseded_since.setdefault(name, now)
+        return now - since >= _SUPERSEDED
 
     def _served_now(
         self, discovery: Discovery, now: float
@@ -172,6 +192,7 @@ class Monitors:
     ) -> None:
         """Stop to watch a version; `successor` may show the same objects."""
         del self._monitors[name]
+        self._superseded_since.pop(name, None)
         monitor.informer.remove_handler(monitor.registration)
         self._informers.stop_monitor(monitor.resource)
         if successor is None:

@@ -1,5 +1,6 @@
 """What a pod adds to the slices of its service (podToEndpoint, getEndpointPorts)."""
 
+from itertools import product
 from typing import Final
 
 from msgspec import Struct
@@ -16,7 +17,6 @@ from controller_manager.api.pods import is_ready
 from controller_manager.control.endpoints.addresses import (
     addresses_of,
     has_hostname,
-    takes_traffic,
 )
 from controller_manager.control.endpoints.ports import depends_on_pod, endpoint_ports
 
@@ -25,6 +25,16 @@ ZONE: Final = "topology.kubernetes.io/zone"
 
 Ports = tuple[EndpointPort, ...]
 """The ports of a slice, in the order of their names."""
+
+
+_BOTH: Final = (False, True)
+_CONDITIONS: Final = {
+    (ready, serving, terminating): EndpointConditions(
+        ready=ready, serving=serving, terminating=terminating
+    )
+    for ready, serving, terminating in product(_BOTH, repeat=3)
+}
+"""All conditions that an endpoint may have; endpoints share them."""
 
 
 class Backend(Struct, frozen=True):
@@ -76,13 +86,12 @@ def endpoint_of(
     if not addresses:
         return None
     metadata = pod.metadata
+    serving, terminating = is_ready(pod), is_deleting(pod)
+    published = service.spec.publish_not_ready_addresses
+    ready = published or (serving and not terminating)
     return Endpoint(
         addresses=addresses,
-        conditions=EndpointConditions(
-            ready=takes_traffic(pod, service),
-            serving=is_ready(pod),
-            terminating=is_deleting(pod),
-        ),
+        conditions=_CONDITIONS[ready, serving, terminating],
         hostname=pod.spec.hostname if has_hostname(pod, service) else None,
         target_ref=ObjectReference(
             kind=PODS.kind,

@@ -23,11 +23,12 @@ class Placement:
         """Start with no settled slice."""
         self._settled: dict[str, EndpointSlice] = {}
         self._slice_of: dict[str, str] = {}
-        self._unsettled: set[str] = set()
+        self._unsettled: dict[str, None] = {}
+        """Pods in the order in which they are put into slices."""
 
     def open(
         self, cached: Sequence[EndpointSlice], changed: Iterable[str]
-    ) -> tuple[tuple[EndpointSlice, ...], frozenset[str]]:
+    ) -> tuple[tuple[EndpointSlice, ...], tuple[str, ...]]:
         """Return the cached slices that are settled, and the pods to look at.
 
         `changed` has the names of the pods that changed since the last sync, of gone
@@ -38,10 +39,10 @@ class Placement:
             if by_name.get(name) is not settled:
                 self._unsettle(name)
         for pod in changed:
-            self._unsettled.add(pod)
+            self._unsettled[pod] = None
             if (name_of_slice := self._slice_of.get(pod)) is not None:
                 self._unsettle(name_of_slice)
-        return tuple(self._settled.values()), frozenset(self._unsettled)
+        return tuple(self._settled.values()), tuple(self._unsettled)
 
     def close(self, changes: Changes) -> None:
         """Take what the sync has decided, once it is written.
@@ -53,7 +54,9 @@ class Placement:
             if each.metadata.name in self._settled:
                 self._unsettle(each.metadata.name)
         self._unsettled = {
-            pod for each in (*changes.create, *changes.update) for pod in _pods_in(each)
+            pod: None
+            for each in (*changes.create, *changes.update)
+            for pod in _pods_in(each)
         }
         for each in changes.unchanged:
             if each.metadata.name not in self._settled and each.endpoints:
@@ -68,7 +71,7 @@ class Placement:
     def _unsettle(self, name: str) -> None:
         for pod in _pods_in(self._settled.pop(name)):
             self._slice_of.pop(pod, None)
-            self._unsettled.add(pod)
+            self._unsettled[pod] = None
 
 
 def _pods_in(each: EndpointSlice) -> Iterator[str]:

@@ -87,7 +87,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self._services = context.lister(SERVICES, *SERVICE_INDEXES)
         self._pods = context.lister(PODS, *POD_INDEXES)
         self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
-        self._memory = Memory()
+        self._memory = Memory(context.clock)
         self._times = TriggerTimes()
         self._metrics = context.metrics.of(EndpointSliceMetrics)
         self._tracker = SliceTracker(self._slices)
@@ -112,7 +112,9 @@ class EndpointSliceReconciler(Reconciler[Service]):
     def _watch_others(self, context: ControllerContext) -> None:
         """Add the handlers of pods and slices."""
         informer = context.informers.informer(PODS)
-        informer.add_handler(pod_handler(self._services, self._pod_changed))
+        informer.add_handler(
+            pod_handler(self._services, self._pod_changed, lambda: self._leads)
+        )
         handler = slice_handler(self._tracker, self._slice_changed)
         context.informers.informer(ENDPOINT_SLICES).add_handler(handler)
 
@@ -195,7 +197,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         if known is None:
             known = self._memory.start(key, service, address_types_of(service))
             pods = pods_of(self._pods, service)
-            known.changed.update(each.metadata.name for each in pods)
+            known.changed.update(dict.fromkeys(each.metadata.name for each in pods))
             time = self._times.observe(service, pods)
         else:
             time = self._observe_some(service, known.changed)

@@ -102,8 +102,8 @@ class ServiceSync:
         write fails, or if a pod is left out since its node is not known; everything
         else is written nevertheless.
         """
-        changed = self._known.changed | self._known.skipped
-        self._known.changed = set()
+        changed = (*self._known.changed, *self._known.skipped)
+        self._known.changed = {}
         plans = [
             await self._sync_type(address_type, placement, slices, changed, time)
             for address_type, placement in self._known.placements.items()
@@ -112,7 +112,7 @@ class ServiceSync:
         tools = self._tools
         tools.metrics.uses(self._key, (each.usage for each in plans), tools.limit)
         tools.metrics.distributes(self._key, distribution_of(self._service))
-        self._known.skipped = set(self._skipped.messages)
+        self._known.skipped = tuple(self._skipped.messages)
         self._check()
 
     def _check(self) -> None:
@@ -147,14 +147,13 @@ class ServiceSync:
         self._report(planned, changes, event)
         return planned
 
-    async def _gather(self, names: Iterable[str], address_type: str) -> list[Backend]:
-        pods = self._gatherer.pods(names)
+    async def _gather(self, names: Sequence[str], address_type: str) -> list[Backend]:
         found: list[Backend] = []
-        for start in range(0, len(pods), _PODS_AT_ONCE):
+        for start in range(0, len(names), _PODS_AT_ONCE):
             if start:
                 await self._tools.give_way()
-            part = pods[start : start + _PODS_AT_ONCE]
-            found += self._gatherer.backends(part, address_type)
+            pods = self._gatherer.pods(names[start : start + _PODS_AT_ONCE])
+            found += self._gatherer.backends(pods, address_type)
         return found
 
     def _with_hints(

@@ -73,11 +73,14 @@ BUGS: Final[Mapping[str, Bug]] = {
         lambda *_: None,
         "a-deployment-that-cannot-grow",
     ),
-    "round percentages down": Bug(7, decide, "scaled_value", _round_down),
-    "miss that pods become ready": Bug(
-        2,
+    "round percentages down": Bug(
+        0, decide, "scaled_value", _round_down, "evictions-that-a-status-does-not-know"
+    ),
+    "miss that a pod is not ready": Bug(
+        0,
         changes,
         "_counts_alike",
         _count_only_new_pods,
+        "a-container-that-crashes",
     ),
 }

@@ -64,7 +64,8 @@ async def evictions_that_a_status_does_not_know(environment: Environment) -> Non
     As upstream: the status that is written has the version of the budget that it was
     calculated from, so that the API server refuses it.
     """
-    await _start(environment, minAvailable=1)
+    # A third of three pods, and a bit: two.
+    await _start(environment, maxUnavailable="34%")
     world = environment.world
     lagging = environment.manager.connection.lagging
     lagging["poddisruptionbudgets"] = environment.now + 60
@@ -98,6 +99,22 @@ async def evictions_that_never_come(environment: Environment) -> None:
     assert "disruptedPods" not in _budget(environment)["status"]
 
 
+async def a_container_that_crashes(environment: Environment) -> None:
+    """No issue: a pod of a budget is not ready for four seconds; nothing else happens.
+
+    As upstream: no other pod may be evicted meanwhile.
+    """
+    await _start(environment, maxUnavailable=1)
+    first, second, _ = _pods(environment)
+    environment.world.restart_pod(first)
+    await asyncio.sleep(2)
+    name = second["metadata"]["name"]
+    assert await evict(environment.world, NAMESPACE, name) == 429
+    await environment.until(
+        _says(environment, currentHealthy=3, disruptionsAllowed=1), within=5
+    )
+
+
 async def a_deployment_that_cannot_grow(environment: Environment) -> None:
     """No issue: a deployment is scaled up, and a quota allows no more pods.
 
@@ -118,5 +135,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     evictions_that_no_cache_shows,
     evictions_that_a_status_does_not_know,
     evictions_that_never_come,
+    a_container_that_crashes,
     a_deployment_that_cannot_grow,
 )

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.looptime
 
 JSON = dict[str, Any]
 
+_FAILED = "CalculateExpectedPodCountFailed"
 NO_SCALE = "widgets.example.com does not implement the scale subresource"
 
 
@@ -137,8 +138,9 @@ async def test_a_budget_that_stays_uncountable_is_written_once(
         with counted_syncs() as syncs:
             await settle(3000)
         assert len(syncs) == 10
-        events = await guard.told("CalculateExpectedPodCountFailed")
-    assert len(recording.writes) == 1
+        events = await guard.told(_FAILED)
+        counts = [e.count for e in await guard.events(_FAILED)]
+    assert (len(recording.writes), counts) == (1, [1])
     message = f"Failed to calculate the number of expected pods: {NO_SCALE}"
     assert events == [("pdb", "Warning", "controllermanager", message)]
 
@@ -214,6 +216,27 @@ async def test_a_scaled_owner_changes_the_status_at_once(
         await guard.patch(resource, "web", {"spec": {"replicas": 5}})
         await settle(1)
         assert await guard.numbers() == (5, 4, 2, 0)
+
+
+async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
+    cluster: Cluster,
+) -> None:
+    """Its own scale changes in each rollout; that causes no sync then."""
+    async with running(cluster) as (guard, _):
+        owner = await guard.own("web", 2)
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=1)
+        assert await guard.numbers() == (2, 1, 2, 1)
+        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=3))
+        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
+        owners = [{**parent, "controller": True}]
+        await guard.patch(REPLICASETS, "web", {"metadata": {"ownerReferences": owners}})
+        await settle(1)
+        assert await guard.numbers() == (3, 2, 2, 0)
+        with counted_syncs() as syncs:
+            await guard.patch(REPLICASETS, "web", {"spec": {"replicas": 1}})
+            await settle(1)
+        assert syncs == []
 
 
 # Evictions.

@@ -8,10 +8,10 @@ import pytest
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.client.transport import Request
 from controller_manager.controllers.apps.disruption.stale_targets import (
-    seconds_until_stale,
+    stale_since,
 )
 from tests.clusters import Cluster
-from tests.controllers.apps.disruption.cases import NOW, at, pod_json
+from tests.controllers.apps.disruption.cases import at, pod_json
 from tests.controllers.apps.disruption.fixtures import Meddler, running
 from tests.controllers.user import settle
 
@@ -26,41 +26,45 @@ TARGET = {
 
 
 @pytest.mark.parametrize(
-    ("condition", "left"),
+    ("condition", "since"),
     [
-        ({"lastTransitionTime": at(0)}, 120),
-        ({"lastTransitionTime": at(-119)}, 1),
-        ({"lastTransitionTime": at(-120)}, 0),
-        ({"lastTransitionTime": at(-999)}, 0),
-        ({"lastTransitionTime": None}, 0),
+        ({"lastTransitionTime": at(0)}, at(120)),
+        ({"lastTransitionTime": at(-999)}, at(-879)),
+        ({"lastTransitionTime": None}, "0001-01-01T00:00:00Z"),
         ({"lastTransitionTime": at(-999), "status": "False"}, None),
         ({"lastTransitionTime": at(-999), "type": "PodScheduled"}, None),
         ({"lastTransitionTime": at(-999), "reason": "TerminationByKubelet"}, None),
     ],
 )
 def test_a_condition_is_stale_after_two_minutes(
-    condition: JSON, left: float | None
+    condition: JSON, since: str | None
 ) -> None:
     """Unless it is the kubelet's, which may take any time."""
-    assert seconds_until_stale(_pod({**TARGET, **condition}), NOW) == left
+    assert _stale_since(_pod({**TARGET, **condition})) == since
 
 
 @pytest.mark.parametrize(
-    ("phase", "metadata", "left"),
+    ("phase", "metadata", "is_stale"),
     [
-        ("Running", {}, 0),
-        ("Pending", {}, 0),
-        ("Succeeded", {}, None),
-        ("Failed", {}, None),
-        ("Running", {"deletionTimestamp": at(-1)}, None),
+        ("Running", {}, True),
+        ("Pending", {}, True),
+        ("Succeeded", {}, False),
+        ("Failed", {}, False),
+        ("Running", {"deletionTimestamp": at(-1)}, False),
     ],
 )
 def test_a_pod_that_ends_keeps_its_condition(
-    phase: str, metadata: JSON, left: float | None
+    phase: str, metadata: JSON, *, is_stale: bool
 ) -> None:
     """The disruption has come."""
     condition = {**TARGET, "lastTransitionTime": at(-999)}
-    assert seconds_until_stale(_pod(condition, phase, **metadata), NOW) == left
+    found = _stale_since(_pod(condition, phase, **metadata))
+    assert found == (at(-879) if is_stale else None)
+
+
+def _stale_since(pod: Pod) -> str | None:
+    since = stale_since(pod)
+    return None if since is None else since.strftime("%04Y-%m-%dT%H:%M:%SZ")
 
 
 def _pod(condition: JSON, phase: str = "Running", **metadata: Any) -> Pod:

@@ -30,7 +30,9 @@ NAME: Final = "test-hpa"
 
 
 def config_of(
-    gates: Mapping[str, bool] | None = None, stabilization: float = 300.0
+    gates: Mapping[str, bool] | None = None,
+    stabilization: float = 300.0,
+    **generic: object,
 ) -> Config:
     """Return a config of upstream's unit tests; times are in seconds."""
     options = AutoscalerOptions(
@@ -39,7 +41,7 @@ def config_of(
         cpu_initialization_period=120.0,
         initial_readiness_delay=10.0,
     )
-    config = make_config(controllers=("horizontal-pod-autoscaler-controller",))
+    config = make_config(controllers=("horizontalpodautoscaling",), **generic)
     return replace(
         config,
         controllers={AutoscalerOptions: options},
@@ -66,8 +68,10 @@ def ready(*usages: str, request: str = "1") -> tuple[PodOf, ...]:
 class Stage:
     """A cluster with a target, and a user who makes its pods and metrics."""
 
-    def __init__(self, gates: Mapping[str, bool] | None = None) -> None:
-        self.cluster = Cluster(features=FeatureGates(dict(gates or {})))
+    def __init__(
+        self, gates: Mapping[str, bool] | None = None, *, rbac: bool = False
+    ) -> None:
+        self.cluster = Cluster(features=FeatureGates(dict(gates or {})), rbac=rbac)
 
     def add_target(self, replicas: int, observed: int | None = None) -> None:
         """Create a replication controller that nobody syncs."""
@@ -154,6 +158,10 @@ class Stage:
         found = self.get("HorizontalPodAutoscaler", name)
         status = {**found["status"], "conditions": list(conditions)}
         self._update("HorizontalPodAutoscaler", {**found, "status": status}, "status")
+
+    def set_status(self, kind: str, name: str, status: JSON) -> None:
+        """Write the status of an object."""
+        self._update(kind, {**self.get(kind, name), "status": status}, "status")
 
     def edit(self, kind: str, name: str, **spec: Any) -> None:
         """Change the spec of an object."""

@@ -204,6 +204,34 @@ async def test_an_owner_of_an_unknown_kind_is_retried_with_a_growing_delay(
         assert await user.names() == ["dependent"]
 
 
+def versions_of_widgets(collector: GarbageCollector) -> set[str]:
+    """Return the versions in which the graph has widgets."""
+    return {
+        node.identity.api_version
+        for node in collector.graph.nodes()
+        if node.identity.kind == "Widget"
+    }
+
+
+async def test_a_version_that_is_preferred_for_a_minute_is_watched_instead(
+    user: User,
+) -> None:
+    """Not sooner: during an upgrade, each of several API servers prefers its own."""
+    await define(user)
+    await user.create("held", resource=WIDGETS)
+    async with collecting(user.cluster) as collector:
+        await asyncio.sleep(3)
+        await serve_versions(user, "v1", "v2")
+        await asyncio.sleep(50)
+        await serve_versions(user, "v1")
+        await asyncio.sleep(50)
+        await serve_versions(user, "v1", "v2")
+        await asyncio.sleep(50)
+        assert versions_of_widgets(collector) == {"example.com/v1"}
+        await asyncio.sleep(60)
+        assert versions_of_widgets(collector) == {"example.com/v2"}
+
+
 async def test_a_new_preferred_version_of_a_resource_changes_nothing(
     user: User,
 ) -> None:
@@ -222,12 +250,7 @@ async def test_a_new_preferred_version_of_a_resource_changes_nothing(
         await serve_versions(user, "v2")
         await asyncio.sleep(130)
         assert await user.names() == ["owner"]
-        versions = {
-            node.identity.api_version
-            for node in collector.graph.nodes()
-            if node.identity.kind == "Widget"
-        }
-        assert versions == {"example.com/v2"}
+        assert versions_of_widgets(collector) == {"example.com/v2"}
         latest = replace(WIDGETS, version="v2")
         patch = {"metadata": {"finalizers": None}}
         await user.cluster.client.patch(

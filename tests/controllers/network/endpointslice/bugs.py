@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from controller_manager.api.core.services import Service
-from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.api.pods import is_ready
 from controller_manager.control.endpoints import membership
 from controller_manager.control.endpoints.slices.changes import Changes
 from controller_manager.control.endpoints.slices.packing import pack
@@ -25,7 +22,7 @@ _close = Placement.close
 
 def _look_at_no_change(
     placement: Placement, cached: Sequence[EndpointSlice], _: Iterable[str]
-) -> tuple[tuple[EndpointSlice, ...], frozenset[str]]:
+) -> tuple[tuple[EndpointSlice, ...], tuple[str, ...]]:
     """Look only at pods whose slices have changed."""
     return _open(placement, cached, ())
 
@@ -42,11 +39,6 @@ def _fill_without_limit(*arguments: object) -> object:
     return pack(existing, desired, template, 10 * limit, *settled)  # type: ignore[arg-type]
 
 
-def _take_traffic_to_the_end(pod: Pod, service: Service) -> bool:
-    """Send traffic to pods that are being deleted."""
-    return service.spec.publish_not_ready_addresses or is_ready(pod)
-
-
 BUGS: Final[Mapping[str, Bug]] = {
     "miss changes of pods": Bug(1, Placement, "open", _look_at_no_change),
     "trust that slices stay as written": Bug(
@@ -54,11 +46,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "fill slices without a limit": Bug(1, planning, "pack", _fill_without_limit),
     "send traffic to pods that end": Bug(
-        0,
-        backends,
-        "takes_traffic",
-        _take_traffic_to_the_end,
-        "pod-that-ends-for-long",
+        0, backends, "is_deleting", lambda _: False, "pod-that-ends-for-long"
     ),
     "leave edited slices as they are": Bug(
         0, slice_changes, "_differ", lambda _, __: False, "slice-that-a-user-empties"

@@ -249,6 +249,56 @@ def test_zones_with_too_many_endpoints_give_some_to_others(
     assert found == (giving, receiving)
 
 
+def best(**zones: float) -> dict[str, Allocation]:
+    """Return allocations of which only the best number matters."""
+    return {zone: Allocation(0, 0, desired) for zone, desired in zones.items()}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "allocated", "giving", "receiving"),
+    [
+        (best(), {}, {}, {}),
+        (best(a=1.2, b=1.1, c=1.0), {"a": 1, "b": 1, "c": 1}, {}, {}),
+        # An endpoint stays in its zone although the shares would fit a little better.
+        (best(a=5.1, b=5.1, c=5.8), {"a": 16}, {"a": 10}, {"b": 5, "c": 5}),
+        # Who lacks most of one endpoint gets it.
+        (best(a=5.0, b=5.6, c=5.4), {"a": 16}, {"a": 11}, {"b": 6, "c": 5}),
+        # Who has most too many gives.
+        (best(a=5.0, b=5.6, c=5.4), {"b": 8, "c": 8}, {"b": 2, "c": 3}, {"a": 5}),
+        # More than is wanted anywhere.
+        (best(a=5.0, b=5.0, c=5.0), {"a": 6, "b": 6, "c": 6}, {}, {}),
+        # Less than is wanted anywhere.
+        (best(a=5.0, b=5.0, c=5.0), {"a": 1, "b": 2, "c": 3}, {}, {}),
+    ],
+)
+def test_endpoints_change_zones_as_in_upstreams_own_cases(
+    wanted: dict[str, Allocation],
+    allocated: dict[str, int],
+    giving: dict[str, int],
+    receiving: dict[str, int],
+) -> None:
+    """Test_getGivingAndReceivingZones of topologycache."""
+    assert transfers(allocated, wanted) == (giving, receiving)
+
+
+def test_three_zones_share_new_and_changed_slices_as_upstreams_do() -> None:
+    """One endpoint of zone a is for zone b (TestAddHints of topologycache)."""
+    changes = Changes(
+        create=(
+            endpoint_slice("", zoned(1, "a"), zoned(2, "b")),
+            endpoint_slice("", zoned(3, "c"), zoned(4, "c"), zoned(5, "a")),
+        ),
+        update=(
+            endpoint_slice("one", zoned(6, "a"), zoned(7, "a")),
+            endpoint_slice("two", zoned(8, "b"), zoned(9, "c"), zoned(10, "a")),
+        ),
+    )
+    result = with_zone_hints(changes, {"a": 0.35, "b": 0.35, "c": 0.3})
+    assert hints_of(result.changes.create) == ["b", "b", "c", "c", "a"]
+    assert hints_of(result.changes.update) == ["a", "a", "b", "c", "a"]
+    assert result.allocated == {"a": 4, "b": 3, "c": 3}
+
+
 @pytest.mark.parametrize(
     ("allocated", "shares", "answer"),
     [

@@ -30,14 +30,14 @@ async def address_that_the_cache_lacks(environment: Environment) -> None:
     Upstream trusts its cache, and lets the range go though an address was allocated
     from it. Here the addresses are read from the API server before that.
     """
-    _create(environment, "servicecidrs", ranges_json("sim-old", "10.99.1.0/24"))
+    _create(environment, "servicecidrs", ranges_json("sim-old", "172.29.1.0/24"))
     await asyncio.sleep(10)
     environment.manager.connection.lagging["ipaddresses"] = environment.now + 60
-    _create(environment, "ipaddresses", address_json("10.99.1.7"))
+    _create(environment, "ipaddresses", address_json("172.29.1.7"))
     _delete(environment, "servicecidrs", "sim-old")
     await asyncio.sleep(120)
     assert _has(environment, "sim-old")
-    _delete(environment, "ipaddresses", "10.99.1.7")
+    _delete(environment, "ipaddresses", "172.29.1.7")
     await environment.until(lambda: not _has(environment, "sim-old"), within=60)
 
 
@@ -48,8 +48,8 @@ async def twin_ranges_deleted_together(environment: Environment) -> None:
     """
     await asyncio.sleep(10)
     for name in ("sim-a", "sim-b"):
-        _create(environment, "servicecidrs", ranges_json(name, "10.99.1.0/24"))
-    _create(environment, "ipaddresses", address_json("10.99.1.7"))
+        _create(environment, "servicecidrs", ranges_json(name, "172.29.1.0/24"))
+    _create(environment, "ipaddresses", address_json("172.29.1.7"))
     await asyncio.sleep(10)
     for name in ("sim-a", "sim-b"):
         _delete(environment, "servicecidrs", name)
@@ -58,7 +58,7 @@ async def twin_ranges_deleted_together(environment: Environment) -> None:
     await asyncio.sleep(60)
     assert not _has(environment, "sim-a")
     assert _has(environment, "sim-b")
-    _delete(environment, "ipaddresses", "10.99.1.7")
+    _delete(environment, "ipaddresses", "172.29.1.7")
     await environment.until(lambda: not _has(environment, "sim-b"), within=60)
 
 

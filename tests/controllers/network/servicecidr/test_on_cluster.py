@@ -51,12 +51,12 @@ async def delete(client: Client, name: str, seconds: float = 60) -> None:
     await asyncio.sleep(seconds)
 
 
-def sent(recording: RecordingTransport) -> list[tuple[str, JSON]]:
+def sent(recording: RecordingTransport, name: str) -> list[tuple[str, JSON]]:
     """Return the paths and bodies of the writes to ranges, without uids."""
     return [
         (each.path.partition("servicecidrs/")[2], _body(each))
         for each in recording.writes
-        if "servicecidrs" in each.path
+        if f"servicecidrs/{name}" in each.path
     ]
 
 
@@ -83,7 +83,7 @@ async def test_ranges_get_the_finalizer_and_are_ready(cluster: Cluster) -> None:
     assert found is not None
     assert found["metadata"]["finalizers"] == [FINALIZER]
     assert found["status"] == {"conditions": [condition]}
-    assert sent(recording) == [
+    assert sent(recording, "new") == [
         ("new", {"metadata": {"finalizers": [FINALIZER]}}),
         (
             "new/status",

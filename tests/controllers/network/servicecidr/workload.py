@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 JSON = dict[str, Any]
 
 RANGES: Final[dict[str, tuple[str, ...]]] = {
-    "sim-small": ("10.99.1.0/24",),
-    "sim-twin": ("10.99.1.0/24",),
-    "sim-large": ("10.99.0.0/16", "fd00:99::/112"),
+    "sim-small": ("172.29.1.0/24",),
+    "sim-twin": ("172.29.1.0/24",),
+    "sim-large": ("172.29.0.0/16", "fd00:99::/112"),
 }
 """The ranges of the administrators; they overlap."""
 
-_ADDRESSES: Final = ("10.99.1.7", "10.99.2.7", "fd00:99::7")
+_ADDRESSES: Final = ("172.29.1.7", "172.29.2.7", "fd00:99::7")
 
 
 class RangeUsers(Workload):
@@ -86,6 +86,6 @@ def _is_deleted(obj: JSON) -> bool:
 
 def _has(name: str, address: str) -> bool:
     """Tell whether ranges of the administrators have an address of theirs."""
-    if address.startswith("10.99.1."):
+    if address.startswith("172.29.1."):
         return True
     return name == "sim-large"

@@ -87,8 +87,8 @@ def transfers(
 
 
 def _most(zones: Mapping[str, float]) -> tuple[str, float]:
-    zone = max(sorted(zones), key=zones.__getitem__)
-    return zone, zones[zone]
+    zone = max(sorted(zones), key=zones.__getitem__, default="")
+    return zone, zones.get(zone, 0.0)
 
 
 def is_overloaded(

@@ -1,0 +1,106 @@
+"""The cost of a change of one pod does not grow with the service beyond its slices."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+import pytest
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
+from controller_manager.control.endpoints.slices import packing
+from controller_manager.control.endpoints.slices.identity import key_of_endpoint
+from controller_manager.controllers.network.endpointslice.backends import Backend
+from controller_manager.controllers.network.endpointslice.gathering import Gatherer
+from controller_manager.controllers.network.endpointslice.placement import Placement
+from tests.clusters import Cluster
+from tests.controllers.network.endpointslice.user import ServiceUser, slice_config
+
+pytestmark = pytest.mark.looptime
+
+FEW, MANY = 300, 5000
+
+
+def address(number: int) -> str:
+    return f"10.1.{number // 250}.{number % 250 + 1}"
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """Count the pods, the endpoints and the slices that syncs look at."""
+    counted: Counter[str] = Counter()
+    backends, open_ = Gatherer.backends, Placement.open
+    key_of = key_of_endpoint
+
+    def count_pods(
+        self: Gatherer, pods: Iterable[Pod], address_type: str
+    ) -> list[Backend]:
+        found = list(pods)
+        counted["pods"] += len(found)
+        return backends(self, found, address_type)
+
+    def count_endpoints(endpoint: Endpoint) -> object:
+        counted["endpoints"] += 1
+        return key_of(endpoint)
+
+    def count_slices(
+        self: Placement, cached: list[EndpointSlice], changed: Iterable[str]
+    ) -> object:
+        counted["syncs"] += 1
+        counted["slices"] += len(cached)
+        return open_(self, cached, changed)
+
+    with (
+        mock.patch.object(Gatherer, "backends", count_pods),
+        mock.patch.object(packing, "key_of_endpoint", count_endpoints),
+        mock.patch.object(Placement, "open", count_slices),
+    ):
+        yield counted
+
+
+async def cost_of_a_change(pods: int) -> Counter[str]:
+    """Return what the change of one pod of a service of so many pods costs."""
+    cluster = Cluster()
+    user = ServiceUser(cluster)
+    user.add_node()
+    user.add_service()
+    user.add_service("other", selector={"app": "other"})
+    for number in range(pods):
+        user.add_pod(f"pod-{number:04}", address(number))
+    async with cluster.manager(slice_config()) as recording:
+        await asyncio.sleep(10)
+        for name in ("pod-0001", "pod-0002"):  # both are in the first slice
+            with counting() as counted:
+                await user.set_status(name, address(int(name[4:])), ready=False)
+                await asyncio.sleep(10)
+    counted["writes"] = len(recording.writes) - pods // 100 - 2
+    counted["bytes"] = len(recording.writes[-1].body)
+    return counted
+
+
+@pytest.mark.slow
+async def test_a_change_of_one_pod_costs_its_slice() -> None:
+    """One sync, one write of a hundred endpoints; only the slices grow in number."""
+    few, many = await cost_of_a_change(FEW), await cost_of_a_change(MANY)
+    assert (few.pop("slices"), many.pop("slices")) == (FEW // 100, MANY // 100)
+    assert few.pop("bytes") == pytest.approx(many.pop("bytes"), rel=0.05)
+    assert few == many == {"syncs": 1, "pods": 100, "endpoints": 100, "writes": 1}
+
+
+async def test_pods_of_others_cost_nothing() -> None:
+    """Those of a namespace that no service selects are not looked at."""
+    cluster = Cluster()
+    user = ServiceUser(cluster)
+    user.add_node()
+    user.add_service()
+    for number in range(100):
+        labels = {"app": f"other-{number % 7}"}
+        user.add_pod(f"pod-{number}", address(number), labels=labels)
+    with counting() as counted:
+        async with cluster.manager(slice_config()):
+            await asyncio.sleep(10)
+            await user.set_status("pod-1", address(1), ready=False)
+            await asyncio.sleep(10)
+    assert +counted == {"syncs": 1}

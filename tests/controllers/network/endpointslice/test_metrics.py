@@ -1,0 +1,100 @@
+"""The metrics say how many endpoints and slices there are, and what syncs did."""
+
+from prometheus_client import CollectorRegistry
+
+from controller_manager.controllers.network.endpointslice.metrics import (
+    EndpointSliceMetrics,
+)
+from controller_manager.controllers.network.endpointslice.planning import Usage
+from controller_manager.observability.exposition import expose
+
+PREFIX = "endpoint_slice_controller_"
+COLLECTOR = "services_count_by_traffic_distribution"
+
+
+def shown(registry: CollectorRegistry, *names: str) -> dict[str, float]:
+    """Return the samples of metrics, without the prefix and without buckets."""
+    lines = expose(registry).decode().splitlines()
+    samples = (each.rsplit(" ", 1) for each in lines if each.startswith(PREFIX))
+    return {
+        name.removeprefix(PREFIX): float(value)
+        for name, value in samples
+        if name.removeprefix(PREFIX).startswith(names)
+        and "_bucket" not in name
+        and "_created" not in name
+    }
+
+
+def test_the_gauges_are_those_of_all_services() -> None:
+    """A service without endpoints has its placeholder, in each type of address."""
+    registry = CollectorRegistry()
+    metrics = EndpointSliceMetrics(registry)
+    names = ("endpoints_desired", "num_endpoint_slices", "desired_endpoint_slices")
+    metrics.uses("ns/web", [[Usage(250, 4), Usage(10, 1)], [Usage(0, 1)]], limit=100)
+    metrics.uses("ns/other", [[Usage(5, 1)]], limit=100)
+    assert shown(registry, *names) == {
+        "endpoints_desired": 265,
+        "num_endpoint_slices": 7,
+        "desired_endpoint_slices": 6,
+    }
+    metrics.uses("ns/web", [[Usage(0, 1)]], limit=100)
+    metrics.forget("ns/other")
+    metrics.forget("ns/other")
+    assert shown(registry, *names) == {
+        "endpoints_desired": 0,
+        "num_endpoint_slices": 1,
+        "desired_endpoint_slices": 1,
+    }
+
+
+def test_services_are_counted_by_their_traffic_distribution() -> None:
+    """All but the oldest one count as one, as upstream."""
+    registry = CollectorRegistry()
+    metrics = EndpointSliceMetrics(registry)
+    metrics.distributes("ns/a", "PreferClose")
+    metrics.distributes("ns/b", "PreferSameNode")
+    metrics.distributes("ns/c", "")
+    assert shown(registry, COLLECTOR) == {
+        f'{COLLECTOR}{{traffic_distribution="PreferClose"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="ImplementationSpecific"}}': 1,
+    }
+    metrics.distributes("ns/b", "PreferClose")
+    metrics.forget("ns/a")
+    assert shown(registry, COLLECTOR) == {
+        f'{COLLECTOR}{{traffic_distribution="PreferClose"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="ImplementationSpecific"}}': 0,
+    }
+
+
+def test_syncs_are_counted_with_what_they_did() -> None:
+    """The series of every result and operation stand from the start."""
+    registry = CollectorRegistry()
+    metrics = EndpointSliceMetrics(registry)
+    metrics.synced("success")
+    metrics.wrote("update")
+    metrics.planned(3, 1)
+    metrics.finished(2, "PreferClose", by_topology=False)
+    metrics.finished(1, "", by_topology=True)
+    changed = "endpointslices_changed_per_sync"
+    assert shown(registry, "changes", "syncs", "endpoints_", changed) == {
+        'changes{operation="create"}': 0,
+        'changes{operation="update"}': 1,
+        'changes{operation="delete"}': 0,
+        'syncs{result="success"}': 1,
+        'syncs{result="stale"}': 0,
+        'syncs{result="error"}': 0,
+        "endpoints_added_per_sync_count": 1,
+        "endpoints_added_per_sync_sum": 3,
+        "endpoints_removed_per_sync_count": 1,
+        "endpoints_removed_per_sync_sum": 1,
+        "endpoints_desired": 0,
+        _per_sync(changed, "count", "Disabled", "PreferClose"): 1,
+        _per_sync(changed, "sum", "Disabled", "PreferClose"): 2,
+        _per_sync(changed, "count", "Auto", ""): 1,
+        _per_sync(changed, "sum", "Auto", ""): 1,
+    }
+
+
+def _per_sync(name: str, what: str, topology: str, distribution: str) -> str:
+    labels = f'topology="{topology}",traffic_distribution="{distribution}"'
+    return f"{name}_{what}{{{labels}}}"

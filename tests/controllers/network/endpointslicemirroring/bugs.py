@@ -1,0 +1,46 @@
+"""Deliberate bugs of the mirroring controller."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.core.endpoints import Endpoints
+from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.control.endpoints.slices.changes import Changes, recycled
+from controller_manager.controllers.network.endpointslicemirroring import (
+    mirror,
+    reconciler,
+)
+from controller_manager.controllers.network.endpointslicemirroring.reconciler import (
+    MirroringReconciler,
+)
+from tests.simulation.planted import Bug
+
+
+def _miss_a_change(_: MirroringReconciler, __: EndpointSlice, *___: Any) -> None:
+    """Do not look at slices that somebody else has changed."""
+
+
+def _skip_nothing(_: Endpoints) -> bool:
+    return True
+
+
+def _delete_nothing(changes: Changes, owner: Any) -> Changes:
+    """Leave slices that are not wanted any more."""
+    return replace(recycled(changes, owner), delete=())
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "miss what happens to mirrored slices": Bug(
+        0,
+        MirroringReconciler,
+        "_slice_updated",
+        _miss_a_change,
+        "mirrored-slice-is-taken-away",
+    ),
+    "mirror what is to be skipped": Bug(
+        1, reconciler, "may_be_mirrored", _skip_nothing
+    ),
+    "leave mirrored slices": Bug(1, mirror, "recycled", _delete_nothing),
+}

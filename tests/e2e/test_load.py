@@ -1,0 +1,79 @@
+"""kubectl shows the load of pods, and autoscalers follow it."""
+
+import json
+import re
+import time
+
+import pytest
+
+from tests.e2e.clusters import KUBECTL, Kubectl, gone
+from tests.e2e.shown import table
+
+pytestmark = [
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
+]
+
+
+def deploy(kubectl: Kubectl, replicas: int) -> None:
+    kubectl("create", "deployment", "web", "--image=nginx", f"--replicas={replicas}")
+    kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+
+
+def top(kubectl: Kubectl, *arguments: str) -> list[str]:
+    """Return the lines of ``kubectl top``; a pod's name ends in *."""
+    output = kubectl("top", *arguments)
+    lines = (re.sub(r" {2,}", "  ", line).rstrip() for line in output.splitlines())
+    return [re.sub(r"^(web-)\w+-\w+", r"\1*", line) for line in lines]
+
+
+def test_top_shows_the_load_that_annotations_say(kubectl: Kubectl) -> None:
+    """An idle one otherwise; pods share the load of their deployment."""
+    deploy(kubectl, 2)
+    head = "NAME  CPU(cores)  MEMORY(bytes)"
+    assert top(kubectl, "pods") == [head, *["web-*  1m  8Mi"] * 2]
+    load = ("devcluster/cpu=total:300m", "devcluster/memory=64Mi")
+    kubectl("annotate", "deployment", "web", *load)
+    assert top(kubectl, "pods") == [head, *["web-*  150m  64Mi"] * 2]
+    containers = top(kubectl, "pods", "--containers")
+    assert containers[1:] == ["web-*  nginx  150m  64Mi"] * 2
+    lines = top(kubectl, "nodes")
+    assert lines[0] == "NAME  CPU(cores)  CPU(%)  MEMORY(bytes)  MEMORY(%)"
+    assert [line.partition(" ")[0] for line in lines[1:]] == [
+        "node-0",
+        "node-1",
+        "node-2",
+    ]
+
+
+def test_top_shows_what_a_config_map_says(kubectl: Kubectl) -> None:
+    """Nothing for pods that it does not name, and an error if it cannot be read."""
+    deploy(kubectl, 1)
+    answers = json.dumps({"resource": {"*": {"nginx": {"cpu": "7m", "memory": "1Gi"}}}})
+    name = "devcluster-metrics"
+    kubectl("create", "configmap", name, f"--from-literal=answers={answers}")
+    assert top(kubectl, "pods")[1:] == ["web-*  7m  1024Mi"]
+    patch = json.dumps({"data": {"answers": "{"}})
+    kubectl("patch", "configmap", name, "--type=merge", "-p", patch)
+    assert "key answers: Input data was truncated" in kubectl("top", "pods", ok=False)
+
+
+def test_an_autoscaler_follows_the_load(kubectl: Kubectl) -> None:
+    """Up to its maximum."""
+    kubectl("create", "deployment", "web", "--image=nginx")
+    kubectl("set", "resources", "deployment", "web", "--requests=cpu=100m")
+    kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    limits = ("--min=1", "--max=3", "--cpu-percent=50")
+    kubectl("autoscale", "deployment", "web", *limits)
+    kubectl("annotate", "deployment", "web", "devcluster/cpu=total:1")
+    wait = ("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=3")
+    kubectl(*wait, "--timeout=50s")
+    deadline = time.monotonic() + 30
+    row = "web  Deployment/web  cpu: 333%/50%  1  3  3  AGE"
+    while (shown := table(kubectl, "hpa"))[1] != row:
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.5)
+    kubectl("delete", "hpa", "web")
+    kubectl("delete", "deployment", "web")
+    gone(kubectl, "pods")
