@@ -37,7 +37,9 @@ from controller_manager.control.endpoints.membership import (
     pods_of,
     selects_pods,
 )
+from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
+from controller_manager.controllers.network.endpoints.backends import gather
 from controller_manager.controllers.network.endpoints.decide import View, decide
 from controller_manager.controllers.network.endpoints.options import EndpointsOptions
 from controller_manager.informers.informer import Handler
@@ -54,6 +56,10 @@ EDIT_DELAY: Final = 30.0
 Somebody may write them again and again, such as an older manager during an upgrade.
 This limits how often the two of them write.
 """
+
+
+_PIECE: Final = 500
+"""Pods that are looked at without giving way: about two milliseconds."""
 
 
 class EndpointsReconciler(Reconciler[Service]):
@@ -90,8 +96,13 @@ class EndpointsReconciler(Reconciler[Service]):
         pods = pods_of(self._pods, service)
         # Observed in each sync, so that a later write does not tell of an older change.
         time = self._times.observe(service, pods)
+        offers = Offers()
+        for start in range(0, len(pods), _PIECE):
+            if start:
+                await self._give_way()
+            gather(offers, service, pods[start : start + _PIECE])
         current = self._endpoints.by_key(key_of(service))
-        wanted = decide(View(service, tuple(pods), current, time))
+        wanted = decide(View(service, offers, current, time))
         if wanted is not None:
             await self._write(service, current, wanted)
         return DONE
@@ -177,6 +188,10 @@ class EndpointsReconciler(Reconciler[Service]):
         """Tell whether Endpoints are the lock of a leader election."""
         known = self._endpoints.by_key(key)
         return known is not None and LEADER_ELECTION in annotations_of(known.metadata)
+
+    async def _give_way(self) -> None:
+        """Let other tasks run if the work of this turn has taken long enough."""
+        await self.context.turns.wait(0)
 
     # Handlers.
 
