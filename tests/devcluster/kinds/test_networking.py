@@ -61,9 +61,7 @@ async def test_a_second_family_may_be_added_to_a_range(cluster: Cluster) -> None
     for other in (both[:1], both[::-1]):
         with pytest.raises(Refusal) as raised:
             update(cluster, obj, {"spec": {"cidrs": other}})
-        assert causes(raised.value) == [
-            f'spec.cidrs[0]: Invalid value: "{other[0]}": field is immutable'
-        ]
+        assert causes(raised.value) == ["spec.cidrs: field is immutable"]
 
 
 async def test_services_get_addresses_of_every_range() -> None:

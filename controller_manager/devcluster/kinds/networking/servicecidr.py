@@ -50,7 +50,8 @@ class ServiceCIDRStrategy(Strategy):
         before, after = (each["spec"].get("cidrs", []) for each in (old, new))
         if after[: len(before)] == before:
             return ()
-        return (invalid("spec.cidrs[0]", shown(after[:1][0]), "field is immutable"),)
+        value = shown({"cidrs": after})
+        return (invalid("spec.cidrs", value, "field is immutable"),)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
