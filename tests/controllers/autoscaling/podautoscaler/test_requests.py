@@ -1,6 +1,6 @@
-"""What a pod requests, as upstream's calculateRequests counts it."""
+"""What pods request, as upstream's calculateRequests adds it up."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -16,85 +16,103 @@ from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples i
 JSON = dict[str, Any]
 
 
-def container(name: str, cpu: str | None = None, **more: Any) -> JSON:
-    requests = {} if cpu is None else {"cpu": cpu}
-    return {"name": name, "resources": {"requests": requests}, **more}
+def container(name: str, *, sidecar: bool = False, **requests: str) -> JSON:
+    """Return a container; a sidecar is an init container that goes on."""
+    made: JSON = {"name": name, "resources": {"requests": requests}}
+    if sidecar:
+        made["restartPolicy"] = "Always"
+    return made
 
 
-def sidecar(name: str, cpu: str | None = None) -> JSON:
-    return container(name, cpu, restartPolicy="Always")
+def pod(
+    *containers: JSON,
+    init: tuple[JSON, ...] = (),
+    requests: JSON | None = None,
+    limits: JSON | None = None,
+    overhead: JSON | None = None,
+) -> Pod:
+    """Return a pod; `requests` and `limits` are those of the pod as a whole."""
+    spec: JSON = {"containers": containers, "initContainers": init}
+    if requests or limits:
+        spec["resources"] = {"requests": requests, "limits": limits}
+    if overhead:
+        spec["overhead"] = overhead
+    return msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod)
 
 
-def pod(*containers: JSON, **spec: Any) -> Pod:
-    body = {"metadata": {"name": "p"}, "spec": {"containers": containers, **spec}}
-    return msgspec.convert(body, Pod)
+APP: Final = container("app", cpu="100m", memory="1Gi")
+PROXY: Final = container("proxy", sidecar=True, cpu="50m", memory="64Mi")
+SETUP: Final = container("setup", cpu="2", memory="4Gi")
+
+SUMS: Final = {
+    "all containers": (pod(APP, container("log", cpu="10m")), "", 110),
+    "a sidecar runs as long as the pod": (pod(APP, init=(PROXY,)), "", 150),
+    "an init container does not": (pod(APP, init=(SETUP,)), "", 100),
+    "one container of several": (pod(APP, container("log", cpu="10m")), "log", 10),
+    "one sidecar": (pod(APP, init=(PROXY,)), "proxy", 50),
+    "one container, if another requests nothing": (
+        pod(APP, container("log")),
+        "app",
+        100,
+    ),
+    "the pod as a whole": (pod(APP, requests={"cpu": "700m"}), "", 700),
+    "its overhead is added": (
+        pod(APP, requests={"cpu": "700m"}, overhead={"cpu": "30m"}),
+        *("", 730),
+    ),
+    "the overhead of other pods is not": (pod(APP, overhead={"cpu": "30m"}), "", 100),
+    "one container counts alone, whatever the pod requests": (
+        pod(APP, requests={"cpu": "700m"}),
+        *("app", 100),
+    ),
+    "a limit of the pod is no request": (pod(APP, limits={"cpu": "700m"}), "", 100),
+    "what the pod does not request itself its containers do": (
+        pod(APP, container("log"), init=(PROXY,), requests={"memory": "2Gi"}),
+        *("", 150),
+    ),
+    "of these, an init container may need more than all others": (
+        pod(APP, init=(PROXY, SETUP), requests={"memory": "2Gi"}),
+        *("", 2050),
+    ),
+    "a request of zero is one": (pod(container("app", cpu="0")), "", 0),
+    "billionths are rounded up": (pod(container("app", cpu="1n")), "", 1),
+}
 
 
-WHOLE: JSON = {"requests": {"cpu": "1"}}
-ONLY_MEMORY: JSON = {"requests": {"memory": "1Gi"}}
+@pytest.mark.parametrize(("made", "name", "expected"), SUMS.values(), ids=SUMS)
+def test_requests_are_added_up(made: Pod, name: str, expected: int) -> None:
+    """In thousandths."""
+    assert requested([made], "cpu", name) == {"p": expected}
 
 
-@pytest.mark.parametrize(
-    ("subject", "container_name", "milli"),
-    [
-        (pod(container("a", "100m"), container("b", "0.25")), "", 350),
-        (pod(container("a", "100m"), initContainers=[sidecar("s", "50m")]), "", 150),
-        (pod(container("a", "100m"), initContainers=[container("i", "9")]), "", 100),
-        (pod(container("a", "100m"), container("b")), "a", 100),
-        (pod(container("a"), initContainers=[sidecar("s", "50m")]), "s", 50),
-        (pod(container("a"), resources=WHOLE), "", 1000),
-        (pod(container("a", "100m"), resources=WHOLE), "", 1000),
-        (pod(container("a", "100m"), resources=WHOLE), "a", 100),
-        (pod(container("a"), resources=WHOLE, overhead={"cpu": "10m"}), "", 1010),
-        (pod(container("a", "100m"), overhead={"cpu": "10m"}), "", 100),
-        (pod(container("a", "100m"), container("b"), resources=ONLY_MEMORY), "", 100),
-        (
-            pod(
-                container("a", "100m"),
-                resources=ONLY_MEMORY,
-                initContainers=[sidecar("s", "50m"), container("i", "300m")],
-            ),
-            "",
-            350,
-        ),
-    ],
-)
-def test_a_pod_requests_what_runs_in_it(
-    subject: Pod, container_name: str, milli: int
-) -> None:
-    """Or what it requests as a whole, with its overhead, unless a container counts.
-
-    What it does not request as a whole is the most that its containers request at one
-    time.
-    """
-    assert requested([subject], "cpu", container_name) == {"p": milli}
+MISSING: Final = {
+    "a container requests nothing": (
+        pod(APP, container("log")),
+        *("", "missing request for cpu in container log of Pod p"),
+    ),
+    "a sidecar requests nothing": (
+        pod(APP, init=(container("proxy", sidecar=True),)),
+        *("", "missing request for cpu in container proxy of Pod p"),
+    ),
+    "the container requests nothing": (
+        pod(APP, container("log")),
+        *("log", "missing request for cpu in container log of Pod p"),
+    ),
+    "there is no such container": (pod(APP), "x", "container x not found in Pod p"),
+    "an init container is none": (
+        pod(APP, init=(SETUP,)),
+        *("setup", "container setup not found in Pod p"),
+    ),
+    "neither the pod nor a container requests it": (
+        pod(container("app"), requests={"memory": "2Gi"}),
+        *("", "missing pod-level request for cpu in Pod p"),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("subject", "container_name", "message"),
-    [
-        (
-            pod(container("a", "1"), container("b")),
-            "",
-            "missing request for cpu in container b of Pod p",
-        ),
-        (
-            pod(container("a", "1"), initContainers=[sidecar("s")]),
-            "",
-            "missing request for cpu in container s of Pod p",
-        ),
-        (pod(container("a", "1")), "b", "container b not found in Pod p"),
-        (
-            pod(container("a"), resources=ONLY_MEMORY),
-            "",
-            "missing pod-level request for cpu in Pod p",
-        ),
-    ],
-)
-def test_a_missing_request_is_named(
-    subject: Pod, container_name: str, message: str
-) -> None:
-    """With the container and the pod, in upstream's words."""
-    with pytest.raises(ComputationError) as caught:
-        requested([subject], "cpu", container_name)
-    assert str(caught.value) == message
+@pytest.mark.parametrize(("made", "name", "message"), MISSING.values(), ids=MISSING)
+def test_a_request_that_is_missing_is_named(made: Pod, name: str, message: str) -> None:
+    """In upstream's words."""
+    with pytest.raises(ComputationError) as raised:
+        requested([made], "cpu", name)
+    assert str(raised.value) == message
