@@ -8,7 +8,7 @@ import pytest
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.selectors import parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
-    selected_pods,
+    Selection,
 )
 from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
 from controller_manager.informers.lister import Lister
@@ -46,5 +46,5 @@ def test_a_selector_of_any_form_selects_in_its_namespace(
     lister: Lister[Pod], selector: str, names: list[str]
 ) -> None:
     """In the order of the names."""
-    found = selected_pods(lister, "n", parse_selector(selector))
+    found = Selection(lister).pods("n", parse_selector(selector))
     assert [pod.metadata.name for pod in found] == names
