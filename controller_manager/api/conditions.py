@@ -35,6 +35,6 @@ def with_condition(
     old = find_condition(conditions, new.type)
     if old is None:
         return (*(conditions or ()), new)
-    if old.status == new.status:
+    if old.status == new.status and old.last_transition_time:
         new = replace(new, last_transition_time=old.last_transition_time)
     return tuple(new if each is old else each for each in conditions or ())

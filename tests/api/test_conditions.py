@@ -34,3 +34,9 @@ def test_an_equal_status_keeps_the_time_of_the_transition() -> None:
 def test_another_status_is_a_transition() -> None:
     changed = replace(NEW, status="False")
     assert with_condition((OLD, OTHER), changed) == (changed, OTHER)
+
+
+def test_a_condition_without_a_time_gets_one() -> None:
+    """An API server refuses it otherwise."""
+    timeless = replace(OLD, last_transition_time=None)
+    assert with_condition((timeless,), NEW) == (NEW,)

@@ -84,8 +84,8 @@ def packed(lists: Mapping[str, list[JSON]]) -> dict[str, list[JSON]]:
 
     Times at which a change was triggered are left out.
     """
-    slices = [_without_trigger(each) for each in lists.get("EndpointSlice", [])]
-    endpoints = [_without_trigger(each) for each in lists.get("Endpoints", [])]
+    slices = [_without_trigger_time(each) for each in lists.get("EndpointSlice", [])]
+    endpoints = [_without_trigger_time(each) for each in lists.get("Endpoints", [])]
     every = [each for one in slices for each in one.get("endpoints") or []]
     return {
         **lists,
@@ -102,7 +102,7 @@ def merged(lists: Mapping[str, list[JSON]]) -> dict[str, list[JSON]]:
     change was triggered is left out: a manager that starts again does not know it.
     """
     groups: dict[str, JSON] = {}
-    for each in map(_without_trigger, lists.get("EndpointSlice", [])):
+    for each in map(_without_trigger_time, lists.get("EndpointSlice", [])):
         group = {**each, "endpoints": []}
         every = groups.setdefault(_text(group), group)["endpoints"]
         every += each.get("endpoints") or []
@@ -110,12 +110,13 @@ def merged(lists: Mapping[str, list[JSON]]) -> dict[str, list[JSON]]:
         {**each, "endpoints": _sorted(each["endpoints"], _addresses)}
         for _, each in sorted(groups.items())
     ]
-    endpoints = [_without_trigger(each) for each in lists.get("Endpoints", [])]
+    endpoints = [_without_trigger_time(each) for each in lists.get("Endpoints", [])]
     shown = {"EndpointSlice": slices, "Endpoints": endpoints}
     return {kind: shown.get(kind, found) for kind, found in lists.items()}
 
 
-def _without_trigger(obj: JSON) -> JSON:
+def _without_trigger_time(obj: JSON) -> JSON:
+    """Return Endpoints or a slice without the time of the change that it shows."""
     metadata = {**obj["metadata"]}
     annotations = {**(metadata.pop("annotations", None) or {})}
     annotations.pop(TRIGGER, None)

@@ -168,6 +168,38 @@ def test_containers_keep_named_ports_and_are_shared_among_pods_of_an_owner() -> 
     )
 
 
+def test_endpoints_share_what_most_of_them_have_in_common() -> None:
+    """A slice is as before; only its parts are the same objects."""
+    target = {"kind": "Pod", "namespace": "default", "name": "a", "uid": "u"}
+    body = {
+        "addressType": "IPv4",
+        "endpoints": [
+            {
+                "addresses": ["10.1.0.1"],
+                "conditions": {"ready": True},
+                "nodeName": "n1",
+                "zone": "z",
+                "targetRef": target,
+            },
+            {"addresses": ["10.1.0.2"], "conditions": {"ready": True}},
+        ],
+    }
+    encoded = msgspec.json.encode(body)
+    share = transform_for(ENDPOINT_SLICES, [])
+    assert share is not None
+    one, two = (msgspec.json.decode(encoded, type=EndpointSlice) for _ in range(2))
+    share(one)
+    share(two)
+    assert one == two == msgspec.json.decode(encoded, type=EndpointSlice)
+    (first, bare), (second, _) = one.endpoints or (), two.endpoints or ()
+    assert first.conditions is second.conditions is bare.conditions
+    assert first.node_name is second.node_name
+    assert first.zone is second.zone
+    assert first.target_ref is not None
+    assert second.target_ref is not None
+    assert first.target_ref.namespace is second.target_ref.namespace
+
+
 def test_resources_of_a_status_are_kept_while_they_differ_from_the_spec() -> None:
     """The kubelet reports them always; they matter while a pod is resized."""
 
@@ -207,38 +239,6 @@ def test_of_a_pod_with_a_node_only_an_affinity_to_other_namespaces_is_kept(
     pod = msgspec.convert(body, Pod)
     PodTransform()(pod)
     assert (pod.spec.affinity is not None) is is_kept
-
-
-def test_endpoints_share_what_most_of_them_have_in_common() -> None:
-    """A slice is as before; only its parts are the same objects."""
-    target = {"kind": "Pod", "namespace": "default", "name": "a", "uid": "u"}
-    body = {
-        "addressType": "IPv4",
-        "endpoints": [
-            {
-                "addresses": ["10.1.0.1"],
-                "conditions": {"ready": True},
-                "nodeName": "n1",
-                "zone": "z",
-                "targetRef": target,
-            },
-            {"addresses": ["10.1.0.2"], "conditions": {"ready": True}},
-        ],
-    }
-    encoded = msgspec.json.encode(body)
-    share = transform_for(ENDPOINT_SLICES, [])
-    assert share is not None
-    one, two = (msgspec.json.decode(encoded, type=EndpointSlice) for _ in range(2))
-    share(one)
-    share(two)
-    assert one == two == msgspec.json.decode(encoded, type=EndpointSlice)
-    (first, bare), (second, _) = one.endpoints or (), two.endpoints or ()
-    assert first.conditions is second.conditions is bare.conditions
-    assert first.node_name is second.node_name
-    assert first.zone is second.zone
-    assert first.target_ref is not None
-    assert second.target_ref is not None
-    assert first.target_ref.namespace is second.target_ref.namespace
 
 
 def test_monitors_keep_only_the_identity_and_owners_of_objects() -> None:

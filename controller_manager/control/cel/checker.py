@@ -74,10 +74,14 @@ def check(
     """Return the type of an expression, and what is wrong for sure.
 
     `variables` are the types of names; other names may be anything, but for those that
-    are known to be `undeclared`.
+    are known to be `undeclared`. Nothing is known of an expression that is nested too
+    deeply.
     """
     checker = _Checker(undeclared)
-    found = checker.type_of(node, variables)
+    try:
+        found = checker.type_of(node, variables)
+    except RecursionError:
+        return Checked(DYN, ())
     return Checked(found, tuple(sorted(set(checker.problems))))
 
 
@@ -154,15 +158,25 @@ class _Checker:
         return DYN
 
     def _operation(self, node: Operation, names: Mapping[str, Type]) -> Type:
-        operands = self._each(node.operands, names)
+        """Return the type of an operation; the operators of a chain one by one.
+
+        An expression may join hundreds of parts with ``||``: without recursion.
+        """
+        chain = [node]
+        while isinstance(first := chain[-1].operands[0], Operation):
+            chain.append(first)
+        found = self.type_of(first, names)
+        for each in reversed(chain):
+            others = self._each(each.operands[1:], names)
+            found = self._result(each, [found, *others])
+        return found
+
+    def _result(self, node: Operation, operands: list[Type]) -> Type:
         if is_defined(node.operator, operands):
             return result_of(node.operator, operands)
         shown = ", ".join(each.name for each in operands if isinstance(each, Scalar))
-        name = {"!": "!_", "-": "-_"}.get(node.operator) if len(operands) == 1 else None
-        message = (
-            f"found no matching overload for '{name or f'_{node.operator}_'}' applied "
-            f"to '({shown})'"
-        )
+        name = f"_{node.operator}_" if len(operands) > 1 else f"{node.operator}_"
+        message = f"found no matching overload for '{name}' applied to '({shown})'"
         return self._problem(node.at, message)
 
     # Calls

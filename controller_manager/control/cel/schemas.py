@@ -143,7 +143,13 @@ class Schemas:
             return MapOf(self._type(schema.additional, within))
         if not schema.properties or schema.additional:
             return DYN
-        names = {escaped(name): each for name, each in schema.properties.items()}
+        # When an admission policy is evaluated, properties have their own names, too:
+        # ``object.metadata.namespace`` is right, though `namespace` is a keyword.
+        names = {
+            each: found
+            for name, found in schema.properties.items()
+            for each in (escaped(name), name)
+        }
 
         def field_of(name: str) -> Type | None:
             found = names.get(name)

@@ -1,5 +1,6 @@
 """IP addresses in the fields of objects (apimachinery validation, net/netip)."""
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
@@ -7,12 +8,16 @@ from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 
 Address = IPv4Address | IPv6Address
 
+_REMEMBERED: Final = 32_768
+"""So many addresses are looked at once: a service's endpoints are written often."""
+
 _NOT_AN_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _LINK_LOCAL_MULTICAST: Final = (
     "in the link-local multicast range (224.0.0.0/24, ff02::/10)"
 )
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def parse_address(text: str) -> Address | None:
     """Return an IP address, `None` if the text is none."""
     try:
@@ -43,13 +48,16 @@ def validate_address(text: str, field: str) -> list[Cause]:
 
 def validate_endpoint_address(text: str, field: str) -> list[Cause]:
     """Check that an address may be that of an endpoint (ValidateEndpointIP)."""
+    return [invalid(field, shown(text), detail) for detail in _unfit_text(text)]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _unfit_text(text: str) -> tuple[str, ...]:
+    """Return why a text cannot be the address of an endpoint."""
     address = parse_address(text)
     if address is None:
-        return [invalid(field, shown(text), _NOT_AN_ADDRESS)]
-    return [
-        invalid(field, shown(text), f"may not be {detail}")
-        for detail in _unfit(address)
-    ]
+        return (_NOT_AN_ADDRESS,)
+    return tuple(f"may not be {detail}" for detail in _unfit(address))
 
 
 def _unfit(address: Address) -> list[str]:

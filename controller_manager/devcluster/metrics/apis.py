@@ -20,6 +20,7 @@ from controller_manager.devcluster.metrics.answering import (
     not_found,
 )
 from controller_manager.devcluster.metrics.loads import loads_of
+from controller_manager.devcluster.metrics.metrics_columns import MetricsStrategy
 from controller_manager.devcluster.metrics.node_metrics import node_metrics
 from controller_manager.devcluster.metrics.settings import (
     CONFIG_MAP,
@@ -51,6 +52,7 @@ _KINDS: Final = tuple(
         plural,
         namespaced=plural == "pods",
         verbs=_VERBS,
+        strategy=MetricsStrategy(),
         singular_name=plural.removesuffix("s"),
     )
     for kind, plural in (("NodeMetrics", "nodes"), ("PodMetrics", "pods"))

@@ -1,10 +1,15 @@
 """APIs that something else than the stored kinds answers (kube-aggregator)."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, Protocol
 
+from controller_manager.client.transport import Request
 from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import Form, header, wanted_form
+from controller_manager.devcluster.server.storage import Stored
+from controller_manager.devcluster.server.tables import table
 
 JSON = dict[str, Any]
 
@@ -57,3 +62,15 @@ def attributes_of_path(group: str, parts: Sequence[str], method: str) -> Attribu
         namespace=namespace,
         name=name,
     )
+
+
+def in_form(
+    api: AggregatedAPI, resource: str, body: JSON, request: Request, now: datetime
+) -> JSON:
+    """Return an answer about a resource as a Table, if the request wants one."""
+    kind = next((each for each in api.kinds if each.plural == resource), None)
+    if kind is None or wanted_form(header(request.headers, "accept")) != Form.TABLE:
+        return body
+    items = [Stored(obj, 0) for obj in body.get("items", [body])]
+    include = dict(request.query).get("includeObject", "Metadata")
+    return table(kind, items, now, include, body["metadata"])

@@ -115,26 +115,41 @@ class FieldManager:
     def _check_conflicts(
         self, others: Mapping[Manager, Owned], lost: set[Path]
     ) -> None:
-        found = [
-            (each.name, path)
-            for each, owned in others.items()
-            for path in sorted(owned.paths & lost)
-        ]
+        found = {
+            each: (owned, sorted(owned.paths & lost))
+            for each, owned in sorted(others.items())
+            if owned.paths & lost
+        }
         if not found:
             return
-        version = self.kind.api_version
-        shown = [
+        causes = [
             {
                 "reason": "FieldManagerConflict",
-                "message": f'conflict with "{name}" using {version}',
+                "message": f"conflict with {self._described(each, owned)}",
                 "field": _shown(path),
             }
-            for name, path in found
+            for each, (owned, paths) in found.items()
+            for path in paths
         ]
-        number = f"{len(found)} conflict{'s' if len(found) > 1 else ''}"
-        listed = "; ".join(f"{each['message']}: {each['field']}" for each in shown)
-        message = f"Apply failed with {number}: {listed}"
-        raise Refusal(409, "Conflict", message, {"causes": shown})
+        (first, *more) = causes
+        if not more:
+            listed = f"1 conflict: {first['message']}: {first['field']}"
+            raise _conflict(listed, causes)
+        lines: list[str] = []
+        for each, (owned, paths) in found.items():
+            lines.append(f"conflicts with {self._described(each, owned)}:")
+            lines += [f"- {_shown(path)}" for path in paths]
+        text = "\n".join(lines)
+        raise _conflict(f"{len(causes)} conflicts: {text}", causes)
+
+    def _described(self, manager: Manager, owned: Owned) -> str:
+        """Return a manager as messages name it (printManager of managedfields)."""
+        text = f'"{manager.name}"'
+        if manager.subresource:
+            text += f' with subresource "{manager.subresource}"'
+        if manager.operation == "Update":
+            text += f" using {self.kind.api_version} at {owned.time}"
+        return text
 
     def _owners(self, obj: JSON) -> dict[Manager, Owned]:
         entries = obj["metadata"].get("managedFields")
@@ -178,6 +193,11 @@ class FieldManager:
 def with_managers(managers: list[JSON], obj: JSON) -> JSON:
     """Return an object with these managers of its fields."""
     return {**obj, "metadata": {**obj["metadata"], "managedFields": managers}}
+
+
+def _conflict(listed: str, causes: list[JSON]) -> Refusal:
+    message = f"Apply failed with {listed}"
+    return Refusal(409, "Conflict", message, {"causes": causes})
 
 
 def _shown(path: Path) -> str:

@@ -12,7 +12,7 @@ from controller_manager.devcluster.server.apply import (
     Manager,
     with_managers,
 )
-from controller_manager.devcluster.server.conversion import in_version
+from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.negotiation import (
     check_object,
@@ -66,7 +66,8 @@ def apply_configuration(
         code, stored = 200, _changed(objects, target, fields, config)
     else:
         code, stored = 201, _created(objects, target, fields, config)
-    return written(code, stored, unknown, target.field_validation)
+    shown = in_version(kind, stored)
+    return written(code, shown, unknown, target.field_validation)
 
 
 def _check(target: Target, config: JSON) -> None:
@@ -90,9 +91,9 @@ def _created(
     named = {**config, "metadata": metadata}
     managers = fields.first(named)
     return objects.create(
-        target.kind,
+        target.kind.stored,
         target.namespace,
-        named,
+        to_stored(target.kind, named),
         dry_run=target.dry_run,
         managed=partial(with_managers, managers),
     )
@@ -106,11 +107,12 @@ def _changed(
     force = is_true(target.query, "force")
     applied, managers = fields.applied(current, config, force=force)
     return objects.update(
-        target.kind,
+        target.kind.stored,
         target.namespace,
         target.name,
-        applied,
+        to_stored(target.kind, applied),
         target.subresource,
         dry_run=target.dry_run,
+        uid_is_precondition=False,
         managed=lambda _, new: with_managers(managers, new),
     )

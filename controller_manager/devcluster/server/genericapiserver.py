@@ -17,6 +17,7 @@ from controller_manager.devcluster.server import discovery
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
     attributes_of_path,
+    in_form,
 )
 from controller_manager.devcluster.server.authentication import (
     ANONYMOUS,
@@ -210,7 +211,11 @@ class GenericAPIServer:
             self.authorizer.check(user, attributes)
             if request.method != "GET":
                 raise method_not_allowed()
-            return json_response(*api.answer(request.path, query))
+            status, body = api.answer(request.path, query)
+            if status == 200:
+                now = self._clock.now()
+                body = in_form(api, attributes.resource, body, request, now)
+            return json_response(status, body)
         target = find_target(self.catalogue, group_version, rest, query, user)
         self.authorizer.check(user, attributes_of(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):

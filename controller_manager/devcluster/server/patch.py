@@ -41,6 +41,8 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
             case "application/merge-patch+json":
                 result = merge_patch(obj, patch)
             case _:
+                for path in kind.strategy.replaced_by_patch:
+                    patch = _replacing(patch, path)
                 result = strategic_merge_patch(obj, patch)
     except PatchError:
         message = "the server rejected our request due to an error in our request"
@@ -49,3 +51,15 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
         message = f"a patch must leave a {kind.kind} behind"
         raise bad_request(message)
     return result
+
+
+def _replacing(patch: Any, path: tuple[str, ...]) -> Any:
+    """Return a patch that replaces the object at a path, if it says nothing else."""
+    if not isinstance(patch, dict):
+        return patch
+    if not path:
+        return {"$patch": "replace", **patch}
+    name, *rest = path
+    if name not in patch:
+        return patch
+    return {**patch, name: _replacing(patch[name], (*rest,))}

@@ -6,7 +6,7 @@ import msgspec
 
 from controller_manager.api.selectors import LabelSelector, format_selector
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.objects import Managed, Objects
 from controller_manager.devcluster.server.preconditions import check_version
 from controller_manager.devcluster.server.statuses import (
     bad_request,
@@ -67,10 +67,13 @@ def scaled(
     namespace: str,
     name: str,
     scale: Any,
+    managed: Managed,
     *,
     dry_run: bool,
 ) -> JSON:
     """Set an object's replicas to those of a Scale; return its new Scale.
+
+    `managed` adds the managers of the object's fields, given the old and the new one.
 
     Raises Refusal.
     """
@@ -90,5 +93,7 @@ def scaled(
         cause = invalid("spec.replicas", shown(replicas), detail)
         raise invalid_object("autoscaling", "Scale", name, [cause])
     resized = _with_value(stored.obj, kind.scale_paths.replicas, replicas)
-    result = objects.update(kind, namespace, name, resized, dry_run=dry_run)
+    result = objects.update(
+        kind, namespace, name, resized, dry_run=dry_run, managed=managed
+    )
     return scale_of(kind, result)

@@ -146,7 +146,8 @@ class Writer:
 
     def _put(self, target: Target, request: Request) -> Response:
         if target.subresource == "scale":
-            return self._scaled(target, decode_json(request.body or b"{}"))
+            managed = self._managed(target, request)
+            return self._scaled(target, decode_json(request.body or b"{}"), managed)
         _check_replaceable(target)
         content_type = header(request.headers, "content-type")
         messages = self._catalogue.messages
@@ -167,7 +168,9 @@ class Writer:
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
             current = scale_of(kind, stored)
-            return self._scaled(target, patched(current, patch, content_type, kind))
+            managed = self._managed(target, request)
+            scale = patched(current, patch, content_type, kind)
+            return self._scaled(target, scale, managed)
         _check_replaceable(target)
         shown = in_version(kind, stored)
         changed = patched(shown.obj, patch, content_type, kind)
@@ -201,13 +204,14 @@ class Writer:
         shown = in_version(kind, stored)
         return written(200, shown, unknown, target.field_validation)
 
-    def _scaled(self, target: Target, scale: Any) -> Response:
+    def _scaled(self, target: Target, scale: Any, managed: Managed) -> Response:
         result = scaled(
             self._objects,
             target.kind,
             target.namespace,
             target.name,
             scale,
+            managed,
             dry_run=target.dry_run,
         )
         return json_response(200, result)
@@ -227,7 +231,9 @@ class Writer:
             dry_run=target.dry_run or options.dry_run,
         )
         warnings = kind.strategy.deletion_warnings(options)
-        body = obj if not gone or kind.strategy.returns_deleted else _removed(kind, obj)
+        body = in_version(kind, Stored(obj, 0)).obj
+        if gone and not kind.strategy.returns_deleted:
+            body = _removed(kind, obj)
         return with_warnings(json_response(200, body), warnings)
 
     def _delete_collection(self, target: Target, request: Request) -> Response:

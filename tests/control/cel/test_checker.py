@@ -127,6 +127,16 @@ def test_a_wrong_expression_has_the_problems_of_upstream(text: str) -> None:
     assert [(each.at, each.message) for each in found] == WRONG[text]
 
 
+def test_a_long_expression_is_checked_to_its_end() -> None:
+    """Thousands of parts in a row; one that is nested too deeply is not checked."""
+    parts = ["object.kind == 'a'"] * 5000
+    text = " || ".join([*parts, "object.foo"])
+    (problem,) = check(parse(text), NAMES).problems
+    assert (problem.at, problem.message) == (len(text) - 4, "undefined field 'foo'")
+    deep = "".join(("object", "[0]" * 5000, ".a"))
+    assert check(parse(deep), NAMES).problems == ()
+
+
 def test_problems_are_shown_as_cel_go_shows_them() -> None:
     """With line, column, and a mark below the place; wide letters have wide dots."""
     text = "object.kind == 'ä' &&\n\tobject.metadata.foo"

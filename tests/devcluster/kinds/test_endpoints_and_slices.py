@@ -89,6 +89,15 @@ async def test_the_address_type_of_a_slice_stays(cluster: Cluster) -> None:
             ],
         ),
         (
+            slice_of("10.0.0"),
+            [
+                (
+                    'endpoints[0].addresses[0]: Invalid value: "10.0.0": must be a '
+                    "valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+                )
+            ],
+        ),
+        (
             slice_of("169.254.0.1"),
             [
                 (

@@ -66,6 +66,18 @@ async def test_an_evicted_pod_says_so(cluster: Cluster) -> None:
     }
 
 
+@pytest.mark.parametrize("metadata", [{}, {"name": "q"}])
+async def test_an_eviction_names_its_pod(cluster: Cluster, metadata: JSON) -> None:
+    """As the path does."""
+    make_pod(cluster, **READY)
+    path = "/api/v1/namespaces/default/pods/p/eviction"
+    answer = await call(
+        cluster, "POST", path, json.dumps({"metadata": metadata}).encode()
+    )
+    message = "name in URL does not match name in Eviction object"
+    assert (answer.status, json.loads(answer.body)["message"]) == (400, message)
+
+
 async def test_a_disruption_is_taken_from_the_budget(cluster: Cluster) -> None:
     """Once: the next pod has to wait for the controller."""
     make_pod(cluster, "one", **READY)

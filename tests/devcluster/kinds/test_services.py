@@ -111,12 +111,11 @@ async def test_a_full_range_is_told() -> None:
     cluster = Cluster(service_cluster_ip_range="10.0.0.0/29")
     given = [service(cluster, f"s{number}")["spec"]["clusterIP"] for number in range(6)]
     assert sorted(given) == [f"10.0.0.{number}" for number in range(1, 7)]
-    assert refused(cluster) == [
-        (
-            "spec.clusterIPs: Invalid value: null: failed to allocate a serviceIP: "
-            "range is full"
-        )
-    ]
+    with pytest.raises(Refusal) as raised:
+        service(cluster)
+    assert raised.value.code == 500
+    message = "Internal error occurred: failed to allocate a serviceIP: range is full"
+    assert str(raised.value) == message
 
 
 @pytest.mark.parametrize("ranges", ["", "10.0.0.0", "10.0.0.0/16,10.1.0.0/16"])
@@ -144,11 +143,18 @@ def families(obj: JSON) -> tuple[str, list[str], int]:
             {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6"]},
             ("RequireDualStack", ["IPv6", "IPv4"], 2),
         ),
-        ({"ipFamilies": ["IPv6", "IPv4"]}, ("RequireDualStack", ["IPv6", "IPv4"], 2)),
+        (
+            {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6", "IPv4"]},
+            ("RequireDualStack", ["IPv6", "IPv4"], 2),
+        ),
         ({"clusterIP": "fd00:10::5"}, ("SingleStack", ["IPv6"], 1)),
         (
-            {"clusterIPs": ["10.0.0.5", "fd00:10::5"], "clusterIP": "10.0.0.5"},
-            ("RequireDualStack", ["IPv4", "IPv6"], 2),
+            {
+                "clusterIPs": ["10.0.0.5", "fd00:10::5"],
+                "clusterIP": "10.0.0.5",
+                "ipFamilyPolicy": "PreferDualStack",
+            },
+            ("PreferDualStack", ["IPv4", "IPv6"], 2),
         ),
         ({"clusterIP": "None"}, ("RequireDualStack", ["IPv4", "IPv6"], 1)),
         (
@@ -167,6 +173,57 @@ async def test_families_follow_from_what_is_given(
     """On a cluster with both."""
     cluster = Cluster(service_cluster_ip_range=DUAL)
     assert families(service(cluster, **spec)) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (
+            {"ipFamilies": ["IPv4", "IPv6"]},
+            (
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP "
+                "families are specified"
+            ),
+        ),
+        (
+            {"clusterIPs": ["10.0.0.5", "fd00:10::5"], "clusterIP": "10.0.0.5"},
+            (
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster "
+                "IPs are specified"
+            ),
+        ),
+    ],
+)
+async def test_two_families_need_a_policy(spec: JSON, why: str) -> None:
+    """One is the default."""
+    cluster = Cluster(service_cluster_ip_range=DUAL)
+    assert refused(cluster, **spec) == [
+        f'spec.ipFamilyPolicy: Invalid value: "SingleStack": {why}'
+    ]
+
+
+async def test_a_second_family_is_given_up_by_the_policy() -> None:
+    """By nothing else."""
+    cluster = Cluster(service_cluster_ip_range=DUAL)
+    obj = service(cluster, ipFamilyPolicy="RequireDualStack")
+    with pytest.raises(Refusal) as raised:
+        update(cluster, obj, {"spec": {"ipFamilies": ["IPv4"]}})
+    assert causes(raised.value) == [
+        (
+            'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": must be '
+            "'SingleStack' to release the secondary IP family"
+        )
+    ]
+    one = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+    assert families(update(cluster, obj, {"spec": one})) == ("SingleStack", ["IPv4"], 1)
+
+
+async def test_a_policy_that_is_left_out_stays() -> None:
+    """Also with both families."""
+    cluster = Cluster(service_cluster_ip_range=DUAL)
+    obj = service(cluster, ipFamilyPolicy="PreferDualStack")
+    kept = update(cluster, obj, {"spec": {"ipFamilyPolicy": None}})
+    assert kept["spec"] == obj["spec"]
 
 
 async def test_a_cluster_with_one_family_gives_one(cluster: Cluster) -> None:
@@ -203,10 +260,15 @@ async def test_a_service_gives_its_address_up_with_its_type(cluster: Cluster) ->
     obj = service(cluster)
     external = {"type": "ExternalName", "externalName": "example.com"}
     obj = update(cluster, obj, {"spec": external})
-    assert obj["spec"] == {**external, "ports": [PORT], "sessionAffinity": "None"}
+    assert obj["spec"] == {
+        **external,
+        "internalTrafficPolicy": "Cluster",
+        "ports": [PORT],
+        "sessionAffinity": "None",
+    }
     assert addresses(cluster) == []
     obj = update(cluster, obj, {"spec": {"type": "ClusterIP"}})
-    assert "externalName" not in obj["spec"]
+    assert obj["spec"]["externalName"] == "example.com"
     assert addresses(cluster) == obj["spec"]["clusterIPs"]
 
 
@@ -261,6 +323,34 @@ async def test_a_balanced_service_may_go_without_node_ports(cluster: Cluster) ->
     assert obj["spec"]["healthCheckNodePort"] not in node_ports(obj)
     plain = update(cluster, obj, {"spec": {"externalTrafficPolicy": "Cluster"}})
     assert "healthCheckNodePort" not in plain["spec"]
+
+
+async def test_node_ports_follow_the_names_of_ports(cluster: Cluster) -> None:
+    """Also when a port has another number; a new port has its own."""
+    obj = service(cluster, type="NodePort", ports=[{"name": "a", "port": 80}])
+    ports = [{"name": "b", "port": 80}, {"name": "a", "port": 81}]
+    changed = update(cluster, obj, {"spec": {"ports": ports}})
+    assert node_ports(changed) == [30087, 30086]
+
+
+async def test_one_node_port_is_chosen_for_all_protocols(cluster: Cluster) -> None:
+    """Of one number; ports of other numbers cannot have it."""
+    ports: list[JSON] = [
+        {"name": "t", "port": 53},
+        {"name": "u", "port": 53, "protocol": "UDP", "nodePort": 30053},
+    ]
+    obj = service(cluster, "dns", type="NodePort", ports=ports)
+    assert node_ports(obj) == [30053, 30053]
+    ports = [
+        {"name": "a", "port": 1, "nodePort": 30001},
+        {"name": "b", "port": 2, "nodePort": 30001, "protocol": "UDP"},
+    ]
+    assert refused(cluster, type="NodePort", ports=ports) == [
+        (
+            "spec.ports[1].nodePort: Invalid value: 30001: provided port is already "
+            "allocated"
+        )
+    ]
 
 
 async def test_a_node_port_that_is_not_free_is_refused(cluster: Cluster) -> None:

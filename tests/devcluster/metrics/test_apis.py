@@ -112,6 +112,18 @@ async def test_a_node_uses_what_its_pods_use(cluster: Cluster) -> None:
     assert (await get(cluster, f"{METRICS}/nodes/x"))["code"] == 404
 
 
+async def test_metrics_are_shown_in_a_table(cluster: Cluster) -> None:
+    """A pod with the sum of its containers."""
+    await run_pod(cluster, "one")
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    for path in ("pods", "namespaces/default/pods", "namespaces/default/pods/one"):
+        answer = await call(cluster, "GET", f"{METRICS}/{path}", accept=accept)
+        shown = json.loads(answer.body)
+        titles = [each["name"] for each in shown["columnDefinitions"]]
+        assert titles == ["Name", "cpu", "memory", "Window"]
+        assert [row["cells"] for row in shown["rows"]] == [["one", "1m", "8Mi", "1s"]]
+
+
 async def test_settings_that_cannot_be_read_are_an_error(cluster: Cluster) -> None:
     """The message names the ConfigMap."""
     metadata, path = {"name": "devcluster-metrics"}, f"{DEFAULT}/configmaps"

@@ -89,7 +89,7 @@ async def test_a_value_of_somebody_else_is_taken_only_by_force(
     """Otherwise the conflict names the owner and the field."""
     await apply(cluster, f"{ROLES}/r", {"rules": [GET_PODS]})
     status, refusal = await apply(cluster, f"{ROLES}/r", {"rules": [ALL_NODES]}, "b")
-    message = 'conflict with "a" using rbac.authorization.k8s.io/v1'
+    message = 'conflict with "a"'
     cause = {"reason": "FieldManagerConflict", "message": message, "field": ".rules"}
     assert (status, refusal["reason"], refusal["message"]) == (
         409,
@@ -103,6 +103,42 @@ async def test_a_value_of_somebody_else_is_taken_only_by_force(
         [ALL_NODES],
         {("b", "Apply"): {"f:rules": {}}},
     )
+
+
+async def test_conflicts_are_listed_by_their_managers(cluster: Cluster) -> None:
+    """Those who have updated fields with the time, and the subresource if any."""
+    labels = {"app": "web"}
+    containers = [{"name": "c", "image": "app:v1"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    spec = {"selector": {"matchLabels": labels}, "template": template, "replicas": 1}
+    config = {"metadata": {"labels": {"a": "1"}}, "spec": spec}
+    await apply(cluster, WEB, config)
+    scale = {"spec": {"replicas": 3}}
+    _, scaled = await send(
+        cluster, "PATCH", f"{WEB}/scale", scale, "merge-patch+json", fieldManager="b"
+    )
+    assert scaled["spec"] == {"replicas": 3}
+    at = "apps/v1 at 2026-01-01T00:00:00Z"
+    by_scale = f'"b" with subresource "scale" using {at}'
+    status, refusal = await apply(cluster, WEB, config)
+    assert (status, refusal["message"]) == (
+        409,
+        f"Apply failed with 1 conflict: conflict with {by_scale}: .spec.replicas",
+    )
+    other = {"metadata": {"labels": {"a": "2"}}, "spec": {"replicas": 2}}
+    status, refusal = await apply(cluster, WEB, other, "c")
+    assert status == 409
+    assert refusal["message"] == (
+        "Apply failed with 2 conflicts: "
+        'conflicts with "a":\n'
+        "- .metadata.labels.a\n"
+        f"conflicts with {by_scale}:\n"
+        "- .spec.replicas"
+    )
+    assert [each["field"] for each in refusal["details"]["causes"]] == [
+        ".metadata.labels.a",
+        ".spec.replicas",
+    ]
 
 
 async def test_items_of_a_list_are_applied_by_their_key(cluster: Cluster) -> None:
@@ -145,7 +181,9 @@ async def test_an_object_that_is_gone_is_not_created_again(cluster: Cluster) -> 
     assert (status, refusal["reason"]) == (409, "Conflict")
     await apply(cluster, f"{ROLES}/r", {"rules": [ALL_NODES]})
     status, refusal = await apply(cluster, f"{ROLES}/r", config, force="true")
-    assert (status, refusal["reason"]) == (409, "Conflict")
+    assert (status, refusal["reason"]) == (422, "Invalid")
+    (field,) = {each["field"] for each in refusal["details"]["causes"]}
+    assert field == "metadata.uid"
 
 
 async def test_an_item_stays_while_somebody_owns_a_part_of_it(

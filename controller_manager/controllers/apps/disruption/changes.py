@@ -56,21 +56,30 @@ class Changes:
                 on_delete=self._pod_added,
             )
         )
+        informers.informer(DEPLOYMENTS).add_handler(
+            Handler(
+                on_add=self._add_guards_of_deployment,
+                on_update=self._deployment_scaled,
+            )
+        )
         handlers: tuple[tuple[Resource[Any], Callable[[Any, Any], None]], ...] = (
-            (DEPLOYMENTS, self._deployment_scaled),
             (REPLICASETS, self._replica_set_scaled),
             (REPLICATION_CONTROLLERS, self._scaled),
             (STATEFUL_SETS, self._scaled),
         )
         for resource, scaled in handlers:
-            informers.informer(resource).add_handler(Handler(on_update=scaled))
+            # The cache may show an owner later than its pods.
+            handler = Handler(on_add=self._add_guards_of_pods, on_update=scaled)
+            informers.informer(resource).add_handler(handler)
 
-    def start(self) -> Iterator[None]:
-        """Tell of the pods that have several budgets, one pod in each step.
-
-        No event is recorded before: another process may lead.
-        """
+    def start_leading(self) -> None:
+        """Record events from now on; before, another process leads."""
         self._leads = True
+
+    def tell_of_all(self) -> Iterator[None]:
+        """Tell of the pods that have several budgets, one pod in each step."""
+        if len(self._budgets) <= 1:
+            return
         for pod in self._pods.all():
             self._guards(pod)
             yield
@@ -117,11 +126,19 @@ class Changes:
 
     def _deployment_scaled(self, old: Deployment, new: Deployment) -> None:
         if old.spec.replicas != new.spec.replicas:
-            for replica_set in self._owners.replica_sets.controlled_by(new):
-                self._add_guards_of_pods(replica_set)
+            self._add_guards_of_deployment(new)
+
+    def _add_guards_of_deployment(self, deployment: Deployment) -> None:
+        for replica_set in self._owners.replica_sets.controlled_by(deployment):
+            self._add_guards_of_pods(replica_set)
 
     def _add_guards_of_pods(self, owner: KubeObject) -> None:
-        """Add the budgets of an owner's pods, most of which have the same labels."""
+        """Add the budgets of an owner's pods, most of which have the same labels.
+
+        When this process begins to lead, all budgets are added in any case.
+        """
+        if not self._leads:
+            return
         by_labels: dict[frozenset[tuple[str, str]], Pod] = {}
         for pod in self._pods.controlled_by(owner):
             labels = frozenset((pod.metadata.labels or {}).items())

@@ -87,6 +87,8 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
 
     watches = (For(BUDGETS),)
     queue_name = "disruption"
+    workers = 5
+    """Upstream has one: a scale that is not answered delays all budgets there."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch budgets, pods and their owners."""
@@ -103,10 +105,14 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         )
         self.stale_targets = StaleTargets(context)
 
+    def starting(self) -> None:
+        """Note that this process begins to lead."""
+        self._changes.start_leading()
+
     def enqueue_all(self) -> Iterator[None]:
         """Add every budget; tell of the pods that have several."""
         yield from super().enqueue_all()
-        yield from self._changes.start()
+        yield from self._changes.tell_of_all()
 
     async def reconcile(self, budget: PodDisruptionBudget) -> Outcome:
         """Count the pods of a budget, and write its status if that has changed.

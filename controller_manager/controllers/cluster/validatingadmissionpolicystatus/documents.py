@@ -3,7 +3,9 @@
 Upstream has the schemas of Kubernetes' own kinds compiled in.
 """
 
+from collections.abc import Sequence
 from http import HTTPStatus
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,22 +21,34 @@ from controller_manager.controllers.cluster.validatingadmissionpolicystatus impo
 )
 
 
-async def read_kinds(
-    client: Client, policy: ValidatingAdmissionPolicy
-) -> checking.Kinds:
-    """Return what the API server says of the kinds that a policy is about.
+class Found(NamedTuple):
+    """What the API server says of the kinds that a policy is about.
 
-    A kind without a schema is left out. Nothing is kept for the next policy: a policy
-    is checked when it changes, and the documents may have changed since.
+    `lacking` are kinds that it serves, and has no schema of.
+    """
+
+    kinds: checking.Kinds
+    lacking: Sequence[targets.GroupVersionKind]
+
+
+async def read_kinds(client: Client, policy: ValidatingAdmissionPolicy) -> Found:
+    """Return the types of the kinds that a policy is about; those with a schema.
+
+    Nothing is kept for the next policy: a policy is checked when it changes, and the
+    documents may have changed since.
 
     Raises APIError, TransportError or ProtocolError if the server does not answer.
     """
     reader = _Reader(client)
-    found = targets.kinds_to_check(policy, (await discover(client)).resources)
-    pairs = [(str(each), await reader.type_of(each)) for each in found]
-    kind = targets.params_kind(policy)
-    params = None if kind is None else await reader.type_of(kind)
-    return checking.Kinds([(text, each) for text, each in pairs if each], params)
+    served = (await discover(client)).resources
+    wanted = targets.kinds_to_check(policy, served)
+    types = {each: await reader.type_of(each) for each in wanted}
+    objects = [(str(each), found) for each, found in types.items() if found]
+    params = targets.params_kind(policy)
+    if params is not None and targets.is_served(params, served):
+        types[params] = await reader.type_of(params)
+    kinds = checking.Kinds(objects, types.get(params) if params is not None else None)
+    return Found(kinds, [each for each, found in types.items() if found is None])
 
 
 class _Reader:

@@ -6,18 +6,26 @@ from controller_manager.api.admissionregistration.v1 import (
     VALIDATING_ADMISSION_POLICIES,
     ValidatingAdmissionPolicy,
 )
+from controller_manager.api.meta import key_of
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
     checking,
     documents,
     options,
 )
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
 FIELD_MANAGER: Final = "validatingadmissionpolicy-status-controller"
 """The manager of the status, in managedFields; upstream's."""
+
+_ATTEMPTS: Final = 10
+"""How often a policy is looked at before a kind that lacks a schema is left out.
+
+The schema of a new custom resource comes after the resource. By default these attempts
+take five seconds.
+"""
 
 
 class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
@@ -41,8 +49,12 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
         metadata = policy.metadata
         if metadata.generation <= policy.status.observed_generation:
             return DONE
-        kinds = await documents.read_kinds(self.client, policy)
-        warnings = list(checking.warnings_of(policy.spec, kinds))
+        found = await documents.read_kinds(self.client, policy)
+        if found.lacking and self.queue.failures(key_of(policy)) < _ATTEMPTS:
+            listed = ", ".join(map(str, found.lacking))
+            msg = f"the API server has no schema yet of: {listed}"
+            raise SyncError(msg)
+        warnings = list(checking.warnings_of(policy.spec, found.kinds))
         status = {
             "observedGeneration": metadata.generation,
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},

@@ -54,6 +54,11 @@ def params_kind(policy: ValidatingAdmissionPolicy) -> GroupVersionKind | None:
     return GroupVersionKind(group, version, kind.kind)
 
 
+def is_served(kind: GroupVersionKind, served: Iterable[ServedResource]) -> bool:
+    """Tell whether the API server serves a kind."""
+    return any((each.group, each.version, each.kind) == kind for each in served)
+
+
 def _named(rule: ResourceRule) -> Iterable[tuple[str, str, str]]:
     """Yield the group, version and name of each resource that a rule names."""
     groups, versions = rule.api_groups or (), rule.api_versions or ()

@@ -22,7 +22,7 @@ JSON = dict[str, Any]
 
 def eviction(call: Call, body: JSON) -> JSON:
     """Delete a pod with the options of an Eviction; raises Refusal."""
-    if body.get("metadata", {}).get("name", call.name) != call.name:
+    if body.get("metadata", {}).get("name") != call.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = Deletion.parse(body.get("deleteOptions") or {}, {})
     dry_run = call.dry_run or options.dry_run

@@ -72,7 +72,10 @@ class ServiceStrategy(Strategy):
             spec.setdefault("internalTrafficPolicy", "Cluster")
         if spec["type"] == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
-        obj.setdefault("status", {}).setdefault("loadBalancer", {})
+        balancer = obj.setdefault("status", {}).setdefault("loadBalancer", {})
+        for ingress in balancer.get("ingress", ()):
+            if spec["type"] == "LoadBalancer" and "ip" in ingress:
+                ingress.setdefault("ipMode", "VIP")
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Assign addresses and node ports; raises Refusal."""
@@ -86,7 +89,7 @@ class ServiceStrategy(Strategy):
         keep_allocated(old["spec"], spec)
         sync_cluster_ips(spec, old["spec"])
         drop_unneeded(old["spec"], spec)
-        if old["spec"]["type"] == "LoadBalancer" != spec["type"]:
+        if spec["type"] != "LoadBalancer":
             new["status"] = {**new.get("status", {}), "loadBalancer": {}}
 
     def assign(self, old: JSON, new: JSON, storage: Storage) -> None:

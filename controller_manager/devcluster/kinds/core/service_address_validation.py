@@ -59,15 +59,6 @@ def _validate_families(spec: JSON) -> list[Cause]:
             causes.append(duplicate(field, shown(family)))
     if policy is not None and policy not in _POLICIES:
         causes.append(not_supported("spec.ipFamilyPolicy", shown(policy), _POLICIES))
-    if policy == SINGLE:
-        for name in ("ipFamilies", "clusterIPs"):
-            if len(spec.get(name, [])) == _MOST:
-                detail = (
-                    "must be 'RequireDualStack' or 'PreferDualStack' when multiple "
-                    f"'{name}' are specified"
-                )
-                field = "spec.ipFamilyPolicy"
-                causes.append(invalid(field, shown(policy), detail))
     return causes
 
 

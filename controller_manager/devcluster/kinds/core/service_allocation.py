@@ -5,29 +5,33 @@ Upstream: pkg/registry/core/service/storage/alloc.go.
 
 from typing import Any
 
+from controller_manager.devcluster.kinds.core.service_address_validation import (
+    validate_addresses,
+)
 from controller_manager.devcluster.kinds.core.service_families import (
     fill_families,
+    fill_policy,
     keeps_families,
-    trim_families,
 )
 from controller_manager.devcluster.kinds.core.service_fields import (
+    AllocationError,
     is_headless,
+    may_have_node_ports,
     needs_cluster_ip,
     needs_health_check_port,
-    needs_node_ports,
 )
 from controller_manager.devcluster.kinds.core.service_node_ports import (
-    assign_health_check_port,
-    assign_node_ports,
+    NodePorts,
+    assign_changed,
+    assign_new,
     node_ports_of,
 )
 from controller_manager.devcluster.kinds.core.service_ranges import (
     ADDRESSES,
-    AllocationError,
     allocate,
-    check_free,
     families_of,
     ip_address_of,
+    why_not_free,
 )
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
 from controller_manager.devcluster.kinds.networking.ipaddress import KIND as IP_ADDRESS
@@ -35,6 +39,7 @@ from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import (
     Cause,
+    Refusal,
     invalid,
     invalid_object,
     shown,
@@ -50,20 +55,42 @@ def allocate_for(obj: JSON, old: JSON | None, storage: Storage) -> None:
     `old` is the service before an update.
     """
     spec, before = obj["spec"], (old or {}).get("spec", {})
-    causes: list[Cause] = []
-    if needs_cluster_ip(spec):
-        trim_families(before, spec)
-        if not keeps_families(before, spec):
-            causes += fill_families(spec, families_of(storage))
-        if not causes and not is_headless(spec):
-            causes += _assign_addresses(spec, before, storage)
-    own = set(node_ports_of(before))
-    if needs_node_ports(spec):
-        causes += assign_node_ports(spec, own, storage)
-    if needs_health_check_port(spec):
-        assign_health_check_port(spec, own, storage)
+    name = obj["metadata"].get("name", "")
+    try:
+        _refuse(name, _allocate_addresses(spec, before, storage))
+        _refuse(name, _allocate_node_ports(spec, before, storage))
+    except AllocationError as error:
+        message = f"Internal error occurred: {error}"
+        raise Refusal(500, "InternalError", message) from error
+
+
+def _refuse(name: str, causes: list[Cause]) -> None:
     if causes:
-        raise invalid_object("", "Service", obj["metadata"].get("name", ""), causes)
+        raise invalid_object("", "Service", name, causes)
+
+
+def _allocate_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
+    if not needs_cluster_ip(spec) or keeps_families(before, spec):
+        return []
+    fill_policy(spec, before)
+    causes = validate_addresses(spec)
+    if causes:
+        return causes
+    causes = fill_families(spec, before, families_of(storage))
+    if causes or is_headless(spec):
+        return causes
+    return _assign_addresses(spec, before, storage)
+
+
+def _allocate_node_ports(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
+    node_ports = NodePorts(set(node_ports_of(before)), storage)
+    causes: list[Cause] = []
+    if may_have_node_ports(spec):
+        assign = assign_changed if before else assign_new
+        causes = assign(spec, node_ports)
+    if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = node_ports.next()
+    return causes
 
 
 def sync_addresses(objects: Objects, old: JSON | None, new: JSON | None) -> None:
@@ -90,19 +117,17 @@ def _addresses_of(obj: JSON | None) -> set[str]:
 
 
 def _assign_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
-    """Give a service one address of each of its families; return what is wrong."""
+    """Give a service one address of each of its families; return what is wrong.
+
+    An address that a service has already is not looked at: validation says that it
+    cannot be changed. Raises AllocationError.
+    """
     addresses = list(spec.get("clusterIPs", ()))
-    if any(parse_address(each) is None for each in addresses):
-        return []  # validation says what is wrong with them
-    known = before.get("clusterIPs", ())
-    try:
-        for text in addresses:
-            if text not in known:
-                check_free(storage, text)
-        missing = spec["ipFamilies"][len(addresses) :]
-        addresses += [allocate(storage, family) for family in missing]
-    except AllocationError as error:
-        given = shown(spec.get("clusterIPs"))
-        return [invalid("spec.clusterIPs", given, str(error))]
+    known = len(before.get("clusterIPs", ())) if needs_cluster_ip(before) else 0
+    for text in addresses[known:]:
+        if wrong := why_not_free(storage, text):
+            return [invalid("spec.clusterIPs", shown(addresses), wrong)]
+    missing = spec["ipFamilies"][len(addresses) :]
+    addresses += [allocate(storage, family) for family in missing]
     spec["clusterIP"], spec["clusterIPs"] = addresses[0], addresses
     return []

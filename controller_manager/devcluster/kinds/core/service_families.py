@@ -13,97 +13,132 @@ SINGLE: Final = "SingleStack"
 PREFER_DUAL: Final = "PreferDualStack"
 REQUIRE_DUAL: Final = "RequireDualStack"
 _BOTH: Final = 2
+_POLICY: Final = "spec.ipFamilyPolicy"
 
 
-def fill_families(spec: JSON, families: Sequence[str]) -> list[Cause]:
-    """Fill in the policy and the families of a service with addresses.
+def fill_policy(spec: JSON, old: JSON) -> None:
+    """Fill in the policy; without one, a service keeps the one that it had.
 
-    `families` are those of the cluster, its default first. Returns what is wrong.
+    `old` is the spec before an update, empty for a new service.
     """
-    given = spec.get("ipFamilies", [])
-    addresses = spec.get("clusterIPs", [])
-    policy = spec.get("ipFamilyPolicy")
-    if policy is None and _BOTH in (len(addresses), len(given)):
-        policy = REQUIRE_DUAL
-    wanted = _with_families_of(addresses, given)
-    if is_headless(spec) and not spec.get("selector"):
-        return _fill_without_selector(spec, policy, wanted, families[0])
-    causes = _unsupported(policy, wanted, families)
+    if "ipFamilyPolicy" in spec:
+        return
+    if "ipFamilyPolicy" in old:
+        spec["ipFamilyPolicy"] = old["ipFamilyPolicy"]
+    elif _has_no_pods(spec):
+        spec["ipFamilyPolicy"] = REQUIRE_DUAL
+    else:
+        spec["ipFamilyPolicy"] = SINGLE
+
+
+def fill_families(spec: JSON, old: JSON, families: Sequence[str]) -> list[Cause]:
+    """Fill in the families of a service that has its policy; return what is wrong.
+
+    `families` are those of the cluster, its default first.
+    """
+    causes = _trimmed(spec, old) if old else []
+    causes += _contradictions(spec)
+    causes += _infer_families(spec, families)
     if causes:
         return causes
-    policy = policy or SINGLE
-    wanted = wanted or [families[0]]
-    if policy != SINGLE and len(wanted) < _BOTH <= len(families):
-        wanted.append(_other(wanted[0]))
-    spec["ipFamilyPolicy"], spec["ipFamilies"] = policy, wanted
+    has_both = len(families) == _BOTH
+    if not _has_no_pods(spec):
+        causes = _unsupported(spec, families)
+    elif not causes:
+        has_both = True  # users make its endpoints, so that the cluster needs neither
+    if causes:
+        return causes
+    wanted = spec.get("ipFamilies") or [families[0]]
+    if spec["ipFamilyPolicy"] != SINGLE and len(wanted) < _BOTH and has_both:
+        wanted = [*wanted, "IPv6" if wanted[0] == "IPv4" else "IPv4"]
+    spec["ipFamilies"] = wanted
     return []
-
-
-def trim_families(old: JSON, new: JSON) -> None:
-    """Drop the second family and address of a service that becomes single stack."""
-    was_dual = old.get("ipFamilyPolicy") in (PREFER_DUAL, REQUIRE_DUAL)
-    if not was_dual or new.get("ipFamilyPolicy") != SINGLE:
-        return
-    for name in ("clusterIPs", "ipFamilies"):
-        values = new.get(name, [])
-        if len(values) == _BOTH and (name == "clusterIPs" or values == old.get(name)):
-            new[name] = values[:1]
 
 
 def keeps_families(old: JSON, new: JSON) -> bool:
     """Tell whether a service prefers two families, as before, and changes none."""
     names = ("ipFamilies", "clusterIPs")
-    return (
-        old.get("ipFamilyPolicy") == new.get("ipFamilyPolicy") == PREFER_DUAL
-        and old.get("type") == new.get("type")
-        and all(old.get(name) == new.get(name) for name in names)
-    )
+    return old.get("ipFamilyPolicy") == new.get(
+        "ipFamilyPolicy"
+    ) == PREFER_DUAL and all(old.get(name) == new.get(name) for name in names)
 
 
-def _with_families_of(addresses: Sequence[str], given: Sequence[str]) -> list[str]:
-    """Return the given families, and those of addresses beyond them."""
-    families = list(given)
-    for text in addresses[len(families) :]:
+def _has_no_pods(spec: JSON) -> bool:
+    """Tell whether a service is headless and selects no pods."""
+    return is_headless(spec) and not spec.get("selector")
+
+
+def _trimmed(spec: JSON, old: JSON) -> list[Cause]:
+    """Drop the second address and family of a service that becomes single stack.
+
+    Who drops them without the policy is refused.
+    """
+    names = (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family"))
+    if spec["ipFamilyPolicy"] == SINGLE:
+        for name, _ in names:
+            values = spec.get(name, [])
+            if len(values) == _BOTH and values == old.get(name):
+                spec[name] = values[:1]
+        return []
+    return [
+        invalid(
+            _POLICY,
+            shown(spec["ipFamilyPolicy"]),
+            f"must be 'SingleStack' to release the secondary {what}",
+        )
+        for name, what in names
+        if len(old.get(name, [])) == _BOTH and len(spec.get(name, [])) == 1
+    ]
+
+
+def _contradictions(spec: JSON) -> list[Cause]:
+    """Return the causes that a single stack has two addresses or families."""
+    if spec["ipFamilyPolicy"] != SINGLE:
+        return []
+    return [
+        invalid(
+            _POLICY,
+            shown(SINGLE),
+            f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} "
+            "are specified",
+        )
+        for name, what in (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families"))
+        if len(spec.get(name, [])) == _BOTH
+    ]
+
+
+def _infer_families(spec: JSON, families: Sequence[str]) -> list[Cause]:
+    """Add the families of addresses that have none beside them."""
+    causes, found = [], list(spec.get("ipFamilies", []))
+    addresses = spec.get("clusterIPs", [])
+    for number, text in enumerate(addresses):
         address = parse_address(text)
         if address is None:
-            break  # headless, or an address that validation will refuse
-        families.append(family_of(address))
-    return families
-
-
-def _fill_without_selector(
-    spec: JSON, policy: str | None, wanted: list[str], default: str
-) -> list[Cause]:
-    """Fill in the families of a headless service whose endpoints users make.
-
-    It may have both families on any cluster.
-    """
-    wanted = wanted or [default]
-    if len(wanted) < _BOTH and policy != SINGLE:
-        wanted.append(_other(wanted[0]))
-    spec["ipFamilyPolicy"] = policy or REQUIRE_DUAL
-    spec["ipFamilies"] = wanted
-    return []
-
-
-def _unsupported(
-    policy: str | None, wanted: Sequence[str], families: Sequence[str]
-) -> list[Cause]:
-    causes = []
-    if policy == REQUIRE_DUAL and len(families) < _BOTH:
-        detail = "this cluster is not configured for dual-stack services"
-        causes.append(invalid("spec.ipFamilyPolicy", shown(policy), detail))
-    causes += [
-        invalid(
-            f"spec.ipFamilies[{number}]",
-            shown(family),
-            "not configured on this cluster",
-        )
-        for number, family in enumerate(wanted)
-        if family in ("IPv4", "IPv6") and family not in families
-    ]
+            break  # headless
+        if number < len(found):
+            continue
+        family = family_of(address)
+        if family in families:
+            found.append(family)
+        else:
+            where = f"spec.clusterIPs[{number}]"
+            detail = f"{family} is not configured on this cluster"
+            causes.append(invalid(where, shown(addresses), detail))
+    if found:
+        spec["ipFamilies"] = found
     return causes
 
 
-def _other(family: str) -> str:
-    return "IPv6" if family == "IPv4" else "IPv4"
+def _unsupported(spec: JSON, families: Sequence[str]) -> list[Cause]:
+    causes = []
+    policy = spec["ipFamilyPolicy"]
+    if policy == REQUIRE_DUAL and len(families) < _BOTH:
+        detail = "this cluster is not configured for dual-stack services"
+        causes.append(invalid(_POLICY, shown(policy), detail))
+    detail = "not configured on this cluster"
+    causes += [
+        invalid(f"spec.ipFamilies[{number}]", shown(family), detail)
+        for number, family in enumerate(spec.get("ipFamilies", []))
+        if family not in families
+    ]
+    return causes

@@ -11,6 +11,10 @@ EXTERNAL_NAME: Final = "ExternalName"
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 
 
+class AllocationError(Exception):
+    """Nothing is left to allocate; the message says of what, as upstream's does."""
+
+
 def needs_cluster_ip(spec: JSON) -> bool:
     """Tell whether a service has cluster IPs, or says that it has none."""
     return spec.get("type") != EXTERNAL_NAME
@@ -45,8 +49,3 @@ def is_externally_accessible(spec: JSON) -> bool:
 def is_headless(spec: JSON) -> bool:
     """Tell whether a service has no cluster IP on purpose."""
     return spec.get("clusterIP") == HEADLESS
-
-
-def port_key(port: JSON) -> tuple[str, int]:
-    """Return what identifies a port of a service: protocol and number."""
-    return port.get("protocol", "TCP"), port.get("port", 0)

@@ -1,9 +1,12 @@
-"""The node ports of services (pkg/registry/core/service/portallocator)."""
+"""The node ports of services (pkg/registry/core/service/storage/alloc.go)."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds.core.service_fields import port_key
+from controller_manager.devcluster.kinds.core.service_fields import (
+    AllocationError,
+    needs_node_ports,
+)
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Storage
 
@@ -14,6 +17,45 @@ LAST: Final = 32767
 _BAND: Final = 86
 """So many ports at the beginning are given last: users may choose them."""
 
+_OUT_OF_RANGE: Final = (
+    "provided port is not in the valid range. The range of valid ports is "
+    f"{FIRST}-{LAST}"
+)
+_TAKEN: Final = "provided port is already allocated"
+
+
+class NodePorts:
+    """The node ports that one write of a service may use."""
+
+    def __init__(self, own: set[int], storage: Storage) -> None:
+        """Take the ports that the service had before; others' are not free."""
+        self._own = own
+        self._taken = _used_ports(storage) | own
+        self._free = self._unused()
+
+    def check(self, port: int) -> str:
+        """Take a port that a user chose; return what is wrong, empty for nothing."""
+        if not FIRST <= port <= LAST:
+            return _OUT_OF_RANGE
+        if port in self._taken and port not in self._own:
+            return _TAKEN
+        self._taken.add(port)
+        return ""
+
+    def next(self) -> int:
+        """Take a free port; raises AllocationError if there is none."""
+        port = next(self._free, None)
+        if port is None:
+            msg = "failed to allocate a nodePort: range is full"
+            raise AllocationError(msg)
+        return port
+
+    def _unused(self) -> Iterator[int]:
+        for port in (*range(FIRST + _BAND, LAST + 1), *range(FIRST, FIRST + _BAND)):
+            if port not in self._taken:
+                self._taken.add(port)
+                yield port
+
 
 def node_ports_of(spec: JSON) -> list[int]:
     """Return the node ports of a service, also the one for health checks."""
@@ -23,51 +65,53 @@ def node_ports_of(spec: JSON) -> list[int]:
     return ports
 
 
-def assign_node_ports(spec: JSON, own: set[int], storage: Storage) -> list[Cause]:
-    """Give a node port to each port that has none; return what is wrong.
+def assign_new(spec: JSON, node_ports: NodePorts) -> list[Cause]:
+    """Give node ports to a new service; return what is wrong.
 
-    `own` are the ports that the service had before. Ports of different protocols may
-    have one node port, if the user says so or they have the same number.
+    Ports with the same number and another protocol have the same node port. What a
+    user chooses is respected also where nothing is allocated. Raises AllocationError.
     """
-    used = _used_ports(storage) - own
-    causes = _refused(spec, used)
-    taken = used | set(node_ports_of(spec))
-    free = _free(taken)
+    ports, causes = spec.get("ports", []), []
     given: dict[int, int] = {}
-    for number, port in enumerate(spec.get("ports", ())):
-        if not port.get("nodePort"):
-            port["nodePort"] = given.get(port_key(port)[1]) or next(free, 0)
-        if not port["nodePort"]:
+    for number, port in enumerate(ports):
+        chosen, value = port.get("nodePort", 0), port.get("port", 0)
+        if not chosen and not needs_node_ports(spec):
+            continue
+        if value in given and chosen in (0, given[value]):
+            port["nodePort"] = given[value]
+            continue
+        chosen = chosen if value in given else _requested(value, ports)
+        if chosen and (wrong := node_ports.check(chosen)):
             where = f"spec.ports[{number}].nodePort"
-            detail = "failed to allocate a nodePort: range is full"
-            causes.append(invalid(where, "0", detail))
-        given.setdefault(port_key(port)[1], port["nodePort"])
+            causes.append(invalid(where, shown(chosen), wrong))
+        port["nodePort"] = chosen or node_ports.next()
+        given.setdefault(value, port["nodePort"])
     return causes
 
 
-def assign_health_check_port(spec: JSON, own: set[int], storage: Storage) -> None:
-    """Give a service a node port for health checks, unless it has one."""
-    if not spec.get("healthCheckNodePort"):
-        taken = (_used_ports(storage) - own) | set(node_ports_of(spec))
-        spec["healthCheckNodePort"] = next(_free(taken), 0)
+def assign_changed(spec: JSON, node_ports: NodePorts) -> list[Cause]:
+    """Give node ports to the ports of a changed service that need one.
 
-
-def _refused(spec: JSON, used: set[int]) -> list[Cause]:
-    """Return what is wrong with the node ports that a user chose."""
-    causes = []
-    for number, port in enumerate(spec.get("ports", ())):
+    Returns what is wrong with those that a user chose. Raises AllocationError.
+    """
+    causes, seen = [], set()
+    for number, port in enumerate(spec.get("ports", [])):
         chosen = port.get("nodePort", 0)
-        where = f"spec.ports[{number}].nodePort"
-        if chosen and not FIRST <= chosen <= LAST:
-            detail = (
-                "provided port is not in the valid range. The range of valid ports "
-                f"is {FIRST}-{LAST}"
-            )
-            causes.append(invalid(where, shown(chosen), detail))
-        elif chosen in used:
-            detail = "provided port is already allocated"
-            causes.append(invalid(where, shown(chosen), detail))
+        if not chosen and needs_node_ports(spec):
+            port["nodePort"] = node_ports.next()
+        if not chosen or chosen in seen:
+            continue  # ports of two protocols may have one
+        seen.add(chosen)
+        if wrong := node_ports.check(chosen):
+            where = f"spec.ports[{number}].nodePort"
+            causes.append(invalid(where, shown(chosen), wrong))
     return causes
+
+
+def _requested(value: int, ports: list[JSON]) -> int:
+    """Return the node port that a user chose for a port with that number, or 0."""
+    chosen = [each.get("nodePort", 0) for each in ports if each.get("port") == value]
+    return next(filter(None, chosen), 0)
 
 
 def _used_ports(storage: Storage) -> set[int]:
@@ -76,10 +120,3 @@ def _used_ports(storage: Storage) -> set[int]:
         for stored in storage.collection("services")
         for port in node_ports_of(stored.obj["spec"])
     }
-
-
-def _free(taken: set[int]) -> Iterator[int]:
-    for port in (*range(FIRST + _BAND, LAST + 1), *range(FIRST, FIRST + _BAND)):
-        if port not in taken:
-            taken.add(port)
-            yield port

@@ -3,7 +3,6 @@
 import re
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds.core.service_fields import port_key
 from controller_manager.devcluster.server.names import (
     validate_label,
     validate_qualified_name,
@@ -103,7 +102,7 @@ def _validate_unique(ports: list[JSON]) -> list[Cause]:
     seen: set[tuple[str, int]] = set()
     nodes: set[tuple[str, int]] = set()
     for number, port in enumerate(ports):
-        protocol, value = port_key(port)
+        protocol, value = port.get("protocol", ""), port.get("port", 0)
         if (node := port.get("nodePort")) is not None:
             if (protocol, node) in nodes:
                 where = f"spec.ports[{number}].nodePort"

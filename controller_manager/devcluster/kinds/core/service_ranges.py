@@ -7,6 +7,7 @@ As upstream's allocator does, it takes the ServiceCIDRs and IPAddresses for the 
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
+from controller_manager.devcluster.kinds.core.service_fields import AllocationError
 from controller_manager.devcluster.kinds.ip_addresses import (
     Address,
     family_of,
@@ -27,10 +28,6 @@ DEFAULT_CIDR: Final = "kubernetes"
 
 _LEAST_BAND: Final = 16
 _MOST_BAND: Final = 256
-
-
-class AllocationError(Exception):
-    """No address can be given; the message says why, as upstream's does."""
 
 
 def ranges_of(storage: Storage) -> list[Range]:
@@ -64,21 +61,20 @@ def allocate(storage: Storage, family: str) -> str:
     raise AllocationError(msg)
 
 
-def check_free(storage: Storage, text: str) -> None:
-    """Raise AllocationError if an address cannot be that of a new service."""
+def why_not_free(storage: Storage, text: str) -> str:
+    """Return why an address cannot be that of a new service, empty if it can."""
     address = parse_address(text)
     assert address is not None  # noqa: S101 - its form has been checked
     same = [each for each in ranges_of(storage) if each.version == address.version]
     if not any(address in each for each in same):
         ranges = ", ".join(map(str, same))
-        msg = (
+        return (
             f"failed to allocate IP {text}: provided IP is not in the valid range. "
             f"The range of valid IPs is {ranges}"
         )
-        raise AllocationError(msg)
     if storage.collection(ADDRESSES).get(("", str(address))) is not None:
-        msg = f"failed to allocate IP {text}: provided IP is already allocated"
-        raise AllocationError(msg)
+        return f"failed to allocate IP {text}: provided IP is already allocated"
+    return ""
 
 
 def ip_address_of(address: Address, namespace: str, name: str) -> JSON:

@@ -7,41 +7,40 @@ keeps them. A user who changes the type need not clear fields of the old type.
 from typing import Any
 
 from controller_manager.devcluster.kinds.core.service_fields import (
-    EXTERNAL_NAME,
     is_externally_accessible,
     may_have_node_ports,
     needs_cluster_ip,
     needs_health_check_port,
-    port_key,
 )
 
 JSON = dict[str, Any]
 
 
 def keep_allocated(old: JSON, new: JSON) -> None:
-    """Copy allocated values that the new spec does not mention from the old one."""
+    """Copy allocated values that the new spec does not mention from the old one.
+
+    Upstream: patchAllocatedValues.
+    """
     if needs_cluster_ip(old) and needs_cluster_ip(new):
-        _keep_addresses(old, new)
+        for name in ("clusterIP", "clusterIPs"):
+            if name not in new and name in old:
+                new[name] = old[name]
     if may_have_node_ports(old) and may_have_node_ports(new):
-        before = {port_key(each): each.get("nodePort") for each in old.get("ports", ())}
-        taken = {each.get("nodePort") for each in new.get("ports", ())}
-        for port in new.get("ports", ()):
-            known = before.get(port_key(port))
-            if not port.get("nodePort") and known and known not in taken:
-                port["nodePort"] = known
+        _keep_node_ports(old.get("ports", []), new.get("ports", []))
     if needs_health_check_port(old) and needs_health_check_port(new):
         known = old.get("healthCheckNodePort")
         if known and not new.get("healthCheckNodePort"):
             new["healthCheckNodePort"] = known
 
 
-def _keep_addresses(old: JSON, new: JSON) -> None:
-    if "clusterIP" not in new and "clusterIPs" not in new:
-        for name in ("clusterIP", "clusterIPs"):
-            if name in old:
-                new[name] = old[name]
-    elif new.get("clusterIP") == old.get("clusterIP") and "clusterIPs" in old:
-        new.setdefault("clusterIPs", old["clusterIPs"])
+def _keep_node_ports(old: list[JSON], new: list[JSON]) -> None:
+    """Copy the node ports of ports with the same names, unless others have them."""
+    before = {each.get("name", ""): each.get("nodePort") for each in old}
+    used = {each.get("nodePort") for each in new} & set(before.values())
+    for port in new:
+        known = before.get(port.get("name", ""))
+        if not port.get("nodePort") and known and known not in used:
+            port["nodePort"] = known
 
 
 def sync_cluster_ips(spec: JSON, old: JSON | None = None) -> None:
@@ -50,23 +49,30 @@ def sync_cluster_ips(spec: JSON, old: JSON | None = None) -> None:
     A client that knows only the one field may change or remove it.
     """
     primary, addresses = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
-    before = old or {}
-    is_same_list = addresses == before.get("clusterIPs", [])
-    is_same_first = primary == before.get("clusterIP", "")
-    if primary and not addresses:
+    if old is None:
+        if primary and not addresses:
+            spec["clusterIPs"] = [primary]
+        return
+    known, before = old.get("clusterIP", ""), old.get("clusterIPs", [])
+    if before and not addresses and primary == known:
+        spec["clusterIPs"] = before
+    elif primary != known and addresses == before:
         spec["clusterIPs"] = [primary]
-    elif old is not None and is_same_list and not is_same_first:
-        spec["clusterIPs"] = [primary] if primary else []
-    if not spec.get("clusterIPs"):
-        spec.pop("clusterIPs", None)
+        if not primary:
+            del spec["clusterIPs"]
 
 
 def drop_unneeded(old: JSON, new: JSON) -> None:
-    """Drop fields of the old type that the new spec repeats without a need."""
+    """Drop fields of the old type that the new spec repeats without a need.
+
+    Upstream: dropTypeDependentFields.
+    """
     if needs_cluster_ip(old) and not needs_cluster_ip(new):
-        if new.get("clusterIPs") == old.get("clusterIPs"):
-            new.pop("clusterIP", None)
-        for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        names = ("clusterIP", "clusterIPs")
+        if all(old.get(name) == new.get(name) for name in names):
+            for name in names:
+                new.pop(name, None)
+        for name in ("ipFamilies", "ipFamilyPolicy"):
             _drop_same(old, new, name)
     if may_have_node_ports(old) and not may_have_node_ports(new):
         _drop_node_ports(old, new)
@@ -77,10 +83,6 @@ def drop_unneeded(old: JSON, new: JSON) -> None:
             _drop_same(old, new, name)
     if is_externally_accessible(old) and not is_externally_accessible(new):
         _drop_same(old, new, "externalTrafficPolicy")
-    if needs_cluster_ip(old) and not needs_cluster_ip(new):
-        _drop_same(old, new, "internalTrafficPolicy")
-    if old.get("type") == EXTERNAL_NAME != new.get("type"):
-        _drop_same(old, new, "externalName")
 
 
 def _drop_same(old: JSON, new: JSON, name: str) -> None:

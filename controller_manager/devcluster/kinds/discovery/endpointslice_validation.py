@@ -81,11 +81,10 @@ def _validate_endpoint(endpoint: JSON, address_type: str, field: str) -> list[Ca
 
 def _validate_address(address: str, address_type: str, field: str) -> list[Cause]:
     if address_type in ("IPv4", "IPv6"):
-        causes = validate_endpoint_address(address, field)
-        if not is_in_family(address, address_type):
-            detail = f"must be an {address_type} address"
-            causes.append(invalid(field, shown(address), detail))
-        return causes
+        other = is_in_family(address, "IPv6" if address_type == "IPv4" else "IPv4")
+        detail = f"must be an {address_type} address"
+        causes = [invalid(field, shown(address), detail)] if other else []
+        return causes + validate_endpoint_address(address, field)
     if address_type != "FQDN":
         return []
     causes = validate_subdomain(address.removesuffix("."), field)
@@ -107,7 +106,7 @@ def _validate_hints(hints: JSON, field: str) -> list[Cause]:
             at = f"{where}[{number}].name"
             if name in names[:number]:
                 causes.append(duplicate(at, shown(name)))
-            causes += validate_labels({"name": name}, at) if name else [required(at)]
+            causes += validate_labels({"name": name}, at)
     return causes
 
 

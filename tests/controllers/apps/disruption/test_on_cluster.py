@@ -8,7 +8,6 @@ from unittest import mock
 
 import pytest
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.selectors import Selector
@@ -20,224 +19,14 @@ from tests.controllers.apps.disruption.fixtures import (
     Guard,
     Meddler,
     counted_syncs,
-    reference,
     running,
     writes_status,
-)
-from tests.controllers.apps.replicaset.test_surplus import Lossy
-from tests.controllers.builders import deployment_json
-from tests.controllers.custom_resources import (
-    DEFINITIONS,
-    SCALABLE,
-    WIDGETS,
-    definition,
 )
 from tests.controllers.user import settle
 
 pytestmark = pytest.mark.looptime
 
 JSON = dict[str, Any]
-
-_FAILED = "CalculateExpectedPodCountFailed"
-NO_SCALE = "widgets.example.com does not implement the scale subresource"
-
-
-def widget(size: int) -> JSON:
-    return {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w"},
-        "spec": {"size": size},
-    }
-
-
-# The scales of owners.
-
-
-async def test_the_scale_of_a_custom_resource_counts(cluster: Cluster) -> None:
-    """It is found by discovery and read through its scale subresource."""
-    async with running(cluster) as (guard, _):
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(5))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", "b", owner=owner)
-        await guard.guard(maxUnavailable="50%")
-        assert await guard.numbers() == (5, 2, 2, 0)
-        await guard.patch(WIDGETS, "w", {"spec": {"size": 2}})
-        await guard.add_pods("c", owner=owner)
-        assert await guard.numbers() == (2, 1, 3, 2)
-
-
-async def test_an_owner_may_be_named_by_a_version_of_long_ago(
-    cluster: Cluster,
-) -> None:
-    """Upstream finds no scale if that version is not served any more."""
-    async with running(cluster) as (guard, _):
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(4))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        former = {**owner, "apiVersion": "example.com/v1alpha1"}
-        await guard.add_pods("a", "b", owner=former)
-        await guard.guard(maxUnavailable=3)
-        assert await guard.numbers() == (4, 1, 2, 1)
-
-
-async def test_a_kind_that_is_defined_later_is_counted_then(cluster: Cluster) -> None:
-    """Upstream looks again only when a pod or the budget changes."""
-    owner = reference(WIDGETS, "w", "u")
-    async with running(cluster) as (guard, _):
-        await guard.add_pods("a", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        message = 'no matches for kind "Widget" in version "example.com/v1"'
-        assert await guard.reason() == ("False", "SyncFailed", message)
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(3))
-        uid = made["metadata"]["uid"]
-        owners = [{**reference(WIDGETS, "w", uid), "controller": True}]
-        await settle(60)
-        message = 'found no controllers for pod "a"'
-        assert await guard.reason() == ("False", "SyncFailed", message)
-        await guard.patch(PODS, "a", {"metadata": {"ownerReferences": owners}})
-        await settle(1)
-        assert await guard.numbers() == (3, 2, 1, 0)
-        assert await guard.reason() == ("False", "InsufficientPods", "")
-
-
-async def test_a_kind_that_gets_a_scale_later_is_counted_then(cluster: Cluster) -> None:
-    """Within five minutes; upstream waits for a change of a pod or of the budget."""
-    async with running(cluster) as (guard, recording):
-        await guard.create(DEFINITIONS, definition())
-        made = await guard.create(WIDGETS, widget(1))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        assert await guard.reason() == ("False", "SyncFailed", NO_SCALE)
-        version = definition(subresources=SCALABLE)["spec"]["versions"]
-        await guard.client.patch(
-            DEFINITIONS,
-            "",
-            "widgets.example.com",
-            {"spec": {"versions": version}},
-            PatchType.MERGE,
-        )
-        await settle(301)
-        assert await guard.numbers() == (1, 0, 1, 1)
-    assert [each.status for each in recording.writes] == [200, 200]
-
-
-async def test_a_budget_that_stays_uncountable_is_written_once(
-    cluster: Cluster,
-) -> None:
-    """It is looked at every five minutes; upstream writes the same at each change."""
-    async with running(cluster) as (guard, recording):
-        await guard.create(DEFINITIONS, definition())
-        made = await guard.create(WIDGETS, widget(1))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        with counted_syncs() as syncs:
-            await settle(3000)
-        assert len(syncs) == 10
-        events = await guard.told(_FAILED)
-        counts = [e.count for e in await guard.events(_FAILED)]
-    assert (len(recording.writes), counts) == (1, [1])
-    message = f"Failed to calculate the number of expected pods: {NO_SCALE}"
-    assert events == [("pdb", "Warning", "controllermanager", message)]
-
-
-async def test_a_malformed_version_of_an_owner_fails_the_budget(
-    cluster: Cluster,
-) -> None:
-    """An API server stores it: it checks only that there is one."""
-    async with running(cluster) as (guard, _):
-        owner = {"apiVersion": "a/b/c", "kind": "X", "name": "x", "uid": "u"}
-        await guard.add_pods("a", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        message = "unexpected GroupVersion string: a/b/c"
-        assert await guard.reason() == ("False", "SyncFailed", message)
-
-
-async def test_a_replica_set_without_its_deployment_counts_by_itself(
-    cluster: Cluster,
-) -> None:
-    """The deployment's scale counts as long as the deployment exists."""
-    async with running(cluster) as (guard, _):
-        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=6))
-        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-        owners = [{**parent, "controller": True}]
-        owner = await guard.own(replicas=4, ownerReferences=owners)
-        await guard.add_pods("a", "b", owner=owner)
-        await guard.guard(maxUnavailable=5)
-        assert await guard.numbers() == (6, 1, 2, 1)
-        await guard.client.delete(DEPLOYMENTS, "default", "web")
-        await guard.make_unready("b")
-        assert await guard.numbers() == (4, 0, 1, 1)
-
-
-async def test_two_replica_sets_of_a_deployment_count_once(cluster: Cluster) -> None:
-    """During a rollout there are pods of both."""
-    async with running(cluster) as (guard, _):
-        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=6))
-        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-        owners = [{**parent, "controller": True}]
-        for name, replicas in (("old", 4), ("new", 3)):
-            owner = await guard.own(name, replicas, ownerReferences=owners)
-            await guard.add_pods(f"{name}-1", f"{name}-2", owner=owner)
-        await guard.guard(maxUnavailable="50%")
-        assert await guard.numbers() == (6, 3, 4, 1)
-
-
-async def test_a_namesake_of_an_owner_is_no_owner(cluster: Cluster) -> None:
-    """The replica set of that name is another one."""
-    async with running(cluster) as (guard, _):
-        owner = await guard.own()
-        await guard.add_pods("a", owner={**owner, "uid": "former"})
-        await guard.guard(maxUnavailable=1)
-        message = 'found no controllers for pod "a"'
-        assert await guard.reason() == ("False", "SyncFailed", message)
-
-
-@pytest.mark.parametrize("through_deployment", [False, True])
-async def test_a_scaled_owner_changes_the_status_at_once(
-    cluster: Cluster, through_deployment: bool
-) -> None:
-    """Upstream's status follows when a pod changes, which may never happen."""
-    async with running(cluster) as (guard, _):
-        metadata: JSON = {}
-        if through_deployment:
-            made = await guard.create(DEPLOYMENTS, deployment_json(replicas=2))
-            parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-            metadata = {"ownerReferences": [{**parent, "controller": True}]}
-        owner = await guard.own("web", 2, **metadata)
-        await guard.add_pods("a", "b", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        assert await guard.numbers() == (2, 1, 2, 1)
-        resource = DEPLOYMENTS if through_deployment else REPLICASETS
-        await guard.patch(resource, "web", {"spec": {"replicas": 5}})
-        await settle(1)
-        assert await guard.numbers() == (5, 4, 2, 0)
-
-
-async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
-    cluster: Cluster,
-) -> None:
-    """Its own scale changes in each rollout; that causes no sync then."""
-    async with running(cluster) as (guard, _):
-        owner = await guard.own("web", 2)
-        await guard.add_pods("a", "b", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        assert await guard.numbers() == (2, 1, 2, 1)
-        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=3))
-        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-        owners = [{**parent, "controller": True}]
-        await guard.patch(REPLICASETS, "web", {"metadata": {"ownerReferences": owners}})
-        await settle(1)
-        assert await guard.numbers() == (3, 2, 2, 0)
-        with counted_syncs() as syncs:
-            await guard.patch(REPLICASETS, "web", {"spec": {"replicas": 1}})
-            await settle(1)
-        assert syncs == []
-
 
 # Evictions.
 
@@ -341,6 +130,29 @@ async def test_an_empty_selector_guards_pods_without_labels(cluster: Cluster) ->
         assert await guard.numbers() == (1, 1, 1, 0)
 
 
+async def test_a_selector_that_cannot_be_evaluated_fails_the_budget(
+    cluster: Cluster,
+) -> None:
+    """An API server refuses it; one of long ago may have stored it."""
+    async with running(cluster) as (guard, _):
+        await guard.add_pods("a")
+        await guard.guard(minAvailable=0)
+        kind = cluster.server.catalogue.of("policy/v1", "PodDisruptionBudget")
+        assert kind is not None
+        stored = await guard.client.get_json(BUDGETS, "default", "pdb")
+        stored["spec"]["selector"] = _expression("Near", "web")
+        stored["metadata"]["generation"] = 2
+        cluster.server.objects.put(kind, ("default", "pdb"), stored)
+        await settle(1)
+        why = "'Near' is not a valid label selector operator"
+        assert await guard.reason() == ("False", "SyncFailed", why)
+        assert await guard.numbers() == (1, 0, 1, 0)
+        message = f"Failed to get pods: {why}"
+        expected = [("pdb", "Warning", "controllermanager", message)]
+        assert await guard.told("NoPods") == expected
+        await guard.make_unready("a")  # no budget is asked
+
+
 async def test_a_change_that_counts_for_nothing_causes_no_sync(
     cluster: Cluster,
 ) -> None:
@@ -425,22 +237,6 @@ async def test_a_status_that_cannot_be_written_is_made_safe_and_tried_again(
     assert [each.status for each in recording.writes] == [200, 500, 200, 500, 500, 200]
 
 
-async def test_a_scale_that_cannot_be_read_is_read_again(cluster: Cluster) -> None:
-    """Until then the budget allows nothing; upstream waits for a change."""
-    lossy = Lossy(cluster.transport)
-    async with running(cluster, lossy) as (guard, _):
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(2))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", "b", owner=owner)
-        lossy.lose = lambda request: "500" if request.path.endswith("/scale") else ""
-        await guard.guard(maxUnavailable=1)
-        assert await guard.reason() == ("False", "SyncFailed", "etcd timed out")
-        lossy.lose = lambda _: ""
-        await settle(30)
-        assert await guard.numbers() == (2, 1, 2, 1)
-
-
 async def test_a_budget_that_is_deleted_during_its_sync_is_left(
     cluster: Cluster,
 ) -> None:
@@ -454,3 +250,71 @@ async def test_a_budget_that_is_deleted_during_its_sync_is_left(
             await asyncio.sleep(300)
         assert set(syncs) == {"pdb"}
     assert {each.status for each in recording.writes} == {200}
+
+
+async def test_two_managers_at_once_agree(cluster: Cluster) -> None:
+    """None of them writes what the other one has written."""
+    async with running(cluster) as (guard, first), running(cluster) as (_, second):
+        await guard.add_pods("a", "b", "c", owner=await guard.own())
+        await guard.guard(maxUnavailable=1)
+        await guard.make_unready("a")
+        await guard.make_ready("a")
+        await settle(60)
+        assert await guard.numbers() == (3, 2, 3, 1)
+        written = [*first.writes, *second.writes]
+    assert [each.status for each in written].count(200) == 3
+
+
+async def test_a_status_that_upstream_wrote_is_left_as_it_is(cluster: Cluster) -> None:
+    """Whoever swaps the managers sees no write."""
+    async with running(cluster) as (guard, _):
+        await guard.add_pods("a", "b", "c", owner=await guard.own())
+        await guard.guard(maxUnavailable=1)
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "True",
+        "observedGeneration": 1,
+        "lastTransitionTime": "2025-01-01T00:00:00Z",
+        "reason": "SufficientPods",
+        "message": "",
+    }
+    status = {
+        "observedGeneration": 1,
+        "disruptionsAllowed": 1,
+        "currentHealthy": 3,
+        "desiredHealthy": 2,
+        "expectedPods": 3,
+        "conditions": [condition],
+    }
+    await guard.client.patch(
+        BUDGETS, "default", "pdb", {"status": status}, PatchType.MERGE, "status"
+    )
+    async with running(cluster) as (_, recording):
+        await settle(60)
+    assert recording.writes == []
+
+
+async def test_what_others_say_in_the_status_is_kept(cluster: Cluster) -> None:
+    """A condition of a type that the controller does not know."""
+    async with running(cluster) as (guard, _):
+        await guard.guard(minAvailable=3)
+        other = {
+            "type": "Existing",
+            "status": "True",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "reason": "Test",
+            "message": "This is a test condition",
+        }
+        own = (await guard.client.get_json(BUDGETS, "default", "pdb"))["status"]
+        status = {"conditions": [other, *own["conditions"]]}
+        await guard.client.patch(
+            BUDGETS, "default", "pdb", {"status": status}, PatchType.MERGE, "status"
+        )
+        await guard.add_pods("a")
+        found = (await guard.client.get_json(BUDGETS, "default", "pdb"))["status"]
+        assert found["conditions"][0] == other
+        assert [each["type"] for each in found["conditions"]] == [
+            "Existing",
+            "DisruptionAllowed",
+        ]
+        assert await guard.numbers() == (1, 3, 1, 0)

@@ -18,6 +18,7 @@ from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
     policy_json,
     rule,
 )
+from tests.controllers.custom_resources import DEFINITIONS, definition
 
 pytestmark = pytest.mark.looptime
 
@@ -185,6 +186,130 @@ async def test_a_policy_is_checked_again_if_no_schema_can_be_read(
         found = await status(cluster.client, "wrong")
     assert found["observedGeneration"] == 1
     assert len(found["typeChecking"]["expressionWarnings"]) == 1
+
+
+@dataclass
+class LateSchemas:
+    """Serves the schema of widgets once `is_there`; its spec has a size."""
+
+    inner: Transport
+    is_there: bool = False
+    looks: int = 0
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    async def request(self, request: Request) -> Response:
+        if request.path != "/openapi/v3/apis/example.com/v1":
+            return await self.inner.request(request)
+        self.looks += 1
+        return Response(200, {}, json.dumps(self._document()).encode())
+
+    def _document(self) -> JSON:
+        kind = {"group": "example.com", "version": "v1", "kind": "Widget"}
+        size = {"type": "object", "properties": {"size": {"type": "integer"}}}
+        widget = {
+            "type": "object",
+            "properties": {"spec": size},
+            "x-kubernetes-group-version-kind": [kind],
+        }
+        schemas = {"com.example.v1.Widget": widget} if self.is_there else {}
+        return {"openapi": "3.0.0", "components": {"schemas": schemas}}
+
+    async def stream(self, request: Request) -> Stream:
+        return await self.inner.stream(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+async def test_the_schema_of_a_new_custom_resource_is_waited_for(
+    cluster: Cluster,
+) -> None:
+    """It comes a moment after the resource; upstream would skip the resource."""
+    await cluster.client.create_json(DEFINITIONS, "", json.dumps(definition()).encode())
+    wrong = "object.spec.size > '1' && object.spec.colour == 'red'"
+    add(cluster, "wrong", wrong, rules=[rule("example.com", "v1", "widgets")])
+    transport = LateSchemas(cluster.transport)
+    async with cluster.manager(CONFIG, transport):
+        await asyncio.sleep(2)
+        assert await status(cluster.client, "wrong") == {}
+        transport.is_there = True
+        await asyncio.sleep(5)
+        found = await status(cluster.client, "wrong")
+    (warning,) = found["typeChecking"]["expressionWarnings"]
+    assert warning["warning"] == (
+        "example.com/v1, Kind=Widget: ERROR: <input>:1:18: found no matching overload "
+        "for '_>_' applied to '(int, string)'\n"
+        " | object.spec.size > '1' && object.spec.colour == 'red'\n"
+        " | .................^\n"
+        "ERROR: <input>:1:38: undefined field 'colour'\n"
+        " | object.spec.size > '1' && object.spec.colour == 'red'\n"
+        " | .....................................^\n"
+    )
+
+
+async def test_a_schema_that_never_comes_is_not_waited_for_any_longer(
+    cluster: Cluster,
+) -> None:
+    """After five seconds the kind is left out."""
+    await cluster.client.create_json(DEFINITIONS, "", json.dumps(definition()).encode())
+    add(cluster, "some", "true", rules=[rule("example.com", "v1", "widgets")])
+    transport = LateSchemas(cluster.transport)
+    async with cluster.manager(CONFIG, transport):
+        await asyncio.sleep(10)
+        found = await status(cluster.client, "some")
+        looks = transport.looks
+        await asyncio.sleep(600)
+    assert found == {"observedGeneration": 1, "typeChecking": {}}
+    assert transport.looks == looks == 11
+
+
+async def test_what_upstreams_tests_check_is_found(cluster: Cluster) -> None:
+    """The policies of its e2e test and of its controller's test."""
+    add(cluster, "right", "object.spec.replicas > 1")
+    message = "'wants replicas > 1, got ' + object.spec.replicas"
+    confused = {
+        "expression": "object.spec.replicas > '1'",
+        "messageExpression": message,
+    }
+    add(cluster, "confused", validations=[confused])
+    add(
+        cluster,
+        "both",
+        "object.spec.replicas < 100",
+        "object.spec.replicas > '1' && object.spec.nonExisting == 1",
+    )
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        found = {
+            name: await status(cluster.client, name)
+            for name in ("right", "confused", "both")
+        }
+    errors = {
+        name: {
+            each["fieldRef"]: [
+                line.partition(": ")[2].rpartition(">:1:")[2].partition(": ")[2]
+                for line in each["warning"].splitlines()
+                if "ERROR" in line
+            ]
+            for each in value["typeChecking"].get("expressionWarnings", [])
+        }
+        for name, value in found.items()
+    }
+    greater = "found no matching overload for '_>_' applied to '(int, string)'"
+    added = "found no matching overload for '_+_' applied to '(string, int)'"
+    assert errors == {
+        "right": {},
+        "confused": {
+            "spec.validations[0].expression": [greater],
+            "spec.validations[0].messageExpression": [added],
+        },
+        "both": {
+            "spec.validations[1].expression": [greater, "undefined field 'nonExisting'"]
+        },
+    }
 
 
 async def test_its_role_is_enough() -> None:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.controllers.builders import deployment_json
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 JSON = dict[str, Any]
 
-NAMES: Final = ("api", "web", "worker")
+NAMES: Final = ("cart", "shelf", "till")
 """The services are called like the deployments whose pods they select."""
 
 BY_HAND: Final = "database"
@@ -82,7 +83,10 @@ class ServiceUsers(Workload):
         self._rng = random.Random(f"services {world.seed}")
 
     def create_objects(self, namespace: str) -> None:
-        for name in NAMES if namespace == NAMESPACE else ("web",):
+        for name in NAMES if namespace == NAMESPACE else NAMES[:1]:
+            deployment = deployment_json(name, 2)
+            deployment["metadata"]["namespace"] = namespace
+            self._create("deployments", namespace, deployment)
             self._create("services", namespace, service_json(name))
         if namespace == NAMESPACE:
             self._create_by_hand()
@@ -102,7 +106,9 @@ class ServiceUsers(Workload):
             await asyncio.sleep(rng.uniform(1, 60))
             name, choice = rng.choice(NAMES), rng.random()
             rest = random.Random(rng.random())
-            if choice < 0.5:
+            if choice < 0.2:
+                self._scale(name, rest.randrange(1, 5))
+            elif choice < 0.5:
                 self._edit(name, rest)
             elif choice < 0.7:
                 self._edit_endpoints(name, rest)
@@ -110,6 +116,13 @@ class ServiceUsers(Workload):
                 await self._replace(name, headless=rest.random() < 0.3)
             else:
                 await self._replace_by_hand()
+
+    def _scale(self, name: str, replicas: int) -> None:
+        deployment = self.world.find("deployments", NAMESPACE, name)
+        assert deployment is not None
+        self.world.change(
+            "deployments", deployment, lambda obj: obj["spec"].update(replicas=replicas)
+        )
 
     def _edit(self, name: str, rng: random.Random) -> None:
         edit = rng.choice(_EDITS)

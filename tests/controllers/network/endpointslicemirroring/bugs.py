@@ -39,8 +39,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         _miss_a_change,
         "mirrored-slice-is-taken-away",
     ),
-    "mirror what is to be skipped": Bug(
-        1, reconciler, "may_be_mirrored", _skip_nothing
-    ),
-    "leave mirrored slices": Bug(1, mirror, "recycled", _delete_nothing),
+    "mirror what is skipped": Bug(2, reconciler, "may_be_mirrored", _skip_nothing),
+    "leave mirrored slices": Bug(4, mirror, "recycled", _delete_nothing),
 }

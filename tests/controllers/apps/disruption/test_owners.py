@@ -1,0 +1,256 @@
+"""How many pods the owners of pods want, in the situations of upstream's tests."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
+from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS
+from controller_manager.api.resource import AnyResource
+from tests.clusters import Cluster
+from tests.controllers.apps.disruption.fixtures import (
+    Guard,
+    counted_syncs,
+    reference,
+    running,
+)
+from tests.controllers.apps.replicaset.test_gates import hold
+from tests.controllers.builders import deployment_json, replica_set_json, template
+from tests.controllers.user import settle
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+UNKNOWN = 'no matches for kind "{}" in version "{}"'
+
+
+async def own(guard: Guard, resource: AnyResource, replicas: int) -> JSON:
+    """Create a workload called "web"; return a reference to it."""
+    body = {
+        DEPLOYMENTS: deployment_json(replicas=replicas),
+        REPLICASETS: replica_set_json("web", replicas),
+        STATEFUL_SETS: {
+            **replica_set_json("web", replicas, serviceName="web"),
+            "kind": "StatefulSet",
+        },
+        REPLICATION_CONTROLLERS: {
+            "metadata": {"name": "web"},
+            "spec": {"replicas": replicas, "template": template(app="web")},
+        },
+    }[resource]
+    made = await guard.create(resource, body)
+    return reference(resource, "web", made.metadata.uid)
+
+
+@pytest.mark.parametrize(
+    ("resource", "api_version"),
+    [
+        (REPLICASETS, "apps/v1"),
+        (REPLICASETS, "apps/v1beta2"),
+        (REPLICASETS, "extensions/v1beta1"),
+        (STATEFUL_SETS, "apps/v1"),
+        (REPLICATION_CONTROLLERS, "v1"),
+        (REPLICATION_CONTROLLERS, "/v1"),
+    ],
+)
+async def test_the_group_and_the_kind_of_a_workload_find_it(
+    cluster: Cluster, resource: AnyResource, api_version: str
+) -> None:
+    """In any version, also former ones; its scale comes from a cache."""
+    async with running(cluster) as (guard, _):
+        owner = await own(guard, resource, 14)
+        await guard.add_pods("a", owner={**owner, "apiVersion": api_version})
+        await guard.guard(maxUnavailable=4)
+        assert await guard.numbers() == (14, 10, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("resource", "api_version", "kind"),
+    [
+        (REPLICASETS, "invalid/v1", "ReplicaSet"),
+        (REPLICATION_CONTROLLERS, "apps/v1", "ReplicationController"),
+        (REPLICASETS, "apps/v1", "InvalidKind"),
+    ],
+)
+async def test_another_group_or_kind_is_another_owner(
+    cluster: Cluster, resource: AnyResource, api_version: str, kind: str
+) -> None:
+    """No such kind is served."""
+    async with running(cluster) as (guard, _):
+        owner = await own(guard, resource, 14)
+        other = {**owner, "apiVersion": api_version, "kind": kind}
+        await guard.add_pods("a", owner=other)
+        await guard.guard(maxUnavailable=4)
+        message = UNKNOWN.format(kind, api_version)
+        assert await guard.reason() == ("False", "SyncFailed", message)
+
+
+async def test_a_workload_of_another_kind_and_the_same_name_is_another_one(
+    cluster: Cluster,
+) -> None:
+    """The uid does not fit."""
+    async with running(cluster) as (guard, _):
+        await own(guard, REPLICASETS, 14)
+        owner = await own(guard, STATEFUL_SETS, 3)
+        await guard.add_pods("a", owner={**owner, "kind": "ReplicaSet"})
+        await guard.guard(maxUnavailable=4)
+        message = 'found no controllers for pod "a"'
+        assert await guard.reason() == ("False", "SyncFailed", message)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "expected"),
+    [
+        ("apps/v1", "Deployment", 10),
+        ("extensions/v1beta1", "Deployment", 10),
+        # Not its deployment: the API server tells the replica set's own scale.
+        ("deployment/v1", "Deployment", 5),
+        ("apps/v1", "InvalidKind", 5),
+    ],
+)
+async def test_the_deployment_of_a_replica_set_counts(
+    cluster: Cluster, api_version: str, kind: str, expected: int
+) -> None:
+    """If that is a deployment."""
+    async with running(cluster) as (guard, _):
+        parent = {
+            **await own(guard, DEPLOYMENTS, 10),
+            "apiVersion": api_version,
+            "kind": kind,
+            "controller": True,
+        }
+        owner = await guard.own(replicas=5, ownerReferences=[parent])
+        await guard.add_pods("a", owner=owner)
+        await guard.guard(maxUnavailable=1)
+        assert await guard.numbers() == (expected, expected - 1, 1, 0)
+
+
+async def test_the_scales_of_two_workloads_add_up(cluster: Cluster) -> None:
+    """A bare pod among theirs counts as healthy, and not as expected."""
+    async with running(cluster) as (guard, _):
+        controller = await own(guard, REPLICATION_CONTROLLERS, 3)
+        await guard.guard(minAvailable="34%")
+        # Without pods nobody knows of the workload.
+        assert await guard.numbers() == (0, 0, 0, 0)
+        for number in range(3):
+            await guard.add_pods(f"rc-{number}", owner=controller)
+            healthy = number + 1
+            assert await guard.numbers() == (3, 2, healthy, max(0, healthy - 2))
+        await guard.add_pods("rogue")
+        assert await guard.numbers() == (3, 2, 4, 2)
+        others = await own(guard, STATEFUL_SETS, 8)
+        await guard.add_pods("sts-0", owner=others)
+        assert await guard.numbers() == (11, 4, 5, 1)
+
+
+async def test_a_malformed_version_of_an_owner_fails_the_budget(
+    cluster: Cluster,
+) -> None:
+    """A real API server does not store it; the development cluster does."""
+    async with running(cluster) as (guard, _):
+        owner = {"apiVersion": "a/b/c", "kind": "X", "name": "x", "uid": "u"}
+        await guard.add_pods("a", owner=owner)
+        await guard.guard(maxUnavailable=1)
+        message = "unexpected GroupVersion string: a/b/c"
+        assert await guard.reason() == ("False", "SyncFailed", message)
+
+
+async def test_a_replica_set_without_its_deployment_counts_by_itself(
+    cluster: Cluster,
+) -> None:
+    """The deployment's scale counts as long as the deployment exists."""
+    async with running(cluster) as (guard, _):
+        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=6))
+        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
+        owners = [{**parent, "controller": True}]
+        owner = await guard.own(replicas=4, ownerReferences=owners)
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=5)
+        assert await guard.numbers() == (6, 1, 2, 1)
+        await guard.client.delete(DEPLOYMENTS, "default", "web")
+        await guard.make_unready("b")
+        assert await guard.numbers() == (4, 0, 1, 1)
+
+
+async def test_two_replica_sets_of_a_deployment_count_once(cluster: Cluster) -> None:
+    """During a rollout there are pods of both."""
+    async with running(cluster) as (guard, _):
+        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=6))
+        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
+        owners = [{**parent, "controller": True}]
+        for name, replicas in (("old", 4), ("new", 3)):
+            owner = await guard.own(name, replicas, ownerReferences=owners)
+            await guard.add_pods(f"{name}-1", f"{name}-2", owner=owner)
+        await guard.guard(maxUnavailable="50%")
+        assert await guard.numbers() == (6, 3, 4, 1)
+
+
+async def test_a_namesake_of_an_owner_is_no_owner(cluster: Cluster) -> None:
+    """The replica set of that name is another one."""
+    async with running(cluster) as (guard, _):
+        owner = await guard.own()
+        await guard.add_pods("a", owner={**owner, "uid": "former"})
+        await guard.guard(maxUnavailable=1)
+        message = 'found no controllers for pod "a"'
+        assert await guard.reason() == ("False", "SyncFailed", message)
+
+
+@pytest.mark.parametrize("through_deployment", [False, True])
+async def test_a_scaled_owner_changes_the_status_at_once(
+    cluster: Cluster, through_deployment: bool
+) -> None:
+    """Upstream's status follows when a pod changes, which may never happen."""
+    async with running(cluster) as (guard, _):
+        metadata: JSON = {}
+        if through_deployment:
+            made = await guard.create(DEPLOYMENTS, deployment_json(replicas=2))
+            parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
+            metadata = {"ownerReferences": [{**parent, "controller": True}]}
+        owner = await guard.own("web", 2, **metadata)
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=1)
+        assert await guard.numbers() == (2, 1, 2, 1)
+        resource = DEPLOYMENTS if through_deployment else REPLICASETS
+        await guard.patch(resource, "web", {"spec": {"replicas": 5}})
+        await settle(1)
+        assert await guard.numbers() == (5, 4, 2, 0)
+
+
+async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
+    cluster: Cluster,
+) -> None:
+    """Its own scale changes in each rollout; that causes no sync then."""
+    async with running(cluster) as (guard, _):
+        owner = await guard.own("web", 2)
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=1)
+        assert await guard.numbers() == (2, 1, 2, 1)
+        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=3))
+        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
+        owners = [{**parent, "controller": True}]
+        await guard.patch(REPLICASETS, "web", {"metadata": {"ownerReferences": owners}})
+        await settle(1)
+        assert await guard.numbers() == (3, 2, 2, 0)
+        with counted_syncs() as syncs:
+            await guard.patch(REPLICASETS, "web", {"spec": {"replicas": 1}})
+            await settle(1)
+        assert syncs == []
+
+
+@pytest.mark.parametrize("plural", ["deployments", "replicasets"])
+async def test_an_owner_that_the_cache_shows_after_its_pods_counts_then(
+    cluster: Cluster, plural: str
+) -> None:
+    """Until then the API server tells the scale of the replica set."""
+    free = hold(cluster, plural)
+    async with running(cluster) as (guard, _):
+        free.clear()
+        parent = {**await own(guard, DEPLOYMENTS, 6), "controller": True}
+        owner = await guard.own(replicas=4, ownerReferences=[parent])
+        await guard.add_pods("a", "b", owner=owner)
+        await guard.guard(maxUnavailable=5)
+        assert await guard.numbers() == (4, 0, 2, 2)
+        free.set()
+        await settle(1)
+        assert await guard.numbers() == (6, 1, 2, 1)
