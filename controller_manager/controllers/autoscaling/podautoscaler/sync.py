@@ -224,18 +224,19 @@ class Sync:
         """Return what the metrics ask for, or give up."""
         scale, tools = target.scale, self._tools
         try:
-            pods = tools.selection.pods_of(
+            selector = tools.selection.of_target(
                 self._autoscaler, scale.status.selector, self._draft, self._writer
             )
         except SyncFailed as failure:
             measurement = Measurement(problem=str(failure))
         else:
+            namespace = self._autoscaler.metadata.namespace
             of = Target(
-                self._autoscaler.metadata.namespace,
+                namespace,
                 scale.spec.replicas,
                 scale.status.replicas,
                 scale.status.selector,
-                pods,
+                lambda: tools.selection.pods(namespace, selector),
             )
             judgement = tools.settings.judgement(self._autoscaler.spec.behavior)
             question = Question(tools.sources, of, judgement, self._now)

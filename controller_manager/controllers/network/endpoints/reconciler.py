@@ -51,9 +51,9 @@ from controller_manager.runtime.watches import For
 WatchedT = TypeVar("WatchedT", bound=KubeObject)
 
 EDIT_DELAY: Final = 30.0
-"""Seconds until Endpoints are put right that somebody else has written.
+"""Seconds until Endpoints are put right that somebody else has changed.
 
-Somebody may write them again and again, such as an older manager during an upgrade.
+Somebody may change them again and again, such as an older manager during an upgrade.
 This limits how often the two of them write.
 """
 
@@ -83,9 +83,7 @@ class EndpointsReconciler(Reconciler[Service]):
         context.informers.informer(PODS).add_handler(changes)
         context.informers.informer(ENDPOINTS).add_handler(
             Handler(
-                on_add=self._stored,
-                on_update=lambda _, new: self._stored(new),
-                on_delete=self._removed,
+                on_update=lambda _, new: self._changed(new), on_delete=self._removed
             )
         )
 
@@ -201,8 +199,8 @@ class EndpointsReconciler(Reconciler[Service]):
         else:
             self.queue.add(key)
 
-    def _stored(self, endpoints: Endpoints) -> None:
-        """Look again, after a while, at Endpoints that somebody else has written."""
+    def _changed(self, endpoints: Endpoints) -> None:
+        """Look again, after a while, at Endpoints that somebody else has changed."""
         key = key_of(endpoints)
         service = self.objects.by_key(key)
         if service is None or not selects_pods(service):
