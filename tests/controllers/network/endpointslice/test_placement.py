@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.control.endpoints.slices.changes import Changes, recycled
 from controller_manager.controllers.network.endpointslice.backends import Backend
 from controller_manager.controllers.network.endpointslice.placement import Placement
 from controller_manager.controllers.network.endpointslice.planning import (
@@ -80,15 +80,37 @@ class World:
         others = tuple(each for each in cached if each.metadata.name not in known)
         backends = tuple(self.pods[name] for name in sorted(names) if name in self.pods)
         view = FamilyView("IPv4", others, settled, backends)
-        changes = plan(view, METADATA, LIMIT).changes
-        for each in changes.create:
-            self.store(each)
-        for each in changes.update:
-            self.stored[each.metadata.name] = replace(each)
-        for each in changes.delete:
-            del self.stored[each.metadata.name]
+        changes = recycled(plan(view, METADATA, LIMIT).changes, METADATA.owner)
+        self.write(changes)
         self.placement.close(changes)
         return changes
+
+    def write(self, changes: Changes) -> None:
+        """Carry out the writes in the order of the writer.
+
+        An endpoint that was there, and is wanted, is there after each of them: with the
+        same ports, and ready or not.
+        """
+        wanted = {
+            (str(each.endpoint.addresses), each.ports) for each in self.pods.values()
+        }
+        kept = self.addresses() & wanted
+        for each in changes.create:
+            self.store(each)
+            assert kept <= self.addresses()
+        for each in changes.update:
+            self.stored[each.metadata.name] = replace(each)
+            assert kept <= self.addresses()
+        for each in changes.delete:
+            del self.stored[each.metadata.name]
+            assert kept <= self.addresses()
+
+    def addresses(self) -> set[tuple[str, object]]:
+        return {
+            (str(endpoint.addresses), each.ports)
+            for each in self.stored.values()
+            for endpoint in each.endpoints or ()
+        }
 
     def held(self) -> Iterator[tuple[str, object]]:
         for each in self.stored.values():
