@@ -124,6 +124,15 @@ def _quota(name: str, _: int) -> JSON:
     return {"metadata": {"name": name}, "spec": {"hard": dict.fromkeys(names, "1M")}}
 
 
+def _budget(name: str, size: int) -> JSON:
+    """Return a budget of the pods with its name as their label ``app``."""
+    selector = {"matchLabels": {"app": name}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"selector": selector, "minAvailable": size},
+    }
+
+
 def _autoscaler(name: str, size: int) -> JSON:
     """Return an autoscaler of the deployment of the same name."""
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
@@ -183,6 +192,13 @@ QUOTAS: Final = Work(
     "resourcequota-controller",
     f"/api/v1/namespaces/{NAMESPACE}/resourcequotas",
     _quota,
+    _is_stored,
+)
+
+BUDGETS: Final = Work(
+    "disruption-controller",
+    f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+    _budget,
     _is_stored,
 )
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tests.benchmarks.answers import steady_requests
 from tests.benchmarks.autoscalers import autoscalers
+from tests.benchmarks.budgets import budgets
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
 from tests.benchmarks.driver import (
@@ -301,6 +302,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "service-churn": service_churn,
     "services": many_services,
     "quota": quota_recount,
+    "budgets": budgets,
     "autoscalers": autoscalers,
 }
 

@@ -182,6 +182,22 @@ def test_endpoints_and_slices_are_shown(kubectl: Kubectl) -> None:
         "Events:  <none>",
     ]
     assert "Endpoints:  10.1.0.1:8080" in described(kubectl, "svc", "plain")
+    assert described(kubectl, "ep", "plain") == [
+        "Name:  plain",
+        "Labels:  <none>",
+        "Annotations:  <none>",
+        "Subsets:",
+        "  Addresses:  10.1.0.1,10.1.0.2",
+        "  NotReadyAddresses:  10.1.0.3",
+        "  Ports:",
+        "  Name  Port  Protocol",
+        "  ----  ----  --------",
+        "  80-8080  8080  TCP",
+        "  443  443  TCP",
+        "",
+        "Events:  <none>",
+        WARNING,
+    ]
 
 
 def test_budgets_are_created_and_shown(kubectl: Kubectl) -> None:
@@ -245,6 +261,25 @@ def test_autoscalers_are_created_and_shown(kubectl: Kubectl) -> None:
         "Max replicas:  5",
         "Deployment pods:  1 current / 2 desired",
         "Events:  <none>",
+    ]
+
+
+def test_quotas_are_created_and_shown(kubectl: Kubectl) -> None:
+    """Requests and limits apart, as far as the status has them."""
+    kubectl("create", "quota", "q", "--hard=pods=5,limits.cpu=2,services=3")
+    hard = {"pods": "5", "limits.cpu": "2", "services": "3"}
+    used = {"pods": "2", "limits.cpu": "500m", "services": "0"}
+    set_status(kubectl, "quota/q", hard=hard, used=used)
+    head, row = table(kubectl, "quota", "-o", "wide")
+    assert sorted(head.split()) == ["AGE", "LIMIT", "NAME", "REQUEST"]
+    assert "pods: 2/5, services: 0/3  limits.cpu: 500m/2" in row
+    assert described(kubectl, "quota", "q") == [
+        "Name:  q",
+        "Resource  Used  Hard",
+        "--------  ----  ----",
+        "limits.cpu  500m  2",
+        "pods  2  5",
+        "services  0  3",
     ]
 
 

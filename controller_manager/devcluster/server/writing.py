@@ -231,7 +231,9 @@ class Writer:
             dry_run=target.dry_run or options.dry_run,
         )
         warnings = kind.strategy.deletion_warnings(options)
-        body = obj if not gone or kind.strategy.returns_deleted else _removed(kind, obj)
+        body = in_version(kind, Stored(obj, 0)).obj
+        if gone and not kind.strategy.returns_deleted:
+            body = _removed(kind, obj)
         return with_warnings(json_response(200, body), warnings)
 
     def _delete_collection(self, target: Target, request: Request) -> Response:

@@ -29,6 +29,8 @@ _EVERYTHING: Final[JSON] = {
 _ADDRESSES: Final = {"a": 1, "one": 2, "two": 3, "three": 4, "unborn": 5, "zzz": 6}
 """What is the last number of an address that is named so."""
 
+_TARGET: Final[JSON] = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+
 _MORE: Final[dict[str, JSON]] = {
     "ControllerRevision": {"data": {"spec": {}}, "revision": 1},
     "CronJob": {
@@ -56,12 +58,7 @@ _MORE: Final[dict[str, JSON]] = {
     "Deployment": _WORKLOAD,
     "EndpointSlice": {"addressType": "IPv4"},
     "Event": {"involvedObject": {"namespace": "default"}},
-    "HorizontalPodAutoscaler": {
-        "spec": {
-            "maxReplicas": 3,
-            "scaleTargetRef": {"kind": "Deployment", "name": "a"},
-        }
-    },
+    "HorizontalPodAutoscaler": {"spec": {"maxReplicas": 3, "scaleTargetRef": _TARGET}},
     "IPAddress": {"spec": {"parentRef": {"resource": "services", "name": "a"}}},
     "Job": {"spec": {"template": _FINITE}},
     "PersistentVolume": {

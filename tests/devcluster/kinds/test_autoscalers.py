@@ -126,6 +126,19 @@ async def test_a_behavior_is_filled_in_both_directions(cluster: Cluster) -> None
             [
                 "spec.scaleTargetRef.kind: Invalid value: \"a/b\": may not contain '/'",
                 "spec.scaleTargetRef.name: Required value",
+                (
+                    'spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion '
+                    "must specify API group"
+                ),
+            ],
+        ),
+        (
+            {"scaleTargetRef": {**TARGET, "apiVersion": "a/b/c"}},
+            [
+                (
+                    'spec.scaleTargetRef.apiVersion: Invalid value: "a/b/c": '
+                    "unexpected GroupVersion string: a/b/c"
+                )
             ],
         ),
         (
@@ -252,6 +265,21 @@ async def test_what_is_wrong_is_told(
     """With the words of upstream."""
     found = await refused(cluster, **spec)
     assert list(dict.fromkeys(found)) == expected
+
+
+async def test_only_replication_controllers_have_no_group(cluster: Cluster) -> None:
+    """An autoscaler that was stored without one may be changed."""
+    target = {"apiVersion": "v1", "kind": "ReplicationController", "name": "web"}
+    created = await create(cluster, scaleTargetRef=target)
+    assert created["spec"]["scaleTargetRef"] == target
+    catalogue = cluster.server.catalogue
+    kind = catalogue.find("autoscaling", "v2", "horizontalpodautoscalers")
+    assert kind is not None
+    spec = {**created["spec"], "scaleTargetRef": {**target, "kind": "Pod"}}
+    old = {**created, "spec": spec}
+    stored = cluster.server.objects.put(kind, ("default", "web"), old).obj
+    changed = update(cluster, stored, {"spec": {"maxReplicas": 9}})
+    assert changed["spec"]["maxReplicas"] == 9
 
 
 async def test_scaling_to_zero_needs_its_gate() -> None:
@@ -462,9 +490,21 @@ async def test_the_rest_stands_in_annotations_of_the_old_version(
     assert "annotations" not in after["metadata"]
 
 
-async def test_annotations_that_cannot_be_read_are_dropped(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("metrics", "["),
+        ("metrics", '[{"type": "Pods", "pods": {"targetAverageValue": []}}]'),
+        ("behavior", '{"ScaleUp": 5}'),
+        ("conditions", '[{"type": 5}]'),
+        ("current-metrics", '{"type": "Pods"}'),
+    ],
+)
+async def test_annotations_that_cannot_be_read_are_dropped(
+    cluster: Cluster, name: str, text: str
+) -> None:
     """As if they were not there."""
-    annotations = {"autoscaling.alpha.kubernetes.io/metrics": "[", "mine": "1"}
+    annotations = {f"autoscaling.alpha.kubernetes.io/{name}": text, "mine": "1"}
     metadata = {"name": "web", "annotations": annotations}
     spec = {"maxReplicas": 5, "scaleTargetRef": TARGET}
     await send(cluster, "POST", V1, {"metadata": metadata, "spec": spec})
@@ -483,6 +523,20 @@ async def test_the_old_version_is_deleted_and_watched_too(cluster: Cluster) -> N
     (event,) = map(json.loads, answer.body.splitlines())
     assert (event["type"], event["object"]["spec"]) == ("DELETED", created["spec"])
     assert (await get(cluster, f"{V2}/web"))["code"] == 404
+
+
+async def test_an_autoscaler_that_is_held_is_shown_in_the_old_version(
+    cluster: Cluster,
+) -> None:
+    """In the answer to its deletion."""
+    spec = {"maxReplicas": 5, "scaleTargetRef": TARGET}
+    metadata = {"name": "web", "finalizers": ["example.com/hold"]}
+    await send(cluster, "POST", V1, {"metadata": metadata, "spec": spec})
+    answer = await call(cluster, "DELETE", f"{V1}/web")
+    held = json.loads(answer.body)
+    assert held["apiVersion"] == "autoscaling/v1"
+    assert held["spec"]["targetCPUUtilizationPercentage"] == 80
+    assert "deletionTimestamp" in held["metadata"]
 
 
 async def test_the_old_version_is_applied_too(cluster: Cluster) -> None:

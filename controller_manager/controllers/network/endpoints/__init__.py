@@ -1,7 +1,8 @@
 """endpoints-controller: writes the addresses of a service's pods into its Endpoints.
 
-``reconciler`` has the handlers and the sync, and ``decide`` tells which Endpoints a
-service is to have. ``capacity`` leaves out addresses beyond 1,000 (pure functions).
+``reconciler`` has the handlers and the sync. All other parts are pure: ``backends``
+tells what pods offer, ``decide`` which Endpoints a service is to have, and ``capacity``
+leaves out addresses beyond 1,000.
 """
 
 from controller_manager.api.core.endpoints import ENDPOINTS

@@ -37,7 +37,9 @@ from controller_manager.control.endpoints.membership import (
     pods_of,
     selects_pods,
 )
+from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
+from controller_manager.controllers.network.endpoints.backends import gather
 from controller_manager.controllers.network.endpoints.decide import View, decide
 from controller_manager.controllers.network.endpoints.options import EndpointsOptions
 from controller_manager.informers.informer import Handler
@@ -49,11 +51,15 @@ from controller_manager.runtime.watches import For
 WatchedT = TypeVar("WatchedT", bound=KubeObject)
 
 EDIT_DELAY: Final = 30.0
-"""Seconds until Endpoints are put right that somebody else has written.
+"""Seconds until Endpoints are put right that somebody else has changed.
 
-Somebody may write them again and again, such as an older manager during an upgrade.
+Somebody may change them again and again, such as an older manager during an upgrade.
 This limits how often the two of them write.
 """
+
+
+_PIECE: Final = 500
+"""Pods that are looked at without giving way: about two milliseconds."""
 
 
 class EndpointsReconciler(Reconciler[Service]):
@@ -77,9 +83,7 @@ class EndpointsReconciler(Reconciler[Service]):
         context.informers.informer(PODS).add_handler(changes)
         context.informers.informer(ENDPOINTS).add_handler(
             Handler(
-                on_add=self._stored,
-                on_update=lambda _, new: self._stored(new),
-                on_delete=self._removed,
+                on_update=lambda _, new: self._changed(new), on_delete=self._removed
             )
         )
 
@@ -90,8 +94,13 @@ class EndpointsReconciler(Reconciler[Service]):
         pods = pods_of(self._pods, service)
         # Observed in each sync, so that a later write does not tell of an older change.
         time = self._times.observe(service, pods)
+        offers = Offers()
+        for start in range(0, len(pods), _PIECE):
+            if start:
+                await self._give_way()
+            gather(offers, service, pods[start : start + _PIECE])
         current = self._endpoints.by_key(key_of(service))
-        wanted = decide(View(service, tuple(pods), current, time))
+        wanted = decide(View(service, offers, current, time))
         if wanted is not None:
             await self._write(service, current, wanted)
         return DONE
@@ -178,6 +187,10 @@ class EndpointsReconciler(Reconciler[Service]):
         known = self._endpoints.by_key(key)
         return known is not None and LEADER_ELECTION in annotations_of(known.metadata)
 
+    async def _give_way(self) -> None:
+        """Let other tasks run if the work of this turn has taken long enough."""
+        await self.context.turns.wait(0)
+
     # Handlers.
 
     def _pod_changed(self, key: str, _: Pod) -> None:
@@ -186,8 +199,8 @@ class EndpointsReconciler(Reconciler[Service]):
         else:
             self.queue.add(key)
 
-    def _stored(self, endpoints: Endpoints) -> None:
-        """Look again, after a while, at Endpoints that somebody else has written."""
+    def _changed(self, endpoints: Endpoints) -> None:
+        """Look again, after a while, at Endpoints that somebody else has changed."""
         key = key_of(endpoints)
         service = self.objects.by_key(key)
         if service is None or not selects_pods(service):

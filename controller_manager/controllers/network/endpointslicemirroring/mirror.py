@@ -5,7 +5,7 @@ needs more than two.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from controller_manager.api.discovery.v1 import (
 )
 from controller_manager.api.meta import OwnerReference, annotations_of, labels_of
 from controller_manager.api.owners import controller_reference
-from controller_manager.control.endpoints.slices.changes import Changes, recycled
+from controller_manager.control.endpoints.slices.changes import Changes
 from controller_manager.control.endpoints.slices.identity import (
     EndpointKey,
     is_up_to_date,
@@ -36,6 +36,9 @@ from controller_manager.controllers.network.endpointslicemirroring.desired impor
     Desired,
     Group,
     desired_endpoints,
+)
+from controller_manager.controllers.network.endpointslicemirroring.recycling import (
+    recycled_without_gaps,
 )
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
@@ -95,12 +98,12 @@ def mirror(view: View) -> Mirror:
     """Return the writes that make the slices mirror the Endpoints.
 
     A slice is used again where one would be deleted and one with the same address type
-    created. Slices of former Endpoints of the same name are deleted: they are garbage.
+    created, if nothing is missing meanwhile. Slices of former Endpoints of the same
+    name are deleted: they are garbage.
     """
     endpoints, owner = view.endpoints, _owner(view.endpoints)
     desired = desired_endpoints(endpoints.subsets or (), view.limit)
-    mine = [each for each in view.slices if is_owned(each, owner)]
-    existing = _by_group(mine)
+    existing = _by_group(each for each in view.slices if is_owned(each, owner))
     changes = {
         group: _changed(
             existing.get(group, ()), wanted, _template(endpoints, group, desired.ports)
@@ -109,31 +112,40 @@ def mirror(view: View) -> Mirror:
     }
     unwanted = [
         each
-        for group, slices in existing.items()
-        if group not in changes
-        for each in slices
+        for each in view.slices
+        if not is_owned(each, owner) or _group_of(each) not in changes
     ]
-    unwanted += [each for each in view.slices if each not in mine]
-    found = list(changes.values())
-    written = Changes(
-        create=tuple(one for each in found for one in each.create),
-        update=tuple(one for each in found for one in each.update),
-        delete=(*(one for each in found for one in each.delete), *unwanted),
-    )
     return Mirror(
-        _annotated(recycled(written, owner), _annotations(endpoints)),
+        _annotated(
+            recycled_without_gaps(
+                _joined(changes.values(), unwanted), view.slices, owner
+            ),
+            _annotations(endpoints),
+        ),
         desired,
-        _sum(each.totals for each in found),
+        _sum(each.totals for each in changes.values()),
         tuple(
             Efficiency(
-                endpoints=len(desired.endpoints[group]),
-                slices=len(existing.get(group, ()))
-                + len(each.create)
-                - len(each.delete),
+                len(desired.endpoints[group]),
+                len(existing.get(group, ())) + len(each.create) - len(each.delete),
             )
             for group, each in changes.items()
         ),
     )
+
+
+def _joined(
+    changes: Collection[_GroupChange], unwanted: Sequence[EndpointSlice]
+) -> Changes:
+    return Changes(
+        create=tuple(one for each in changes for one in each.create),
+        update=tuple(one for each in changes for one in each.update),
+        delete=(*(one for each in changes for one in each.delete), *unwanted),
+    )
+
+
+def _group_of(existing: EndpointSlice) -> Group:
+    return Group(existing.address_type, frozenset(existing.ports or ()))
 
 
 def _by_group(
@@ -141,7 +153,7 @@ def _by_group(
 ) -> Mapping[Group, Sequence[EndpointSlice]]:
     found: defaultdict[Group, list[EndpointSlice]] = defaultdict(list)
     for each in sorted(slices, key=_age):
-        found[Group(each.address_type, frozenset(each.ports or ()))].append(each)
+        found[_group_of(each)].append(each)
     return found
 
 

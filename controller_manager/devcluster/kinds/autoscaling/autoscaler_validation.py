@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds.autoscaling.metric_validation import (
+    has_group,
     validate_metric,
     validate_reference,
 )
@@ -24,14 +25,21 @@ _LONGEST_PERIOD: Final = 1800
 _POSITIVE: Final = "must be greater than zero"
 
 
-def validate_autoscaler(spec: JSON, lowest: int) -> list[Cause]:
+def validate_autoscaler(
+    spec: JSON, lowest: int, old: JSON | None = None
+) -> list[Cause]:
     """Check the spec of an autoscaler.
 
-    `lowest` is the least that ``minReplicas`` may be.
+    `lowest` is the least that ``minReplicas`` may be, `old` the spec before an update.
+    A replication controller is all that can be scaled in the core group, but a
+    target without a group stays allowed where it is already.
     """
     target, metrics = spec.get("scaleTargetRef", {}), spec.get("metrics", [])
     causes = _validate_limits(spec, lowest)
-    causes += validate_reference(target, "spec.scaleTargetRef")
+    known = old is not None and not has_group(old.get("scaleTargetRef", {}))
+    needs_group = not known and target.get("kind") != "ReplicationController"
+    where = "spec.scaleTargetRef"
+    causes += validate_reference(target, where, needs_group=needs_group)
     for number, metric in enumerate(metrics):
         causes += validate_metric(metric, f"spec.metrics[{number}]")
     types = {each.get("type") for each in metrics}

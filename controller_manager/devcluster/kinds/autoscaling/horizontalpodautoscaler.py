@@ -79,7 +79,8 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check a changed autoscaler; one that scales to zero may go on."""
         was_zero = old["spec"].get("minReplicas") == 0
-        return validate_autoscaler(new["spec"], 0 if was_zero else self._lowest)
+        lowest = 0 if was_zero else self._lowest
+        return validate_autoscaler(new["spec"], lowest, old["spec"])
 
     def validate_status(self, obj: JSON) -> Sequence[Cause]:
         """Check that no count is negative."""

@@ -111,18 +111,32 @@ def validate_metric(metric: JSON, field: str) -> list[Cause]:
     return causes
 
 
-def validate_reference(reference: JSON, field: str) -> list[Cause]:
-    """Check a reference to an object of any version (CrossVersionObjectReference)."""
+def validate_reference(
+    reference: JSON, field: str, *, needs_group: bool = False
+) -> list[Cause]:
+    """Check a reference to an object of any version (CrossVersionObjectReference).
+
+    `needs_group` refuses objects of the core group.
+    """
     causes = []
     for name in ("kind", "name"):
         value = reference.get(name, "")
         where = f"{field}.{name}"
         causes += validate_path_segment(value, where) if value else [required(where)]
-    if reference.get("apiVersion", "").count("/") > 1:
-        version = reference["apiVersion"]
+    version = reference.get("apiVersion", "")
+    detail = ""
+    if version.count("/") > 1:
         detail = f"unexpected GroupVersion string: {version}"
+    elif needs_group and not has_group(reference):
+        detail = "apiVersion must specify API group"
+    if detail:
         causes.append(invalid(f"{field}.apiVersion", shown(version), detail))
     return causes
+
+
+def has_group(reference: JSON) -> bool:
+    """Tell whether a reference is to an object of another group than the core."""
+    return bool(reference.get("apiVersion", "").rpartition("/")[0])
 
 
 def _validate_source(kind: str, source: JSON, field: str) -> list[Cause]:

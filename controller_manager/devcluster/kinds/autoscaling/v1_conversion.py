@@ -16,6 +16,7 @@ from controller_manager.devcluster.kinds.autoscaling.v1_metrics import (
     status_from_v1,
     status_to_v1,
 )
+from controller_manager.devcluster.server.schema import Checker, TypeMismatch
 
 JSON = dict[str, Any]
 
@@ -82,8 +83,15 @@ def from_v1(obj: JSON) -> JSON:
     percent = status.get("currentCPUUtilizationPercentage")
     if current is None and percent is not None:
         values = [_of_cpu({"current": {"averageUtilization": percent}})]
-    parts = {"metrics": metrics, "behavior": _renamed(behavior or {}, _lowered)}
-    shown = {"currentMetrics": values, "conditions": conditions}
+    renamed = _renamed(behavior or {}, _lowered)
+    parts = {
+        **_fitting({"metrics": metrics}, "V2HorizontalPodAutoscalerSpec"),
+        **_fitting({"behavior": renamed}, "V2HorizontalPodAutoscalerSpec"),
+    }
+    shown = {
+        **_fitting({"currentMetrics": values}, "V2HorizontalPodAutoscalerStatus"),
+        **_fitting({"conditions": conditions}, "V2HorizontalPodAutoscalerStatus"),
+    }
     metadata = {**obj.get("metadata", {}), "annotations": annotations}
     return {
         "metadata": _without_empty(metadata),
@@ -134,6 +142,17 @@ def _of_cpu(part: JSON) -> JSON:
 def _first(name: str, values: list[int | None]) -> JSON:
     found = [each for each in values if each is not None]
     return {name: found[0]} if found else {}
+
+
+def _fitting(fields: JSON, model: str) -> JSON:
+    """Return fields in the form that is stored, none if they do not fit the model.
+
+    Anything may be in an annotation.
+    """
+    try:
+        return Checker().check(fields, model)
+    except TypeMismatch:
+        return {}
 
 
 def _renamed(value: Any, rename: Callable[[str], str]) -> Any:

@@ -130,6 +130,29 @@ async def test_an_empty_selector_guards_pods_without_labels(cluster: Cluster) ->
         assert await guard.numbers() == (1, 1, 1, 0)
 
 
+async def test_a_selector_that_cannot_be_evaluated_fails_the_budget(
+    cluster: Cluster,
+) -> None:
+    """An API server refuses it; one of long ago may have stored it."""
+    async with running(cluster) as (guard, _):
+        await guard.add_pods("a")
+        await guard.guard(minAvailable=0)
+        kind = cluster.server.catalogue.of("policy/v1", "PodDisruptionBudget")
+        assert kind is not None
+        stored = await guard.client.get_json(BUDGETS, "default", "pdb")
+        stored["spec"]["selector"] = _expression("Near", "web")
+        stored["metadata"]["generation"] = 2
+        cluster.server.objects.put(kind, ("default", "pdb"), stored)
+        await settle(1)
+        why = "'Near' is not a valid label selector operator"
+        assert await guard.reason() == ("False", "SyncFailed", why)
+        assert await guard.numbers() == (1, 0, 1, 0)
+        message = f"Failed to get pods: {why}"
+        expected = [("pdb", "Warning", "controllermanager", message)]
+        assert await guard.told("NoPods") == expected
+        await guard.make_unready("a")  # no budget is asked
+
+
 async def test_a_change_that_counts_for_nothing_causes_no_sync(
     cluster: Cluster,
 ) -> None:

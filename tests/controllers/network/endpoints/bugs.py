@@ -19,7 +19,7 @@ def _miss_a_pod(_: EndpointsReconciler, __: str, ___: Pod) -> None:
 
 
 def _miss_an_edit(_: EndpointsReconciler, __: Endpoints) -> None:
-    """Do not look at Endpoints that somebody else has written."""
+    """Do not look at Endpoints that somebody else has changed."""
 
 
 async def _leave_everything(_: EndpointsReconciler, __: str) -> Outcome:
@@ -38,7 +38,7 @@ def _are_all_the_same(_: Any, __: Any) -> bool:
 BUGS: Final[Mapping[str, Bug]] = {
     "miss pods of services": Bug(1, EndpointsReconciler, "_pod_changed", _miss_a_pod),
     "miss edits of Endpoints": Bug(
-        0, EndpointsReconciler, "_stored", _miss_an_edit, "endpoints-are-emptied"
+        0, EndpointsReconciler, "_changed", _miss_an_edit, "endpoints-are-emptied"
     ),
     "keep Endpoints of deleted services": Bug(
         0,

@@ -7,6 +7,8 @@ import msgspec
 from controller_manager.api.core.endpoints import Endpoints, EndpointSubset
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
+from controller_manager.control.endpoints.subsets import Offers
+from controller_manager.controllers.network.endpoints.backends import gather
 from controller_manager.controllers.network.endpoints.decide import View
 
 JSON = dict[str, Any]
@@ -82,7 +84,9 @@ def view(
     backed: Service, *pods: Pod, current: Endpoints | None = None, time: str = ""
 ) -> View:
     """Return the view of a sync."""
-    return View(backed, pods, current, time)
+    offers = Offers()
+    gather(offers, backed, pods)
+    return View(backed, offers, current, time)
 
 
 def as_json(what: Endpoints | tuple[EndpointSubset, ...] | None) -> Any:

@@ -53,6 +53,16 @@ def sizes_of(found: tuple[EndpointSubset, ...]) -> list[Sizes]:
             id="shares of those that are not ready",
         ),
         pytest.param(
+            [(90, 101), (110, 200), (50, 200), (10, 201), (20, 298)],
+            [(90, 73), (110, 144), (50, 144), (10, 145), (20, 214)],
+            id="upstream: too many that are not ready, in five subsets",
+        ),
+        pytest.param(
+            [(205, 100), (400, 200), (402, 200), (400, 200), (693, 300)],
+            [(98, 0), (191, 0), (192, 0), (191, 0), (328, 0)],
+            id="upstream: too many that are ready, in five subsets",
+        ),
+        pytest.param(
             [(1200, 0), (0, 10)],
             [(1000, 0)],
             id="a subset without addresses would be refused",

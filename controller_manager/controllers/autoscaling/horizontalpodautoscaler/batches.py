@@ -1,1 +1,0 @@
-"""Work on many pods, a part in each turn of the event loop."""

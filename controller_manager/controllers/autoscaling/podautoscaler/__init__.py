@@ -1,0 +1,68 @@
+"""horizontal-pod-autoscaler-controller: scales workloads by metrics of their pods.
+
+``reconciler`` has the handlers and caches; ``sync`` is one sync. It reads the scale of
+the ``target``, its pods (``selection``) and its metrics (``measuring`` reads all of
+them, ``measures`` one, from the APIs in ``sources``), and writes scale, status and
+events (``apply``, ``status``). ``settings`` has what the flags and gates say.
+
+The decision is pure: ``plan`` (what to do before any metric is read), ``replicas`` (how
+many one metric asks for) and ``scaling`` (what recent recommendations, limits and
+policies leave of it).
+"""
+
+from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.controllers.autoscaling.podautoscaler.gates import (
+    CONFIGURABLE_TOLERANCE,
+    SCALE_TO_ZERO,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
+    AutoscalerOptions,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
+
+_SUBJECT = "horizontal-pod-autoscaler"
+
+CONTROLLER = Descriptor(
+    name="horizontal-pod-autoscaler-controller",
+    aliases=("horizontalpodautoscaling",),
+    load=".reconciler:AutoscalerReconciler",
+    requires=(HORIZONTAL_POD_AUTOSCALERS, PODS),
+    reads=(
+        Reads(
+            PODS,
+            *("spec.containers.name", "spec.containers.resources.requests"),
+            *("spec.initContainers.name", "spec.initContainers.restartPolicy"),
+            "spec.initContainers.resources.requests",
+            *("spec.resources.requests", "spec.overhead"),
+            *("status.phase", "status.startTime", "status.conditions[Ready]"),
+        ),
+    ),
+    options=AutoscalerOptions,
+    gates=(SCALE_TO_ZERO, CONFIGURABLE_TOLERANCE),
+    permissions=(
+        allow(HORIZONTAL_POD_AUTOSCALERS, "get", "list", "watch"),
+        allow(HORIZONTAL_POD_AUTOSCALERS, "update", subresource="status"),
+        Permission("*", "*/scale", ("get", "update")),
+        allow(PODS, "list", "watch"),
+        Permission("metrics.k8s.io", PODS.plural, ("list", "watch")),
+        Permission("custom.metrics.k8s.io", "*", ("get", "list", "watch")),
+        Permission("external.metrics.k8s.io", "*", ("get", "list", "watch")),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "horizontal_pod_autoscaler_controller_reconciliations_total",
+        "horizontal_pod_autoscaler_controller_reconciliation_duration_seconds",
+        "horizontal_pod_autoscaler_controller_metric_computation_total",
+        "horizontal_pod_autoscaler_controller_metric_computation_duration_seconds",
+        "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers",
+        "horizontal_pod_autoscaler_controller_desired_replicas",
+    ),
+    component=_SUBJECT,
+    service_account=_SUBJECT,
+    # Upstream has a client, with a rate limit of its own, for each metrics API.
+    qps_factor=4,
+    burst_factor=4,
+)

@@ -1,0 +1,159 @@
+"""Watches and caches of the horizontal pod autoscaler controller.
+
+Upstream: pkg/controller/podautoscaler of v1.36 (horizontal.go).
+"""
+
+from typing import Final
+
+from controller_manager.api.autoscaling.v2 import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    HorizontalPodAutoscaler,
+)
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.meta import key_of
+from controller_manager.control.scale.scales import Scales
+from controller_manager.controllers.autoscaling.podautoscaler.apply import (
+    SyncFailed,
+    Writer,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.measuring import (
+    Measuring,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
+    INTERNAL,
+    NONE,
+    SPEC,
+    AutoscalerMetrics,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
+    AutoscalerOptions,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+    History,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
+    Selection,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.settings import (
+    Settings,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.sources import (
+    apis,
+    reading,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.sync import (
+    Sync,
+    Tools,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.target import (
+    TargetScales,
+)
+from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
+from controller_manager.options.config import Config
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import Done, Outcome, Requeue
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+_LOOK_AGAIN: Final = 2.0
+"""Seconds after which an autoscaler is synced again whose metrics API is stuck."""
+
+
+_SHORTEST_PERIOD: Final = 0.1
+"""Seconds between two syncs at least; with 0 nothing else would run."""
+
+
+def _sync_period(config: Config) -> float:
+    return max(config.of(AutoscalerOptions).sync_period, _SHORTEST_PERIOD)
+
+
+class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
+    """Keeps the metrics of workloads close to their targets.
+
+    Each autoscaler is synced once in a sync period, whether the last sync failed or
+    not. A new one, and a changed one, waits for its turn, as upstream's.
+    """
+
+    queue_name = "horizontalpodautoscaler"
+
+    watches = (For(HORIZONTAL_POD_AUTOSCALERS, delay_from=_sync_period),)
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the pods by their labels."""
+        super().__init__(context)
+        options = context.config.of(AutoscalerOptions)
+        self._period = _sync_period(context.config)
+        # While a sync waits for a metrics API, others shall go on.
+        self.workers = options.concurrent_syncs * apis.SHARES
+        self._histories: dict[str, History] = {}
+        self._metrics = context.metrics.of(AutoscalerMetrics)
+        self._tools = self._make_tools(context, options)
+
+    def _make_tools(
+        self, context: ControllerContext, options: AutoscalerOptions
+    ) -> Tools:
+        client, clock = context.client, context.clock
+        scales = Scales(client, context.resources)
+        return Tools(
+            Settings.of(context.config),
+            TargetScales(scales, context.resources, context.rng, context.logger),
+            Selection(context.lister(PODS, BY_LABEL, BY_NAMESPACE)),
+            apis.Sources(
+                client,
+                clock,
+                context.resources,
+                concurrency=options.concurrent_syncs,
+                sync_period=options.sync_period,
+            ),
+            Measuring(self._metrics, clock),
+            self._metrics,
+            clock,
+            context.logger,
+        )
+
+    def backoff(self) -> Backoff:
+        """Return the delay after an unexpected failure: always a sync period."""
+        period = _sync_period(self.context.config)
+        return ExponentialBackoff(period, period)
+
+    async def reconcile(self, autoscaler: HorizontalPodAutoscaler) -> Outcome:
+        """Scale the target of an autoscaler to what its metrics ask for."""
+        metrics = autoscaler.spec.metrics or ()
+        if (api := self._tools.sources.busy(metrics)) is not None:
+            return Requeue(_LOOK_AGAIN, str(reading.APIStuck(api.group)))
+        self._metrics.count(len(self.objects))
+        writer = Writer(self.client, self.recorder, self._tools.scales, autoscaler)
+        history = self._histories.get(key_of(autoscaler), History())
+        sync = Sync(self._tools, autoscaler, history, writer)
+        began, error = self.clock.monotonic(), NONE
+        try:
+            await sync.run()
+        except SyncFailed as failure:
+            error = SPEC if failure.is_spec else INTERNAL
+            self.logger.error("Sync failed", err=str(failure))
+        except reading.APIStuck as stuck:
+            return Requeue(_LOOK_AGAIN, str(stuck))
+        finally:
+            self._remember(autoscaler, sync.history)
+        self._metrics.synced(sync.action, error, self.clock.monotonic() - began)
+        return Done(self._period)
+
+    def _remember(self, autoscaler: HorizontalPodAutoscaler, history: History) -> None:
+        """Keep what is known of an autoscaler, unless it was deleted meanwhile."""
+        key = key_of(autoscaler)
+        known = self.objects.by_key(key)
+        if known is not None and known.metadata.uid == autoscaler.metadata.uid:
+            self._histories[key] = history
+
+    def deleted(self, obj: HorizontalPodAutoscaler) -> None:
+        """Drop the state of an autoscaler, so that one of its name starts afresh."""
+        self.forget(key_of(obj))
+
+    def forget(self, key: str) -> None:
+        """Drop the state of an autoscaler that is gone."""
+        namespace, _, name = key.partition("/")
+        self._histories.pop(key, None)
+        self._tools.selection.forget(key)
+        self._metrics.forget(namespace, name)
+        self._metrics.count(len(self.objects))

@@ -1,0 +1,192 @@
+"""Requests to one metrics API."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+from controller_manager.api.resource import InvalidPathSegment, segment
+from controller_manager.api.times import parse_time
+from controller_manager.client.client import Client
+from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.clock import Clock
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+    ComputationError,
+)
+
+DecodedT = TypeVar("DecodedT")
+
+TIMEOUT: Final = 30.0
+"""Seconds that an answer may take, with all the retries that the server asks for."""
+
+SLOW: Final = 1.0
+"""Seconds after which an API that uses all its slots counts as stuck."""
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class APIStuck(Exception):  # noqa: N818 - an event, not an error
+    """All slots of a metrics API are taken by requests that it does not answer."""
+
+    def __init__(self, group: str) -> None:
+        """Take the API group."""
+        super().__init__(f"{group} does not answer the requests that it has")
+
+
+class MetricsAPI:
+    """Reads from one metrics API, with a limited number of requests at a time.
+
+    An API is stuck while every slot has been taken for more than a second. Who needs it
+    then is told to come again (`APIStuck`). Once a request to it has timed out, others
+    fail at once with the message of a timeout, until it answers again: so that all
+    autoscalers that need it say so, and not only those that get a slot.
+    """
+
+    def __init__(self, client: Client, clock: Clock, group: str, slots: int) -> None:
+        """Take the controller's client, and how many requests may be in flight."""
+        self.group = group
+        self._client = client
+        self._clock = clock
+        self._slots = slots
+        self._semaphore = asyncio.Semaphore(slots)
+        self._in_flight: deque[float] = deque()
+        self._timed_out = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it is stuck, and no request has timed out yet."""
+        return self._is_stuck and not self._timed_out
+
+    @property
+    def _is_stuck(self) -> bool:
+        return (
+            len(self._in_flight) >= self._slots
+            and self._clock.monotonic() - self._in_flight[0] > SLOW
+        )
+
+    async def read(
+        self,
+        segments: Iterable[str],
+        object_type: type[DecodedT],
+        subject: str,
+        **query: str,
+    ) -> DecodedT:
+        """Return the answer for the path that the segments make below the API group.
+
+        `subject` names what is read, for example ``pods.metrics.k8s.io``. Raises
+        ComputationError in upstream's words if there is no answer, and APIStuck if no
+        slot is free and the API is stuck.
+        """
+        path = self._path(segments)
+        given = tuple((name, value) for name, value in query.items() if value)
+        if self._is_stuck and self._timed_out:
+            raise ComputationError(_no_answer(subject))
+        async with self._slot():
+            try:
+                async with asyncio.timeout(TIMEOUT):
+                    answer = await self._client.read(path, object_type, given)
+            except TimeoutError:
+                self._timed_out = True
+                raise ComputationError(_no_answer(subject)) from None
+            except APIError as error:
+                self._timed_out = False
+                raise ComputationError(describe(error, subject)) from error
+            except (TransportError, ProtocolError) as error:
+                self._timed_out = False
+                raise ComputationError(str(error)) from error
+        self._timed_out = False
+        return answer
+
+    def _path(self, segments: Iterable[str]) -> str:
+        try:
+            checked = [segment(each, "resource") for each in segments]
+        except InvalidPathSegment as error:
+            raise ComputationError(str(error)) from error
+        return "/".join((f"/apis/{self.group}", *checked))
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        """Wait for a slot, but for a second at most."""
+        try:
+            async with asyncio.timeout(SLOW):
+                await self._semaphore.acquire()
+        except TimeoutError:
+            raise APIStuck(self.group) from None
+        began = self._clock.monotonic()
+        self._in_flight.append(began)
+        try:
+            yield
+        finally:
+            self._in_flight.remove(began)
+            self._semaphore.release()
+
+
+@contextmanager
+def checked(which: str) -> Iterator[None]:
+    """Turn what is no number, time or duration into a ComputationError.
+
+    `which` is the kind of API, as messages call it. Upstream's decoder refuses such an
+    answer.
+    """
+    try:
+        yield
+    except ValueError as error:
+        msg = f"unable to fetch metrics from {which} metrics API: {error}"
+        raise ComputationError(msg) from error
+
+
+def measured_at(timestamp: str | None) -> datetime:
+    """Return the time of a metric; one without a time is older than every other."""
+    return parse_time(timestamp) if timestamp else _NEVER
+
+
+def describe(error: APIError, subject: str) -> str:
+    """Return the message of an error in client-go's words.
+
+    What is not explained by a Status, for example the plain text of a proxy, gets a
+    general message by its code (NewGenericServerResponse of apimachinery).
+    """
+    if error.status.reason or error.status.status:
+        return str(error)
+    return _generic(error.code, str(error), subject)
+
+
+def _no_answer(subject: str) -> str:
+    return _generic(HTTPStatus.GATEWAY_TIMEOUT, "", subject)
+
+
+def _generic(code: int, text: str, subject: str) -> str:
+    match code:
+        case HTTPStatus.NOT_FOUND:
+            what = "the server could not find the requested resource"
+        case HTTPStatus.UNAUTHORIZED:
+            what = "the server has asked for the client to provide credentials"
+        case HTTPStatus.FORBIDDEN:
+            return text
+        case HTTPStatus.TOO_MANY_REQUESTS:
+            what = (
+                "the server has received too many requests and has asked us to try "
+                "again later"
+            )
+        case HTTPStatus.SERVICE_UNAVAILABLE:
+            what = "the server is currently unable to handle the request"
+        case HTTPStatus.GATEWAY_TIMEOUT:
+            what = (
+                "the server was unable to return a response in the time allotted, but "
+                "may still be processing the request"
+            )
+        case _ if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            quoted = text.replace('"', '\\"')
+            what = (
+                f'an error on the server ("{quoted}") has prevented the request from '
+                "succeeding"
+            )
+        case _:
+            what = (
+                f"the server responded with the status code {code} but did not return "
+                "more information"
+            )
+    return f"{what} (get {subject})"

@@ -1,0 +1,299 @@
+"""One sync of an autoscaler: read the target and the metrics, decide, write.
+
+Upstream: reconcileAutoscaler of pkg/controller/podautoscaler/horizontal.go.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final, NoReturn
+
+from msgspec import Struct
+
+from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
+from controller_manager.clock import Clock
+from controller_manager.controllers.autoscaling.podautoscaler import plan
+from controller_manager.controllers.autoscaling.podautoscaler.apply import (
+    SyncFailed,
+    Writer,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.measures.values import (
+    Question,
+    Target,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.measuring import (
+    Measurement,
+    Measuring,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
+    NONE,
+    AutoscalerMetrics,
+    action_of,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.decide import (
+    Wish,
+    normalized,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+    History,
+    scaled,
+    started,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
+    Selection,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.settings import (
+    Settings,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.sources import (
+    apis,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.status import (
+    ABLE_TO_SCALE,
+    FALSE,
+    SCALED_TO_ZERO,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    TRUE,
+    Draft,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.target import (
+    REQUEST_ERRORS,
+    TargetError,
+    TargetScale,
+    TargetScales,
+)
+from controller_manager.observability.logs import Logger
+
+_ORIGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The instant at which the clock that never jumps shows zero."""
+
+
+class Tools(Struct, frozen=True):
+    """What all syncs share."""
+
+    settings: Settings
+    scales: TargetScales
+    selection: Selection
+    sources: apis.Sources
+    measuring: Measuring
+    metrics: AutoscalerMetrics
+    clock: Clock
+    logger: Logger
+
+
+class Choice(Struct, frozen=True):
+    """How many replicas the target shall have, and why."""
+
+    replicas: int
+    reason: str = ""
+    measurement: Measurement = Measurement()
+
+
+class Sync:
+    """One sync of one autoscaler.
+
+    `action` is what it has done to the target, as a label of metrics. `history` is what
+    the next sync has to know.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        autoscaler: HorizontalPodAutoscaler,
+        history: History,
+        writer: Writer,
+    ) -> None:
+        """Take the autoscaler as the cache shows it, and what is known of it."""
+        self.history = history
+        self._tools = tools
+        self._autoscaler = autoscaler
+        self._writer = writer
+        self._now = tools.clock.now()
+        # What is remembered is compared by a clock that never jumps, as upstream's.
+        self._instant = _ORIGIN + timedelta(seconds=tools.clock.monotonic())
+        self._draft = Draft(autoscaler, self._now)
+        self.action = NONE
+
+    async def run(self) -> None:
+        """Set the target's number of replicas, and report.
+
+        Raises SyncFailed if something went wrong, and APIStuck, before anything is
+        written, if a metrics API does not answer.
+        """
+        target = await self._read_target()
+        current = target.scale.spec.replicas
+        choice = await self._choose(target)
+        if choice.replicas != current:
+            await self._rescale(target, choice)
+        self._draft.decided(
+            current,
+            choice.replicas,
+            choice.measurement.statuses,
+            rescaled=choice.replicas != current,
+        )
+        metadata = self._autoscaler.metadata
+        self._tools.metrics.desired(metadata.namespace, metadata.name, choice.replicas)
+        await self._writer.report(self._draft.status())
+        if problem := choice.measurement.problem:
+            raise SyncFailed(problem, is_spec=choice.measurement.is_spec)
+
+    # The target.
+
+    async def _read_target(self) -> TargetScale:
+        """Return the scale of the target, and note how many replicas it has."""
+        try:
+            target = await self._tools.scales.get(self._autoscaler)
+        except TargetError as error:
+            self._writer.warn("FailedGetScale", str(error))
+            message = (
+                "the HPA controller was unable to get the target's current scale: "
+                f"{error}"
+            )
+            self._draft.set(ABLE_TO_SCALE, FALSE, "FailedGetScale", message)
+            await self._report_anyway()
+            msg = f"failed to query scale subresource for {self._reference}: {error}"
+            raise SyncFailed(msg, is_spec=error.is_spec) from error
+        message = "the HPA controller was able to get the target's current scale"
+        self._draft.set(ABLE_TO_SCALE, TRUE, "SucceededGetScale", message)
+        replicas = target.scale.spec.replicas
+        self.history = started(self.history, replicas, self._instant)
+        return target
+
+    async def _rescale(self, target: TargetScale, choice: Choice) -> None:
+        replicas, before = choice.replicas, target.scale.spec.replicas
+        try:
+            await self._writer.rescale(target, replicas, choice.reason)
+        except REQUEST_ERRORS as error:
+            message = (
+                f"the HPA controller was unable to update the target scale: {error}"
+            )
+            self._draft.set(ABLE_TO_SCALE, FALSE, "FailedUpdateScale", message)
+            self._draft.measured(before, choice.measurement.statuses)
+            await self._report_anyway()
+            msg = f"failed to rescale {self._reference}: {error}"
+            raise SyncFailed(msg) from error
+        message = (
+            f"the HPA controller was able to update the target scale to {replicas}"
+        )
+        self._draft.set(ABLE_TO_SCALE, TRUE, "SucceededRescale", message)
+        self._remember(before, replicas)
+        self._note_zero(before, replicas)
+        self.action = action_of(before, replicas)
+        self._tools.logger.info(
+            "Successfully rescaled",
+            currentReplicas=before,
+            desiredReplicas=replicas,
+            reason=choice.reason,
+        )
+
+    def _remember(self, before: int, after: int) -> None:
+        """Note the change for the rates of the behavior, which count changes."""
+        behavior = self._autoscaler.spec.behavior
+        self.history = scaled(self.history, before, after, self._instant, behavior)
+
+    def _note_zero(self, before: int, after: int) -> None:
+        """Say whether it was an autoscaler that scaled the target to zero."""
+        if not self._tools.settings.scales_to_zero:
+            self._draft.remove(SCALED_TO_ZERO)
+            return
+        spec = self._autoscaler.spec
+        may_be_zero = plan.minimum_of(spec) == 0 and plan.can_leave_zero(spec)
+        self._draft.note_zero(is_ours=before > 0 and after == 0 and may_be_zero)
+
+    # The choice.
+
+    async def _choose(self, target: TargetScale) -> Choice:
+        spec, settings = self._autoscaler.spec, self._tools.settings
+        current = target.scale.spec.replicas
+        start = plan.start(
+            spec,
+            current,
+            was_scaled_to_zero=settings.scales_to_zero
+            and self._draft.is_true(SCALED_TO_ZERO),
+        )
+        if start.is_disabled:
+            message = (
+                "scaling is disabled since the replica count of the target is zero"
+            )
+            self._draft.set(SCALING_ACTIVE, FALSE, "ScalingDisabled", message)
+            if not settings.scales_to_zero:
+                self._draft.remove(SCALED_TO_ZERO)
+        if not start.needs_metrics:
+            return Choice(start.desired, start.reason)
+        return self._normalized(current, await self._measure(target))
+
+    async def _measure(self, target: TargetScale) -> Measurement:
+        """Return what the metrics ask for, or give up."""
+        scale, tools = target.scale, self._tools
+        try:
+            selector = tools.selection.of_target(
+                self._autoscaler, scale.status.selector, self._draft, self._writer
+            )
+        except SyncFailed as failure:
+            measurement = Measurement(problem=str(failure))
+        else:
+            namespace = self._autoscaler.metadata.namespace
+            of = Target(
+                namespace,
+                scale.spec.replicas,
+                scale.status.replicas,
+                scale.status.selector,
+                lambda: tools.selection.pods(namespace, selector),
+            )
+            judgement = tools.settings.judgement(self._autoscaler.spec.behavior)
+            question = Question(tools.sources, of, judgement, self._now)
+            measurement = await tools.measuring.measure(
+                self._autoscaler, question, self._draft, self._writer
+            )
+        if measurement.replicas is None:
+            await self._give_up(scale.spec.replicas, measurement)
+        return measurement
+
+    async def _give_up(self, current: int, measurement: Measurement) -> NoReturn:
+        problem = measurement.problem
+        self._draft.measured(current, measurement.statuses)
+        await self._report_anyway()
+        self._writer.warn("FailedComputeMetricsReplicas", problem)
+        msg = (
+            "failed to compute desired number of replicas based on listed metrics for "
+            f"{self._reference}: {problem}"
+        )
+        raise SyncFailed(msg, is_spec=measurement.is_spec)
+
+    def _normalized(self, current: int, measurement: Measurement) -> Choice:
+        """Return what recent recommendations, limits and rates leave of a number."""
+        spec, settings = self._autoscaler.spec, self._tools.settings
+        minimum = plan.minimum_of(spec)
+        desired = max(measurement.replicas or 0, 0)
+        reason = plan.reason_for(current, desired, measurement.name)
+        wish = Wish(current, desired, minimum, spec.max_replicas, spec.behavior)
+        result = normalized(
+            wish,
+            self.history,
+            self._instant,
+            settings.downscale_stabilization,
+        )
+        self.history = result.history
+        able, limited = result.able_to_scale, result.scaling_limited
+        self._draft.set(ABLE_TO_SCALE, able.status, able.reason, able.message)
+        self._draft.set(
+            SCALING_LIMITED, limited.status, limited.reason, limited.message
+        )
+        replicas = result.replicas
+        if current == 0 and replicas < minimum:
+            # The minimum was raised while the target stood at zero.
+            replicas, reason = minimum, reason or plan.BELOW_MINIMUM
+        return Choice(replicas, reason, measurement)
+
+    @property
+    def _reference(self) -> str:
+        """What messages call the target."""
+        reference = self._autoscaler.spec.scale_target_ref
+        namespace = self._autoscaler.metadata.namespace
+        return f"{reference.kind}/{namespace}/{reference.name}"
+
+    async def _report_anyway(self) -> None:
+        """Write the status after a failure; what fails here is only logged."""
+        try:
+            await self._writer.report(self._draft.status())
+        except SyncFailed as failure:
+            self._tools.logger.error("Status not written", err=str(failure))

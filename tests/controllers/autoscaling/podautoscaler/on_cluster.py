@@ -1,0 +1,271 @@
+"""An autoscaler, its target, pods and metrics, on a cluster in memory."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.times import format_time
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
+    AutoscalerOptions,
+)
+from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
+from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import EPOCH, Cluster, make_config
+
+JSON = dict[str, Any]
+
+SYNC_PERIOD: Final = 15.0
+"""Seconds until an autoscaler is synced for the first time, and between two syncs."""
+
+PODS: Final = "test-pod"
+TARGET: Final = "test-rc"
+NAME: Final = "test-hpa"
+
+
+def config_of(
+    gates: Mapping[str, bool] | None = None,
+    stabilization: float = 300.0,
+    **generic: object,
+) -> Config:
+    """Return a config of upstream's unit tests; times are in seconds."""
+    options = AutoscalerOptions(
+        sync_period=SYNC_PERIOD,
+        downscale_stabilization=stabilization,
+        cpu_initialization_period=120.0,
+        initial_readiness_delay=10.0,
+    )
+    config = make_config(controllers=("horizontalpodautoscaling",), **generic)
+    return replace(
+        config,
+        controllers={AutoscalerOptions: options},
+        features=FeatureGates(dict(gates or {})),
+    )
+
+
+class PodOf(Struct, frozen=True):
+    """A pod of the target: its CPU, and how long ago it started, in seconds."""
+
+    cpu: str | None = None
+    request: str | None = "1"
+    is_ready: bool = True
+    age: float = 180.0
+    phase: str = "Running"
+    is_deleting: bool = False
+
+
+def ready(*usages: str, request: str = "1") -> tuple[PodOf, ...]:
+    """Return pods that are ready, by what they use."""
+    return tuple(PodOf(cpu=usage, request=request) for usage in usages)
+
+
+class Stage:
+    """A cluster with a target, and a user who makes its pods and metrics."""
+
+    def __init__(
+        self, gates: Mapping[str, bool] | None = None, *, rbac: bool = False
+    ) -> None:
+        self.cluster = Cluster(features=FeatureGates(dict(gates or {})), rbac=rbac)
+
+    def add_target(self, replicas: int, observed: int | None = None) -> None:
+        """Create a replication controller that nobody syncs."""
+        spec = {
+            "replicas": replicas,
+            "selector": {"name": PODS},
+            "template": {
+                "metadata": {"labels": {"name": PODS}},
+                "spec": {"containers": [{"name": "c", "image": "app:v1"}]},
+            },
+        }
+        status = {"replicas": replicas if observed is None else observed}
+        self.cluster.add("ReplicationController", TARGET, spec=spec, status=status)
+
+    def add_pods(self, pods: tuple[PodOf, ...], at: float = SYNC_PERIOD) -> None:
+        """Create the pods as they are `at` seconds after the start."""
+        for number, pod in enumerate(pods):
+            self._add_pod(f"{PODS}-{number}", pod, at)
+        used = {
+            f"{PODS}-{number}": {"c": {"cpu": pod.cpu}}
+            for number, pod in enumerate(pods)
+            if pod.cpu is not None
+        }
+        self.set_metrics(resource=used, window="60s")
+
+    def _add_pod(self, name: str, pod: PodOf, at: float) -> None:
+        started = format_time(EPOCH + timedelta(seconds=at - pod.age))
+        container: JSON = {"name": "c", "image": "app:v1"}
+        if pod.request is not None:
+            container["resources"] = {"requests": {"cpu": pod.request}}
+        status: JSON = {
+            "phase": pod.phase,
+            "startTime": started,
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True" if pod.is_ready else "False",
+                    "lastTransitionTime": started,
+                }
+            ],
+        }
+        metadata: JSON = {"name": name, "labels": {"name": PODS}}
+        if pod.is_deleting:
+            metadata["finalizers"] = ["example.com/stays"]
+        spec = {"containers": [container]}
+        self.cluster.add("Pod", name, metadata=metadata, spec=spec, status=status)
+        if pod.is_deleting:
+            self.delete("Pod", name)
+
+    def set_metrics(self, **answers: Any) -> None:
+        """Set what the metrics APIs answer, in addition to what they answer already."""
+        found = self.find("ConfigMap", CONFIG_MAP)
+        known = json.loads(found["data"][KEY]) if found else {}
+        data = {KEY: json.dumps({**known, **answers})}
+        if found is None:
+            self.cluster.add("ConfigMap", CONFIG_MAP, data=data)
+        else:
+            self._update("ConfigMap", {**found, "data": data})
+
+    def add_autoscaler(
+        self,
+        metrics: list[JSON],
+        minimum: int = 1,
+        maximum: int = 10,
+        more: JSON | None = None,
+        name: str = NAME,
+    ) -> None:
+        """Create an autoscaler of the target; `more` is more of its spec."""
+        spec = {
+            "scaleTargetRef": {
+                "apiVersion": "v1",
+                "kind": "ReplicationController",
+                "name": TARGET,
+            },
+            "minReplicas": minimum,
+            "maxReplicas": maximum,
+            "metrics": metrics,
+            **(more or {}),
+        }
+        self.cluster.add("HorizontalPodAutoscaler", name, "autoscaling/v2", spec=spec)
+
+    def set_conditions(self, *conditions: JSON, name: str = NAME) -> None:
+        """Set the conditions of the autoscaler, as an earlier manager would."""
+        found = self.get("HorizontalPodAutoscaler", name)
+        status = {**found["status"], "conditions": list(conditions)}
+        self._update("HorizontalPodAutoscaler", {**found, "status": status}, "status")
+
+    def set_status(self, kind: str, name: str, status: JSON) -> None:
+        """Write the status of an object."""
+        self._update(kind, {**self.get(kind, name), "status": status}, "status")
+
+    def edit(self, kind: str, name: str, **spec: Any) -> None:
+        """Change the spec of an object."""
+        found = self.get(kind, name)
+        self._update(kind, {**found, "spec": {**found["spec"], **spec}})
+
+    def _update(self, kind: str, obj: JSON, subresource: str = "") -> None:
+        found, name = self._kind(kind), obj["metadata"]["name"]
+        objects = self.cluster.server.objects
+        objects.update(found, "default", name, obj, subresource)
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object."""
+        deletion = Deletion.parse({}, {})
+        objects = self.cluster.server.objects
+        objects.delete(self._kind(kind), "default", name, deletion)
+
+    def find(self, kind: str, name: str) -> JSON | None:
+        """Return an object as stored, `None` if there is none."""
+        collection = self.cluster.server.storage.collection(self._kind(kind).resource)
+        stored = collection.get(("default", name))
+        found: JSON | None = json.loads(json.dumps(stored.obj)) if stored else None
+        return found
+
+    def get(self, kind: str, name: str) -> JSON:
+        """Return an object as stored."""
+        found = self.find(kind, name)
+        assert found is not None
+        return found
+
+    def _kind(self, kind: str) -> Kind:
+        api = "autoscaling/v2" if kind == "HorizontalPodAutoscaler" else "v1"
+        found = self.cluster.server.catalogue.of(api, kind)
+        assert found is not None
+        return found
+
+    def replicas(self) -> int:
+        """Return the replicas in the spec of the target."""
+        return int(self.get("ReplicationController", TARGET)["spec"]["replicas"])
+
+    def status(self, name: str = NAME) -> JSON:
+        """Return the status of the autoscaler, without times."""
+        status: JSON = self.get("HorizontalPodAutoscaler", name)["status"]
+        conditions = [
+            {key: value for key, value in each.items() if key != "lastTransitionTime"}
+            for each in status.get("conditions", [])
+        ]
+        kept = {key: value for key, value in status.items() if key != "lastScaleTime"}
+        return {**kept, "conditions": conditions}
+
+    def conditions(self, name: str = NAME) -> dict[str, tuple[str, str]]:
+        """Return status and reason of each condition, in order."""
+        return {
+            each["type"]: (each["status"], each["reason"])
+            for each in self.status(name)["conditions"]
+        }
+
+    def events(self, name: str = NAME) -> list[str]:
+        """Return the events about an autoscaler: type, reason, message."""
+        found = self.cluster.server.catalogue.of("v1", "Event")
+        assert found is not None
+        return sorted(
+            f"{each.obj['type']} {each.obj['reason']}: {each.obj['message']}"
+            for each in self.cluster.server.storage.collection(found.resource)
+            if each.obj["involvedObject"]["name"] == name
+        )
+
+
+def cpu(percent: int) -> JSON:
+    """Return a target of CPU in per cent of the requests."""
+    target = {"type": "Utilization", "averageUtilization": percent}
+    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+
+
+def container_cpu(percent: int, container: str) -> JSON:
+    """Return a target of one container's CPU in per cent of its request."""
+    target = {"type": "Utilization", "averageUtilization": percent}
+    source = {"name": "cpu", "container": container, "target": target}
+    return {"type": "ContainerResource", "containerResource": source}
+
+
+def of_pods(average: str, metric: str = "qps") -> JSON:
+    """Return a target of a custom metric's average."""
+    target = {"type": "AverageValue", "averageValue": average}
+    return {"type": "Pods", "pods": {"metric": {"name": metric}, "target": target}}
+
+
+def of_object(metric: str = "qps", **target: str) -> JSON:
+    """Return a target, value or averageValue, of a custom metric of a service."""
+    service = {"apiVersion": "v1", "kind": "Service", "name": "web"}
+    source = {
+        "describedObject": service,
+        "metric": {"name": metric},
+        "target": _target(target),
+    }
+    return {"type": "Object", "object": source}
+
+
+def external(metric: str = "qps", **target: str) -> JSON:
+    """Return a target, value or averageValue, of an external metric."""
+    source = {"metric": {"name": metric}, "target": _target(target)}
+    return {"type": "External", "external": source}
+
+
+def _target(target: Mapping[str, str]) -> JSON:
+    (name,) = target
+    return {"type": f"{name[0].upper()}{name[1:]}", **target}

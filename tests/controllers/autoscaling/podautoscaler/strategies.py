@@ -1,0 +1,114 @@
+"""Pods, metrics, behaviors and histories of any kind, for hypothesis."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from hypothesis import strategies as st
+
+from controller_manager.api.autoscaling.v2 import (
+    HorizontalPodAutoscalerBehavior,
+    HPAScalingPolicy,
+    HPAScalingRules,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.judging import (
+    Judgement,
+    Readiness,
+    Tolerances,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+    PodMetric,
+    PodSample,
+    TargetPod,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+    History,
+    Recommendation,
+    ScaleEvent,
+)
+
+NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+READINESS: Final = Readiness(timedelta(seconds=300), timedelta(seconds=30))
+
+instants = st.integers(0, 900).map(lambda ago: NOW - timedelta(seconds=ago))
+amounts = st.integers(0, 5000)
+replicas = st.integers(0, 60)
+fractions = st.sampled_from((0.0, 0.02, 0.1, 0.5, 0.9))
+judgements = st.builds(
+    Judgement, st.builds(Tolerances, fractions, fractions), st.just(READINESS)
+)
+
+target_pods = st.builds(
+    TargetPod,
+    name=st.just(""),
+    phase=st.sampled_from(("Running", "Running", "Running", "Pending", "Failed")),
+    deleting=st.sampled_from((False, False, False, True)),
+    started=st.none() | instants,
+    ready=st.none() | st.sampled_from(("True", "True", "False", "Unknown")),
+    ready_since=st.none() | instants,
+)
+metrics = st.builds(
+    PodMetric,
+    value=amounts,
+    timestamp=instants,
+    window=st.sampled_from((30, 60)).map(lambda each: timedelta(seconds=each)),
+)
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> PodSample:
+    """Draw up to eight pods, some without a metric, and metrics of unknown pods."""
+    drawn = draw(st.lists(target_pods, min_size=1, max_size=8))
+    pods = tuple(
+        TargetPod(
+            f"p{number}", *(getattr(pod, name) for name in pod.__struct_fields__[1:])
+        )
+        for number, pod in enumerate(drawn)
+    )
+    names = st.sampled_from([*(pod.name for pod in pods), "unknown"])
+    measured = draw(st.dictionaries(names, metrics, min_size=1))
+    resource = draw(st.sampled_from(("", "cpu", "memory")))
+    return PodSample(pods=pods, metrics=measured, now=NOW, resource=resource)
+
+
+@st.composite
+def healthy_samples(draw: st.DrawFn) -> PodSample:
+    """Draw pods that are ready for long and have metrics, all of them."""
+    count = draw(st.integers(1, 8))
+    long_ago = NOW - timedelta(hours=1)
+    pods = tuple(
+        TargetPod(f"p{number}", "Running", False, long_ago, "True", long_ago)  # noqa: FBT003
+        for number in range(count)
+    )
+    measured = {pod.name: draw(metrics) for pod in pods}
+    return PodSample(pods=pods, metrics=measured, now=NOW, resource="cpu")
+
+
+policies = st.builds(
+    HPAScalingPolicy,
+    type=st.sampled_from(("Pods", "Percent")),
+    value=st.integers(1, 150),
+    period_seconds=st.sampled_from((15, 30, 60, 120)),
+)
+rules = st.builds(
+    HPAScalingRules,
+    stabilization_window_seconds=st.none() | st.sampled_from((0, 15, 60, 300)),
+    select_policy=st.none() | st.sampled_from(("Max", "Min", "Disabled")),
+    policies=st.none() | st.lists(policies, min_size=1, max_size=3).map(tuple),
+)
+behaviors = st.builds(
+    HorizontalPodAutoscalerBehavior,
+    scale_up=st.none() | rules,
+    scale_down=st.none() | rules,
+)
+changes = st.builds(ScaleEvent, st.integers(0, 20), instants)
+events = st.lists(changes, max_size=4).map(tuple)
+histories = st.builds(
+    History,
+    st.lists(st.builds(Recommendation, replicas, instants), max_size=6).map(tuple),
+    st.lists(st.builds(ScaleEvent, st.integers(0, 20), instants), max_size=4).map(
+        tuple
+    ),
+    st.lists(st.builds(ScaleEvent, st.integers(0, 20), instants), max_size=4).map(
+        tuple
+    ),
+)

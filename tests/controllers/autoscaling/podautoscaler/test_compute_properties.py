@@ -1,0 +1,146 @@
+"""Properties of what one metric asks for, for any pods and metrics."""
+
+import math
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.amounts import (
+    MAX_INT32,
+    divided,
+    ratio,
+    rounded_up,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.compute import (
+    Proposal,
+    replicas_for_average,
+    replicas_for_share,
+    replicas_for_utilization,
+    replicas_for_value,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.groups import (
+    PodGroups,
+    grouped,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.judging import (
+    Judgement,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+    ComputationError,
+    PodSample,
+)
+from tests.controllers.autoscaling.podautoscaler.strategies import (
+    READINESS,
+    amounts,
+    healthy_samples,
+    judgements,
+    replicas,
+    samples,
+)
+
+targets = st.integers(1, 300)
+
+
+def requests_of(sample: PodSample) -> dict[str, int]:
+    """Return requests of different sizes."""
+    return {pod.name: 100 + 50 * (place % 3) for place, pod in enumerate(sample.pods)}
+
+
+@given(samples())
+def test_each_pod_is_in_one_group(sample: PodSample) -> None:
+    """None is counted twice, none is forgotten."""
+    groups = grouped(sample, READINESS)
+    together = [getattr(groups, name) for name in PodGroups.__struct_fields__]
+    assert sorted(name for group in together for name in group) == sorted(
+        pod.name for pod in sample.pods
+    )
+
+
+@given(healthy_samples(), targets, judgements, st.integers(1, 5000))
+def test_more_usage_never_asks_for_fewer_replicas(
+    sample: PodSample, target: int, judgement: Judgement, more: int
+) -> None:
+    """With all pods measured, for each way to judge what they use."""
+    name = sample.pods[0].name
+    metric = sample.metrics[name]
+    busier = replace(
+        sample,
+        metrics={**sample.metrics, name: replace(metric, value=metric.value + more)},
+    )
+    current = len(sample.pods)
+    requests = requests_of(sample)
+
+    def asked(of: PodSample) -> tuple[int, int]:
+        utilized = replicas_for_utilization(
+            of, lambda: requests, current, target, judgement
+        )
+        averaged = replicas_for_average(of, current, target * 10, judgement)
+        return utilized.replicas, averaged.replicas
+
+    less, most = asked(sample), asked(busier)
+    assert less[0] <= most[0]
+    assert less[1] <= most[1]
+
+
+@given(samples(), replicas, targets, judgements)
+def test_pods_without_a_metric_never_turn_the_change_round(
+    sample: PodSample, current: int, target: int, judgement: Judgement
+) -> None:
+    """What is assumed about them only makes a change smaller, at most to none."""
+    try:
+        proposal = replicas_for_average(sample, current, target, judgement)
+    except ComputationError:
+        return
+    groups = grouped(sample, judgement.readiness)
+    assume(groups.missing)
+    assert proposal.usage is not None
+    if proposal.usage > target:
+        assert proposal.replicas >= current
+    elif proposal.usage < target:
+        assert proposal.replicas <= current
+    else:
+        assert proposal.replicas == current
+
+
+@given(healthy_samples(), replicas, judgements, st.floats(0.5, 2))
+def test_inside_the_tolerance_nothing_changes(
+    sample: PodSample, current: int, judgement: Judgement, distance: float
+) -> None:
+    """Whatever the number of replicas is; outside of it the number is computed."""
+    values = [metric.value for metric in sample.metrics.values()]
+    average = divided(sum(values), len(values))
+    target = max(1, int(average * distance))
+    found = replicas_for_average(sample, current, target, judgement)
+    inside = judgement.tolerances.allow(average / target)
+    computed = math.ceil(average / target * len(values))
+    assert found == Proposal(current if inside else computed, average)
+
+
+@given(amounts, targets, replicas, judgements)
+def test_a_shared_metric_never_asks_for_a_negative_number(
+    usage: int, target: int, current: int, judgement: Judgement
+) -> None:
+    """The share and the whole, and zero of a metric asks for zero replicas."""
+    tolerances = judgement.tolerances
+    share = replicas_for_share(usage, current, target, tolerances)
+    assert share.replicas >= 0
+    assert (share.usage is None) == (current == 0)
+    whole = replicas_for_value((), usage, 0, target, tolerances)
+    assert whole.replicas == -(-usage // target)
+    if usage == 0:
+        assert (share.replicas, whole.replicas) == (0, 0)
+
+
+@given(st.floats(), st.floats())
+def test_any_ratio_rounds_to_a_number_of_replicas(amount: float, target: float) -> None:
+    """Infinity and no number too: Go's conversion of them differs by machine."""
+    assert abs(rounded_up(ratio(amount, target))) <= MAX_INT32 + 1
+
+
+@given(st.integers(-(2**62), 2**62), st.integers(1, 2**40))
+def test_a_quotient_is_rounded_towards_zero(dividend: int, divisor: int) -> None:
+    """As Go divides whole numbers; Python rounds down."""
+    quotient = divided(dividend, divisor)
+    assert abs(dividend - quotient * divisor) < divisor
+    assert quotient * dividend >= 0

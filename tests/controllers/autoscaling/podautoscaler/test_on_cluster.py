@@ -1,0 +1,312 @@
+"""Autoscalers over several syncs, on a cluster in memory."""
+
+import asyncio
+from typing import Any, Final
+
+import pytest
+
+from controller_manager.client.builder import Connections
+from controller_manager.client.client import PatchType
+from controller_manager.manager.manager import ControllerManager
+from tests.clusters import run_manager
+from tests.controllers.autoscaling.podautoscaler.on_cluster import (
+    NAME,
+    SYNC_PERIOD,
+    TARGET,
+    Stage,
+    config_of,
+    cpu,
+    external,
+    of_object,
+    ready,
+)
+from tests.controllers.custom_resources import (
+    DEFINITIONS,
+    SCALABLE,
+    WIDGETS,
+    definition,
+)
+from tests.controllers.user import User
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+ABOVE: Final = "external metric qps(nil) above target"
+BELOW: Final = "All metrics below target"
+
+
+async def periods(number: float) -> None:
+    """Wait for so many sync periods."""
+    await asyncio.sleep(SYNC_PERIOD * number)
+
+
+async def sizes(stage: Stage, number: int) -> list[int]:
+    """Return the replicas of the target after each of the next syncs."""
+    found = []
+    for _ in range(number):
+        await periods(1)
+        found.append(stage.replicas())
+    return found
+
+
+def queue(stage: Stage, length: int) -> None:
+    """Set an external metric."""
+    stage.set_metrics(external={"qps": [{"value": str(length)}]})
+
+
+def observe(stage: Stage) -> None:
+    """Report the replicas in the spec of the target in its status, as its owner."""
+    found = stage.get("ReplicationController", TARGET)
+    status = {**found["status"], "replicas": found["spec"]["replicas"]}
+    stage.set_status("ReplicationController", TARGET, status)
+
+
+async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() -> None:
+    """The whole status, and the events, at each stage."""
+    stage = Stage()
+    stage.add_target(1)
+    stage.add_pods(ready("0"))
+    stage.add_autoscaler([external(averageValue="10")], 1, 5)
+    queue(stage, 30)
+    async with stage.cluster.manager(config_of(stabilization=60)) as recording:
+        await periods(1.5)
+        assert stage.status() == {
+            "currentReplicas": 1,
+            "desiredReplicas": 3,
+            "currentMetrics": [current("30")],
+            "conditions": [
+                condition(
+                    "AbleToScale",
+                    "True",
+                    "SucceededRescale",
+                    "the HPA controller was able to update the target scale to 3",
+                ),
+                active("external metric qps(nil)"),
+                within_range(),
+            ],
+        }
+        observe(stage)
+        queue(stage, 10)
+        assert await sizes(stage, 5) == [3, 3, 3, 1, 1]
+    assert stage.status() == {
+        "currentReplicas": 1,
+        "desiredReplicas": 1,
+        "currentMetrics": [current("3334m")],
+        "conditions": [
+            condition(
+                "AbleToScale",
+                "True",
+                "ReadyForNewScale",
+                "recommended size matches current size",
+            ),
+            active("external metric qps(nil)"),
+            within_range(),
+        ],
+    }
+    assert stage.events() == [
+        f"Normal SuccessfulRescale: New size: 1; reason: {BELOW}",
+        f"Normal SuccessfulRescale: New size: 3; reason: {ABOVE}",
+    ]
+    written = [each.path.rpartition("/")[2] for each in recording.writes]
+    assert written == ["scale", "status", "status", "scale", "status", "status"]
+
+
+def current(average: str) -> JSON:
+    """Return the status of an external metric for each pod."""
+    shown = {"metric": {"name": "qps"}, "current": {"averageValue": average}}
+    return {"type": "External", "external": shown}
+
+
+def condition(kind: str, status: str, reason: str, message: str) -> JSON:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def active(metric: str) -> JSON:
+    return condition(
+        "ScalingActive",
+        "True",
+        "ValidMetricFound",
+        f"the HPA was able to successfully calculate a replica count from {metric}",
+    )
+
+
+def within_range() -> JSON:
+    return condition(
+        "ScalingLimited",
+        "False",
+        "DesiredWithinRange",
+        "the desired count is within the acceptable range",
+    )
+
+
+async def test_policies_allow_their_changes_once_in_their_period() -> None:
+    """One pod in 45 seconds upwards, half of the pods in 30 seconds downwards."""
+    behavior = {
+        "scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 45}]},
+        "scaleDown": {
+            "stabilizationWindowSeconds": 0,
+            "policies": [{"type": "Percent", "value": 50, "periodSeconds": 30}],
+        },
+    }
+    stage = Stage()
+    stage.add_target(2)
+    stage.add_pods(ready("0"))
+    stage.add_autoscaler([external(value="10")], 1, 9, {"behavior": behavior})
+    queue(stage, 1000)
+    async with stage.cluster.manager(config_of()):
+        await asyncio.sleep(1)
+        assert await sizes(stage, 8) == [3, 3, 3, 4, 4, 4, 5, 5]
+        assert stage.conditions()["ScalingLimited"] == ("True", "ScaleUpLimit")
+        queue(stage, 0)
+        assert await sizes(stage, 6) == [2, 2, 1, 1, 1, 1]
+
+
+async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
+    """A user who scales to zero at another time switches the autoscaler off."""
+    gates = {"HPAScaleToZero": True}
+    stage = Stage(gates)
+    stage.add_target(2)
+    stage.add_pods(ready("0"))
+    stage.add_autoscaler([of_object(value="10")], 0, 5)
+    stage.set_metrics(objects={"services/web": {"qps": "0"}})
+    async with stage.cluster.manager(config_of(gates, stabilization=30)):
+        await asyncio.sleep(1)
+        assert await sizes(stage, 4) == [2, 2, 0, 0]
+        assert stage.conditions()["ScaledToZero"] == ("True", "ScaledToZero")
+        stage.set_metrics(objects={"services/web": {"qps": "25"}})
+        assert await sizes(stage, 1) == [3]
+        assert stage.conditions()["ScaledToZero"] == ("False", "NotScaledToZero")
+        stage.edit("ReplicationController", TARGET, replicas=0)
+        assert await sizes(stage, 3) == [0, 0, 0]
+        assert stage.conditions()["ScalingActive"] == ("False", "ScalingDisabled")
+        stage.edit("ReplicationController", TARGET, replicas=1)
+        assert await sizes(stage, 1) == [3]
+
+
+async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
+    """Both say so; when one is gone, the other goes on."""
+    stage = Stage()
+    stage.add_target(2)
+    stage.add_pods(ready("100m", "100m"))
+    stage.add_autoscaler([cpu(5)], 1, 10)
+    stage.add_autoscaler([cpu(1)], 1, 10, name="second")
+    async with stage.cluster.manager(config_of()):
+        await periods(3.5)
+        ambiguous = ("False", "AmbiguousSelector")
+        names = (NAME, "second")
+        found = [stage.conditions(name)["ScalingActive"] for name in names]
+        assert found == [ambiguous, ambiguous]
+        before = stage.replicas()
+        stage.delete("HorizontalPodAutoscaler", "second")
+        await periods(2)
+        assert stage.conditions()["ScalingActive"] == ("True", "ValidMetricFound")
+    assert (before, stage.replicas()) == (4, 4)
+
+
+async def test_a_new_autoscaler_of_an_old_name_starts_afresh() -> None:
+    """The recommendations of the one before it hold nothing back."""
+    stage = Stage()
+    stage.add_target(1)
+    stage.add_pods(ready("0"))
+    stage.add_autoscaler([external(averageValue="10")], 1, 9)
+    queue(stage, 40)
+    async with stage.cluster.manager(config_of(stabilization=120)):
+        await periods(1.5)
+        assert stage.replicas() == 4
+        stage.edit("ReplicationController", TARGET, replicas=2)
+        stage.delete("HorizontalPodAutoscaler", NAME)
+        queue(stage, 10)
+        stage.add_autoscaler([external(averageValue="10")], 1, 9)
+        assert set(await sizes(stage, 7)) == {2}
+        assert await sizes(stage, 3) == [2, 1, 1]
+
+
+async def test_anything_that_has_a_scale_is_a_target() -> None:
+    """A custom resource, whose definition comes after the autoscaler."""
+    stage = Stage()
+    stage.add_pods(ready("300m", "300m"))
+    reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "big"}
+    stage.add_autoscaler([cpu(10)], 1, 4, {"scaleTargetRef": reference})
+    widget = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "big"},
+        "spec": {"size": 2, "colour": "red"},
+    }
+    user = User(stage.cluster)
+    async with stage.cluster.manager(config_of()):
+        await periods(1.5)
+        assert stage.conditions() == {"AbleToScale": ("False", "FailedGetScale")}
+        await user.create(DEFINITIONS, definition(subresources=SCALABLE))
+        await user.create(WIDGETS, widget)
+        status = {"status": {"size": 2, "selector": "name=test-pod"}}
+        kind = (WIDGETS, "default", "big")
+        await user.client.patch(*kind, status, PatchType.MERGE, "status")
+        await periods(4)
+        found = await user.client.get(*kind)
+    assert found["spec"] == {"size": 4, "colour": "red"}
+
+
+async def test_the_role_of_upstream_is_enough() -> None:
+    """With a service account of its own, every request is allowed."""
+    stage = Stage(rbac=True)
+    stage.add_target(1)
+    stage.add_pods(ready("400m"))
+    stage.set_metrics(pods={"hits": {"*": "1"}}, objects={"services/web": {"qps": "1"}})
+    stage.add_autoscaler([cpu(10), of_object(value="1"), external(value="1")], 1, 4)
+    queue(stage, 1)
+    config = config_of(use_service_account_credentials=True)
+    async with stage.cluster.confined_manager(config) as recording:
+        await periods(1.5)
+    assert stage.conditions()["ScalingActive"] == ("True", "ValidMetricFound")
+    assert (stage.replicas(), len(stage.status()["currentMetrics"])) == (4, 3)
+    assert [each.status for each in recording.writes] == [200, 200]
+
+
+async def test_the_metrics_count_syncs_and_forget_what_is_gone() -> None:
+    """With upstream's names and labels."""
+    stage = Stage()
+    stage.add_target(1)
+    stage.add_pods(ready("0"))
+    stage.add_autoscaler([external(value="10"), external("jobs", value="1")], 1, 9)
+    queue(stage, 30)
+    connections = Connections(stage.cluster.transport, root_ca="PEM")
+    clock, rng = stage.cluster.clock, stage.cluster.rng
+    async with run_manager(connections, clock, rng, config_of()) as manager:
+        await periods(2.5)
+        done = {"action": "scale_up", "error": "internal"}
+        assert sample(manager, "reconciliations_total", **done) == 1
+        none = {"action": "none", "error": "internal"}
+        assert sample(manager, "reconciliations_total", **none) == 1
+        computed = {"action": "scale_up", "error": "none", "metric_type": "External"}
+        # Compared with the number in the status, which is that before the change.
+        assert sample(manager, "metric_computation_total", **computed) == 2
+        wanted = {"namespace": "default", "hpa_name": NAME}
+        assert sample(manager, "desired_replicas", **wanted) == 3
+        assert sample(manager, "num_horizontal_pod_autoscalers") == 1
+        stage.delete("HorizontalPodAutoscaler", NAME)
+        await periods(2)
+        assert sample(manager, "desired_replicas", **wanted) is None
+        assert sample(manager, "num_horizontal_pod_autoscalers") == 0
+
+
+def sample(manager: ControllerManager, name: str, **labels: str) -> float | None:
+    """Return the value of one of the controller's metrics."""
+    full = f"horizontal_pod_autoscaler_controller_{name}"
+    return manager._registry.get_sample_value(full, labels)
+
+
+async def test_another_manager_writes_nothing_new() -> None:
+    """What one manager has left is what the next one finds right."""
+    stage = Stage()
+    stage.add_target(2)
+    stage.add_pods(ready("50m", "50m"))
+    stage.add_autoscaler([cpu(5)], 1, 10)
+    async with stage.cluster.manager(config_of()):
+        await periods(2.5)
+    before = stage.get("HorizontalPodAutoscaler", NAME)
+    async with stage.cluster.manager(config_of()) as recording:
+        await periods(3.5)
+    assert recording.writes == []
+    assert stage.get("HorizontalPodAutoscaler", NAME) == before

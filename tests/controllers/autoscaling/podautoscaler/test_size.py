@@ -1,0 +1,108 @@
+"""What autoscalers cost grows with their number, not faster."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from unittest import mock
+
+import pytest
+
+from controller_manager.controllers.autoscaling.podautoscaler.selection.overlap import (
+    Overlaps,
+)
+from controller_manager.informers.store import Store
+from tests.controllers.autoscaling.podautoscaler.on_cluster import (
+    SYNC_PERIOD,
+    Stage,
+    config_of,
+    cpu,
+)
+from tests.controllers.autoscaling.podautoscaler.test_faults import Faulty
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+PERIODS: Final = 2
+
+
+def add_autoscalers(stage: Stage, count: int) -> None:
+    """Create targets of two pods that use what they shall, and their autoscalers."""
+    for number in range(count):
+        name = f"web-{number}"
+        labels = {"name": name}
+        template: JSON = {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "app:v1"}]},
+        }
+        spec = {"replicas": 2, "selector": labels, "template": template}
+        status = {"replicas": 2}
+        stage.cluster.add("ReplicationController", name, spec=spec, status=status)
+        for pod in ("a", "b"):
+            add_pod(stage, f"{name}-{pod}", labels)
+        reference = {"apiVersion": "v1", "kind": "ReplicationController", "name": name}
+        more = {"scaleTargetRef": reference}
+        stage.add_autoscaler([cpu(50)], more=more, name=name)
+    usage = {"c": {"cpu": "50m"}}
+    stage.set_metrics(resource={"*": usage}, window="30s")
+
+
+def add_pod(stage: Stage, name: str, labels: JSON) -> None:
+    """Create a pod that is ready for a day."""
+    since = "2025-12-31T00:00:00Z"
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+    container = {
+        "name": "c",
+        "image": "app:v1",
+        "resources": {"requests": {"cpu": "100m"}},
+    }
+    stage.cluster.add(
+        "Pod",
+        name,
+        metadata={"name": name, "labels": labels},
+        spec={"containers": [container]},
+        status={"phase": "Running", "startTime": since, "conditions": [ready]},
+    )
+
+
+@contextmanager
+def counted_work() -> Iterator[Counter[str]]:
+    """Count stores that are read as a whole, and autoscalers compared with pods."""
+    work: Counter[str] = Counter()
+    iterate, matching = Store.__iter__, Overlaps._matching
+
+    def counted_scan(store: Store[Any]) -> Iterator[Any]:
+        work["scans"] += 1
+        return iterate(store)
+
+    def counted_match(overlaps: Overlaps, namespace: str, labels: JSON) -> set[str]:
+        for label in labels.items():
+            work["compared"] += len(overlaps._buckets.get((namespace, *label), ()))
+        return matching(overlaps, namespace, labels)
+
+    with (
+        mock.patch.object(Store, "__iter__", counted_scan),
+        mock.patch.object(Overlaps, "_matching", counted_match),
+    ):
+        yield work
+
+
+@pytest.mark.parametrize("count", [5, 50, pytest.param(500, marks=pytest.mark.slow)])
+async def test_each_autoscaler_costs_the_same_however_many_there_are(
+    count: int,
+) -> None:
+    """Two requests in a period, no cache read as a whole, no other one compared."""
+    stage = Stage()
+    add_autoscalers(stage, count)
+    transport = Faulty(stage.cluster.transport)
+    async with stage.cluster.manager(config_of(), transport) as recording:
+        await asyncio.sleep(SYNC_PERIOD * 1.9)
+        transport.requests.clear()
+        with counted_work() as work:
+            await asyncio.sleep(SYNC_PERIOD * PERIODS)
+    sent = Counter(path.rpartition("/")[2] for _, _, path in transport.requests)
+    assert sent == {"scale": count * PERIODS, "pods": count * PERIODS}
+    assert work == {"compared": count * PERIODS}
+    assert len(recording.writes) == count

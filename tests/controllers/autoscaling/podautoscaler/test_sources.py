@@ -1,0 +1,454 @@
+"""Metrics are read as upstream's clients read them, and errors are worded so."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from controller_manager.api.autoscaling.v2 import (
+    CrossVersionObjectReference,
+    MetricSpec,
+)
+from controller_manager.client.client import Client
+from controller_manager.client.resource_mapper import ResourceMapper
+from controller_manager.clock import LoopClock
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+    ComputationError,
+    PodMetric,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.sources import (
+    apis,
+    reading,
+)
+from tests.clusters import EPOCH
+from tests.controllers.autoscaling.podautoscaler.scripted import Scripted
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+SYNC_PERIOD: Final = 15.0
+
+RESOURCE: Final = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
+CUSTOM: Final = "/apis/custom.metrics.k8s.io"
+OF_PODS: Final = f"{CUSTOM}/v1beta2/namespaces/default/pods/*/hits"
+EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue"
+
+MEASURED: Final = "2026-01-01T10:00:00Z"
+AT: Final = datetime(2026, 1, 1, 10, tzinfo=UTC)
+
+SERVICE: Final = CrossVersionObjectReference(kind="Service", name="web")
+
+
+@pytest.fixture(name="server")
+def make_server() -> Scripted:
+    server = Scripted()
+    server.put(CUSTOM, group("v1beta2", "v1beta2", "v1beta1"))
+    server.put("/api", {"versions": ["v1"]})
+    server.put("/apis", {"groups": []})
+    served = {"name": "services", "kind": "Service", "namespaced": True, "verbs": []}
+    server.put("/api/v1", {"resources": [served]})
+    return server
+
+
+@pytest.fixture(name="sources")
+def make_sources(server: Scripted) -> apis.Sources:
+    clock = LoopClock(EPOCH)
+    client = Client(server, clock)
+    mapper = ResourceMapper(client, clock)
+    return apis.Sources(client, clock, mapper, concurrency=2, sync_period=SYNC_PERIOD)
+
+
+def group(preferred: str, *versions: str) -> JSON:
+    return {
+        "preferredVersion": {"version": preferred},
+        "versions": [{"version": each} for each in versions],
+    }
+
+
+def usage(name: str, *containers: tuple[str, JSON], window: str = "30s") -> JSON:
+    return {
+        "metadata": {"name": name},
+        "timestamp": MEASURED,
+        "window": window,
+        "containers": [{"name": each, "usage": used} for each, used in containers],
+    }
+
+
+def value(name: str, amount: str, **window: int) -> JSON:
+    return {
+        "describedObject": {"name": name},
+        "timestamp": MEASURED,
+        "value": amount,
+        **window,
+    }
+
+
+async def test_what_the_containers_of_a_pod_use_is_added_up(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """A pod of which one container's use is unknown is left out, and an empty pod."""
+    items = [
+        usage("a", ("c", {"cpu": "100m"}), ("d", {"cpu": "1500u"}), window="1m0s"),
+        usage("b", ("c", {"cpu": "100m"}), ("d", {"memory": "1Mi"})),
+        usage("c"),
+    ]
+    server.put(RESOURCE, {"items": items})
+    found = await sources.resource.of_pods("default", "app=web", "cpu")
+    assert found == {"a": PodMetric(102, AT, timedelta(seconds=60))}
+    assert server.asked == [(RESOURCE, (("labelSelector", "app=web"),))]
+
+
+async def test_of_one_container_only_what_it_uses_counts(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """A pod that has no such container is left out."""
+    items = [
+        usage("a", ("c", {"cpu": "100m"}), ("d", {"cpu": "1"})),
+        usage("b", ("c", {"cpu": "7m"})),
+    ]
+    server.put(RESOURCE, {"items": items})
+    found = await sources.resource.of_pods("default", "", "cpu", "d")
+    assert found == {"a": PodMetric(1000, AT, timedelta(seconds=30))}
+    assert server.asked == [(RESOURCE, ())]
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "message"),
+    [
+        (404, "404 page not found", "the server could not find the requested resource"),
+        (503, "unavailable", "the server is currently unable to handle the request"),
+        (
+            500,
+            'it said "no"',
+            (
+                'an error on the server ("it said \\"no\\"") has prevented the request '
+                "from succeeding"
+            ),
+        ),
+        (401, "who?", "the server has asked for the client to provide credentials"),
+        (
+            429,
+            "slow down",
+            (
+                "the server has received too many requests and has asked us to try "
+                "again later"
+            ),
+        ),
+        (
+            418,
+            "teapot",
+            (
+                "the server responded with the status code 418 but did not return more "
+                "information"
+            ),
+        ),
+    ],
+)
+async def test_an_answer_without_a_status_gets_the_message_of_client_go(
+    server: Scripted, sources: apis.Sources, status: int, text: str, message: str
+) -> None:
+    """Autoscalers show it in a condition."""
+    server.put_text(RESOURCE, text, status)
+    with pytest.raises(ComputationError) as caught:
+        await sources.resource.of_pods("default", "app=web", "cpu")
+    before = "unable to fetch metrics from resource metrics API: "
+    assert str(caught.value) == f"{before}{message} (get pods.metrics.k8s.io)"
+
+
+async def test_a_status_speaks_for_itself(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Word by word."""
+    refusal = {"status": "Failure", "message": "the metrics server is told to fail"}
+    server.put(EXTERNAL, {**refusal, "code": 503}, 503)
+    with pytest.raises(ComputationError) as caught:
+        await sources.external.values("default", "queue", "")
+    assert str(caught.value) == (
+        "unable to fetch metrics from external metrics API: "
+        "the metrics server is told to fail"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "which"),
+    [(RESOURCE, "resource"), (OF_PODS, "custom"), (EXTERNAL, "external")],
+)
+async def test_no_metrics_are_an_error(
+    server: Scripted, sources: apis.Sources, path: str, which: str
+) -> None:
+    """As upstream's clients say."""
+    server.put(path, {"items": None})
+    with pytest.raises(ComputationError) as caught:
+        await read(sources, which)
+    assert str(caught.value) == f"no metrics returned from {which} metrics API"
+
+
+async def read(sources: apis.Sources, which: str) -> object:
+    if which == "resource":
+        return await sources.resource.of_pods("default", "app=web", "cpu")
+    if which == "custom":
+        return await sources.custom.of_pods("default", "app=web", "hits", "")
+    return await sources.external.values("default", "queue", "")
+
+
+async def test_the_series_of_an_external_metric_are_selected_by_the_server(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Values are rounded up to thousandths."""
+    items = [{"metricName": "queue", "value": each} for each in ("3", "1500u")]
+    server.put(EXTERNAL, {"items": items})
+    assert await sources.external.values("default", "queue", "q=a") == [3000, 2]
+    assert server.asked == [(EXTERNAL, (("labelSelector", "q=a"),))]
+
+
+@pytest.mark.parametrize(
+    ("path", "which", "item"),
+    [
+        (RESOURCE, "resource", usage("a", ("c", {"cpu": "many"}))),
+        (RESOURCE, "resource", usage("a", ("c", {"cpu": "1"}), window="long")),
+        (OF_PODS, "custom", value("a", "many")),
+        (EXTERNAL, "external", {"value": "many"}),
+    ],
+)
+async def test_a_value_that_is_no_quantity_is_an_error(
+    server: Scripted, sources: apis.Sources, path: str, which: str, item: JSON
+) -> None:
+    """The autoscaler says so; nothing fails that would have to be looked for."""
+    server.put(path, {"items": [item]})
+    before = f"^unable to fetch metrics from {which} metrics API: "
+    with pytest.raises(ComputationError, match=before):
+        await read(sources, which)
+
+
+async def test_a_number_is_a_quantity_too(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Some servers write numbers without quotes, and Go takes them."""
+    server.put(EXTERNAL, {"items": [{"value": 3}, {"value": 0.25}]})
+    server.put(RESOURCE, {"items": [usage("a", ("c", {"cpu": 2}))]})
+    assert await sources.external.values("default", "queue", "") == [3000, 250]
+    found = await sources.resource.of_pods("default", "", "cpu")
+    assert found["a"].value == 2000
+
+
+async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """It would be another request."""
+    with pytest.raises(ComputationError) as caught:
+        await sources.external.values("default", "../pods", "")
+    assert str(caught.value) == (
+        "unable to fetch metrics from external metrics API: "
+        "invalid resource '../pods': it may not be '.' or '..', nor have '/' or '%'"
+    )
+    assert server.asked == []
+
+
+async def test_a_custom_metric_of_pods_is_read_for_all_at_once(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Both versions of the API name the window differently; without one it is 60 s."""
+    items = [
+        value("a", "5", windowSeconds=30),
+        value("b", "250m", window=10),
+        value("c", "1"),
+    ]
+    server.put(OF_PODS, {"items": items})
+    found = await sources.custom.of_pods("default", "app=web", "hits", "verb=get")
+    assert found == {
+        "a": PodMetric(5000, AT, timedelta(seconds=30)),
+        "b": PodMetric(250, AT, timedelta(seconds=10)),
+        "c": PodMetric(1000, AT, timedelta(seconds=60)),
+    }
+    query = (("labelSelector", "app=web"), ("metricLabelSelector", "verb=get"))
+    assert server.asked == [(CUSTOM, ()), (OF_PODS, query)]
+
+
+@pytest.mark.parametrize(
+    ("reference", "path"),
+    [
+        (SERVICE, "services/web/hits"),
+        (
+            CrossVersionObjectReference(kind="Namespace", name="other"),
+            "metrics/hits",
+        ),
+    ],
+)
+async def test_a_metric_of_an_object_is_read_below_its_resource(
+    server: Scripted,
+    sources: apis.Sources,
+    reference: CrossVersionObjectReference,
+    path: str,
+) -> None:
+    """A namespace is always the autoscaler's own, whatever its name in the spec."""
+    whole = f"{CUSTOM}/v1beta2/namespaces/default/{path}"
+    server.put(whole, {"items": [value("web", "12")]})
+    found = await sources.custom.of_object("default", reference, "hits", "")
+    assert (found, server.asked[-1]) == (12_000, (whole, ()))
+
+
+async def test_an_object_of_an_unknown_kind_has_no_metric(
+    sources: apis.Sources,
+) -> None:
+    """The message names the kind with its group."""
+    reference = CrossVersionObjectReference(
+        kind="Gate", name="web", api_version="example.com/v1"
+    )
+    with pytest.raises(ComputationError) as caught:
+        await sources.custom.of_object("default", reference, "hits", "")
+    assert str(caught.value) == (
+        "unable to fetch metrics from custom metrics API: unable to map kind "
+        'Gate.example.com to resource: no matches for kind "Gate" in group '
+        '"example.com"'
+    )
+
+
+async def test_one_object_has_one_value(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Two are as wrong as none."""
+    path = f"{CUSTOM}/v1beta2/namespaces/default/services/web/hits"
+    server.put(path, {"items": [value("web", "1"), value("web", "2")]})
+    with pytest.raises(ComputationError) as caught:
+        await sources.custom.of_object("default", SERVICE, "hits", "")
+    assert str(caught.value) == (
+        "unable to fetch metrics from custom metrics API: the custom metrics API "
+        "server returned 2 results when we asked for exactly one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        (group("v1beta2", "v1beta1", "v1beta2"), "v1beta2"),
+        (group("v1beta1", "v1beta2", "v1beta1"), "v1beta1"),
+        (group("v9", "v9", "v1beta1", "v1beta2"), "v1beta1"),
+    ],
+)
+async def test_the_preferred_version_is_read_if_it_is_known(
+    server: Scripted, sources: apis.Sources, answer: JSON, version: str
+) -> None:
+    """Otherwise the first known one."""
+    server.put(CUSTOM, answer)
+    path = f"{CUSTOM}/{version}/namespaces/default/pods/*/hits"
+    server.put(path, {"items": [value("a", "1")]})
+    assert (await sources.custom.of_pods("default", "", "hits", "")).keys() == {"a"}
+
+
+async def test_without_a_known_version_the_error_says_so(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """It says, too, if there is no such API at all."""
+    before = "unable to fetch metrics from custom metrics API: "
+    server.put(CUSTOM, group("v9", "v9"))
+    with pytest.raises(ComputationError) as caught:
+        await sources.custom.of_pods("default", "", "hits", "")
+    assert str(caught.value) == f"{before}no known available metric versions found"
+    del server.answers[CUSTOM]
+    with pytest.raises(ComputationError) as caught:
+        await sources.custom.of_pods("default", "", "hits", "")
+    why = "no custom metrics API (custom.metrics.k8s.io) registered"
+    assert str(caught.value) == f"{before}{why}"
+
+
+async def test_the_version_is_looked_up_once_in_a_sync_period(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Autoscalers that ask at the same time share the request."""
+    server.put(OF_PODS, {"items": [value("a", "1")]})
+    asked = [sources.custom.of_pods("default", "", "hits", "") for _ in range(3)]
+    await asyncio.gather(*asked)
+    await asyncio.sleep(SYNC_PERIOD - 1)
+    await sources.custom.of_pods("default", "", "hits", "")
+    assert [path for path, _ in server.asked].count(CUSTOM) == 1
+    await asyncio.sleep(1)
+    await sources.custom.of_pods("default", "", "hits", "")
+    assert [path for path, _ in server.asked].count(CUSTOM) == 2
+
+
+async def test_a_request_without_an_answer_ends(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """After half a minute, with the message of a gateway."""
+    server.hanging[EXTERNAL] = asyncio.Event()
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(ComputationError, match="in the time allotted") as caught:
+        await sources.external.values("default", "queue", "")
+    assert str(caught.value).endswith("(get queue.external.metrics.k8s.io)")
+    assert asyncio.get_running_loop().time() - began == pytest.approx(30)
+
+
+async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Others wait for a second and then give up; other APIs go on."""
+    of_queue = [MetricSpec(type="External")]
+    server.hanging[EXTERNAL] = asyncio.Event()
+    server.put(RESOURCE, {"items": [usage("a", ("c", {"cpu": "1"}))]})
+    hanging = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert sources.busy(of_queue) is None
+    with pytest.raises(reading.APIStuck):
+        await read(sources, "external")
+    await asyncio.sleep(0.1)
+    assert sources.busy(of_queue) is sources.external.api
+    assert sources.busy([MetricSpec(type="Resource")]) is None
+    assert await read(sources, "resource")
+    assert len([path for path, _ in server.asked if path == EXTERNAL]) == 2
+    server.hanging[EXTERNAL].set()
+    server.put(EXTERNAL, {"items": [{"value": "1"}]})
+    assert await asyncio.gather(*hanging) == [[1000], [1000]]
+    assert sources.busy(of_queue) is None
+
+
+async def test_once_a_request_has_timed_out_others_do_not_wait(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """They fail with the same message, until the API answers again."""
+    server.hanging[EXTERNAL] = asyncio.Event()
+    hanging = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
+    await asyncio.gather(*hanging, return_exceptions=True)
+    again = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
+    await asyncio.sleep(1.1)
+    asked, began = len(server.asked), asyncio.get_running_loop().time()
+    with pytest.raises(ComputationError) as caught:
+        await read(sources, "external")
+    assert str(caught.value) == (
+        "unable to fetch metrics from external metrics API: the server was unable to "
+        "return a response in the time allotted, but may still be processing the "
+        "request (get queue.external.metrics.k8s.io)"
+    )
+    assert (len(server.asked), asyncio.get_running_loop().time()) == (asked, began)
+    assert sources.busy([MetricSpec(type="External")]) is None
+    server.put(EXTERNAL, {"items": [{"value": "1"}]})
+    server.hanging[EXTERNAL].set()
+    assert await asyncio.gather(*again) == [[1000], [1000]]
+    assert await read(sources, "external") == [1000]
+
+
+@pytest.mark.parametrize("path", [RESOURCE, OF_PODS])
+async def test_a_long_answer_leaves_turns_to_others(
+    server: Scripted, sources: apis.Sources, path: str
+) -> None:
+    """The lease is renewed while the metrics of thousands of pods are converted."""
+    many = [f"pod-{number}" for number in range(5000)]
+    used = [usage(name, ("c", {"cpu": f"{at}n"})) for at, name in enumerate(many)]
+    values = [value(name, str(at)) for at, name in enumerate(many)]
+    server.put(path, {"items": used if path == RESOURCE else values})
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    others = asyncio.create_task(take_turns())
+    if path == RESOURCE:
+        found = await sources.resource.of_pods("default", "app=web", "cpu")
+    else:
+        found = await sources.custom.of_pods("default", "app=web", "hits", "")
+    others.cancel()
+    assert (list(found), turns > 5) == (many, True)

@@ -1,0 +1,262 @@
+"""What upstream's own functions answered to the same questions, row by row."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.autoscaling.v2 import HPAScalingRules
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.times import format_time
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.amounts import (
+    total,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.compute import (
+    Proposal,
+    replicas_for_average,
+    replicas_for_share,
+    replicas_for_utilization,
+    replicas_for_value,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.judging import (
+    Judgement,
+    Readiness,
+    Tolerances,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.requests import (
+    requested,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+    ComputationError,
+    PodMetric,
+    PodSample,
+    target_pods,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.decide import (
+    stabilization_verdict,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+    History,
+    Recommendation,
+    ScaleEvent,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.limits import (
+    limited,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.rates import (
+    limited_by_rate,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.rules import (
+    ScalingRules,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scaling.windows import (
+    stabilized,
+    stabilized_by_rules,
+)
+
+TABLE: dict[str, Any] = json.loads(
+    (Path(__file__).parents[3] / "data" / "hpa-replicas.json").read_text()
+)
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+READINESS = Readiness(timedelta(seconds=300), timedelta(seconds=30))
+
+Row = dict[str, Any]
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def pod_of(row: Row) -> Pod:
+    """Return the pod of a row as the cache would have it."""
+    conditions = []
+    if "ready" in row:
+        since = format_time(ago(row["readySinceSecondsAgo"]))
+        conditions = [
+            {"type": "Ready", "status": row["ready"], "lastTransitionTime": since}
+        ]
+    containers = [
+        {"name": name, "resources": {"requests": {"cpu": amount} if amount else {}}}
+        for name, amount in row["cpuRequests"].items()
+    ]
+    metadata = {"name": row["name"]}
+    if row.get("deleting"):
+        metadata["deletionTimestamp"] = format_time(NOW)
+    status: Row = {"phase": row["phase"], "conditions": conditions}
+    if "startedSecondsAgo" in row:
+        status["startTime"] = format_time(ago(row["startedSecondsAgo"]))
+    pod = {"metadata": metadata, "spec": {"containers": containers}, "status": status}
+    return msgspec.convert(pod, Pod)
+
+
+def sample_of(row: Row) -> PodSample:
+    """Return the pods and metrics of a row."""
+    metrics = {
+        name: PodMetric(
+            each["milli"],
+            ago(each["secondsAgo"]),
+            timedelta(seconds=each["windowSeconds"]),
+        )
+        for name, each in row.get("metrics", {}).items()
+    }
+    resource = "" if row["function"] == "GetMetricReplicas" else "cpu"
+    pods = target_pods(map(pod_of, row.get("pods", ())))
+    return PodSample(pods=pods, metrics=metrics, now=NOW, resource=resource)
+
+
+def tolerances_of(row: Row) -> Tolerances:
+    return Tolerances(up=row["toleranceUp"], down=row["toleranceDown"])
+
+
+def utilization(row: Row) -> Proposal:
+    pods = [pod_of(each) for each in row.get("pods", ())]
+    return replicas_for_utilization(
+        sample_of(row),
+        lambda: requested(pods, "cpu", row.get("container", "")),
+        row["currentReplicas"],
+        row["target"],
+        Judgement(tolerances_of(row), READINESS),
+    )
+
+
+def average(row: Row) -> Proposal:
+    judgement = Judgement(tolerances_of(row), READINESS)
+    sample = sample_of(row)
+    return replicas_for_average(
+        sample, row["currentReplicas"], row["target"], judgement
+    )
+
+
+def value(row: Row) -> Proposal:
+    pods = target_pods(map(pod_of, row.get("pods", ())))
+    current, target = row["currentReplicas"], row["target"]
+    return replicas_for_value(
+        pods, total(row["values"]), current, target, tolerances_of(row)
+    )
+
+
+def share(row: Row) -> Proposal:
+    current, target = row["currentReplicas"], row["target"]
+    return replicas_for_share(total(row["values"]), current, target, tolerances_of(row))
+
+
+FUNCTIONS = {
+    "GetResourceReplicas": utilization,
+    "GetRawResourceReplicas": average,
+    "GetMetricReplicas": average,
+    "GetObjectMetricReplicas": value,
+    "GetExternalMetricReplicas": value,
+    "GetObjectPerPodMetricReplicas": share,
+    "GetExternalPerPodMetricReplicas": share,
+}
+
+
+def named(rows: list[Row]) -> list[Any]:
+    return [
+        pytest.param(row, id=f"{number}: {row.get('name', '')}")
+        for number, row in enumerate(rows)
+    ]
+
+
+NOT_READ = "unable to get metric"
+"""How the error of a row begins if there was nothing to compute with."""
+
+
+def test_rows_without_metrics_are_few() -> None:
+    """Their errors come from the clients of the metrics APIs, which have own tests."""
+    unread = [row for row in TABLE["replicas"] if NOT_READ in row.get("error", "")]
+    assert [row.get("metrics") for row in unread] == [None] * 6
+
+
+COMPUTED = [row for row in TABLE["replicas"] if NOT_READ not in row.get("error", "")]
+
+
+@pytest.mark.parametrize("row", named(COMPUTED))
+def test_a_metric_asks_for_as_many_replicas_as_upstream_computes(row: Row) -> None:
+    """Count, usage and utilization agree, or the error does."""
+    compute = FUNCTIONS[row["function"]]
+    if "error" in row:
+        with pytest.raises(ComputationError) as raised:
+            compute(row)
+        assert str(raised.value) == row["error"]
+        return
+    percent = row["utilization"] if compute is utilization else None
+    assert compute(row) == Proposal(row["replicas"], row["usageMilli"], percent)
+
+
+@pytest.mark.parametrize("row", named(TABLE["limits"]))
+def test_limits_without_a_behavior_are_upstreams(row: Row) -> None:
+    """The number and the reason agree."""
+    result = limited(row["current"], row["desired"], row["min"], row["max"])
+    assert (result.replicas, result.reason) == (row["replicas"], row["reason"])
+
+
+def rules_of(row: Row) -> ScalingRules:
+    return ScalingRules(
+        up=msgspec.convert(row["up"], HPAScalingRules),
+        down=msgspec.convert(row["down"], HPAScalingRules),
+    )
+
+
+def events_of(rows: list[Row] | None) -> tuple[ScaleEvent, ...]:
+    return tuple(
+        ScaleEvent(each["change"], ago(each["secondsAgo"])) for each in rows or ()
+    )
+
+
+@pytest.mark.parametrize("row", named(TABLE["rates"]))
+def test_rates_of_a_behavior_are_upstreams(row: Row) -> None:
+    """The number and the reason agree."""
+    history = History(
+        scale_ups=events_of(row["upEvents"]), scale_downs=events_of(row["downEvents"])
+    )
+    bounds = row["min"], row["max"]
+    result = limited_by_rate(
+        row["current"], row["desired"], bounds, rules_of(row), history, NOW
+    )
+    assert (result.replicas, result.reason) == (row["replicas"], row["reason"])
+
+
+def past_of(row: Row) -> History:
+    past = row["past"] or ()
+    return History(
+        tuple(
+            Recommendation(each["replicas"], ago(each["secondsAgo"])) for each in past
+        )
+    )
+
+
+@pytest.mark.parametrize("row", named(TABLE["stabilise"]))
+def test_past_recommendations_hold_back_a_scaling_down_as_upstream(row: Row) -> None:
+    """The highest recommendation of the window counts."""
+    window = timedelta(seconds=row["windowSeconds"])
+    assert stabilized(past_of(row), row["desired"], NOW, window) == row["replicas"]
+
+
+@pytest.mark.parametrize("row", named(TABLE["stabiliseRules"]))
+def test_windows_of_a_behavior_are_upstreams(row: Row) -> None:
+    """The number agrees, and where it is another than desired, the reason does."""
+    rules = ScalingRules(
+        up=HPAScalingRules(stabilization_window_seconds=row["upWindowSeconds"]),
+        down=HPAScalingRules(stabilization_window_seconds=row["downWindowSeconds"]),
+    )
+    current, desired = row["current"], row["desired"]
+    stable = stabilized_by_rules(past_of(row), current, desired, NOW, rules)
+    assert stable == row["replicas"]
+    reason = stabilization_verdict(current, desired, stable, by_rules=True).reason
+    assert reason == (row["reason"] if stable != desired else "ReadyForNewScale")
+
+
+def test_the_table_is_complete() -> None:
+    """No row is lost from the copy."""
+    sections = {name: len(rows) for name, rows in TABLE.items() if name != "about"}
+    assert sections == {
+        "replicas": 186,
+        "limits": 16,
+        "rates": 90,
+        "stabilise": 15,
+        "stabiliseRules": 80,
+    }
