@@ -192,6 +192,8 @@ def _share_status(status: PodStatus) -> None:
     for each in status.conditions or ():
         force_setattr(each, "type", intern(each.type))
         force_setattr(each, "status", intern(each.status))
+    for container in status.container_statuses or ():
+        force_setattr(container, "name", intern(container.name))
 
 
 def _drop_settled_resources(pod: Pod) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.server.kind import Kind
 from tests.clusters import Cluster
+from tests.devcluster.kinds.minimal import minimal
 from tests.devcluster.requests import call
 
 JSON = dict[str, Any]
@@ -241,4 +244,27 @@ async def test_a_wrong_body_is_refused_or_mended(
         ]
         answers.append(await call(cluster, "GET", path, accept=accept))
         for answer in answers:
+            assert answer.status < 500, (body, answer.body)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [each for each in find_kinds() if each.is_stored and "create" in each.verbs],
+    ids=lambda kind: f"{kind.resource}-{kind.version}",
+)
+async def test_a_little_wrong_of_every_kind_is_refused_or_mended(
+    cluster: Cluster, kind: Kind
+) -> None:
+    """Also of the least that an object must have."""
+    rng, given = random.Random(5), minimal(kind)
+    root = f"/apis/{kind.group}" if kind.group else "/api"
+    scope = "/namespaces/default" if kind.namespaced else ""
+    path = f"{root}/{kind.version}{scope}/{kind.plural}"
+    created = await call(cluster, "POST", path, json.dumps(given).encode())
+    assert created.status == 201, created.body
+    where = f"{path}/{given['metadata']['name']}"
+    for _ in range(80):
+        body = json.dumps(damaged(given, rng)).encode()
+        for method, url in (("POST", path), ("PUT", where), ("PUT", f"{where}/status")):
+            answer = await call(cluster, method, url, body)
             assert answer.status < 500, (body, answer.body)
