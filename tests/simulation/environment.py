@@ -4,7 +4,7 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tests.controllers.builders import deployment_json
 from tests.simulation.checks import Checks
@@ -16,6 +16,9 @@ from tests.simulation.world import NAMESPACE, World
 
 JSON = dict[str, Any]
 
+WEEK_OF_CHURN: Final = 10_000
+"""Deployments that are created and deleted in a week."""
+
 
 @dataclass
 class Environment:
@@ -23,8 +26,8 @@ class Environment:
 
     world: World
     checks: Checks
-    churn: int = 10_000
-    """How many deployments are created and deleted in a week."""
+    churn: int = WEEK_OF_CHURN
+    """How many deployments come and go, about one in a minute."""
 
     @property
     def manager(self) -> Manager:

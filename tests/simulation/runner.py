@@ -143,9 +143,14 @@ async def _played(
 
 
 def _compared(outcome: Outcome, end: End, undisturbed: End) -> Outcome:
-    """Return the outcome with what differs from an undisturbed run at the end."""
+    """Return the outcome with what differs from an undisturbed run at the end.
+
+    After another violation the end says nothing more.
+    """
+    if outcome.violations:
+        return outcome
     differing = _differences(end, undisturbed)
-    return replace(outcome, violations=(*outcome.violations, *differing))
+    return replace(outcome, violations=tuple(differing))
 
 
 def _record_failure(world: World, what: Mapping[str, Any]) -> None:

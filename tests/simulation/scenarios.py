@@ -14,7 +14,12 @@ from typing import Any, Final
 
 from tests.simulation import cluster_faults
 from tests.simulation.ending import sizes_of
-from tests.simulation.environment import Environment, Scenario, play_in_environment
+from tests.simulation.environment import (
+    WEEK_OF_CHURN,
+    Environment,
+    Scenario,
+    play_in_environment,
+)
 from tests.simulation.finding import modules
 from tests.simulation.network import OldReplica
 from tests.simulation.runner import run
@@ -70,13 +75,13 @@ async def clock_of_a_standby_is_behind(environment: Environment) -> None:
 
 
 async def a_week_of_churn(environment: Environment) -> None:
-    """Nothing grows while deployments come and go for a week.
+    """Nothing grows while deployments come and go for a week, or as many as asked for.
 
     kubernetes#117123 again: the memory of a manager must depend on the present
     objects, not on past ones. Each deployment is created, rolled out and deleted;
     twenty exist at a time.
     """
-    pause = 7 * 86400 / environment.churn
+    pause = 7 * 86400 / WEEK_OF_CHURN
     sizes: list[Mapping[str, int]] = []
     for number in range(environment.churn):
         environment.create(f"web-{number}", replicas=1)
@@ -126,7 +131,7 @@ _PAIRS: Final = (
 
 
 def play_named(
-    name: str, churn: int = 10_000, more_properties: tuple[str, ...] = ()
+    name: str, churn: int = WEEK_OF_CHURN, more_properties: tuple[str, ...] = ()
 ) -> list[str]:
     """Return the violations in a scenario."""
     scenario = NAMED[name]
