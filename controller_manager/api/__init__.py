@@ -1,8 +1,8 @@
 """The types of the Kubernetes API that the controllers use.
 
 This package has typed, immutable objects, decoded directly from JSON, and pure
-functions over them: label selectors, owner references, int-or-percent, conditions,
-times. Nothing here awaits, logs, reads a clock or uses the network.
+functions over them: label selectors, owner references, int-or-percent, quantities,
+conditions, times. Nothing here awaits, logs, reads a clock or uses the network.
 
 A part that a controller only copies is kept as bytes (`msgspec.Raw`), so that a write
 loses no field that this program does not know.

@@ -191,8 +191,9 @@ class InformerFactory:
     ) -> None:
         if 0 < self._max_watches <= len(self._tasks):
             self._logger.warning(
-                "Not watched, too few open files: objects of this resource are not "
-                "garbage-collected; raise the limit (ulimit -n, LimitNOFILE=)",
+                "Not watched, too few open files: objects of this resource are neither "
+                "garbage-collected nor counted for quotas; raise the limit (ulimit -n, "
+                "LimitNOFILE=)",
                 resource=informer.resource.group_resource,
                 watches=len(self._tasks),
             )

@@ -102,8 +102,10 @@ class Lister(Generic[ObjectT]):
         if selector.nothing:
             return []
         if selector.exact:
-            found = self.labelled(namespace, dict(selector.exact))
-            if not selector.requirements:
+            labels = dict(selector.exact)
+            found = self.labelled(namespace, labels)
+            # A text such as a=1,a=2 has two values for a label: nothing has both.
+            if not selector.requirements and len(labels) == len(selector.exact):
                 return found
         elif (values := _least_values(selector)) is not None:
             key, texts = values.key, sorted(values.values)

@@ -192,6 +192,8 @@ def _share_status(status: PodStatus) -> None:
     for each in status.conditions or ():
         force_setattr(each, "type", intern(each.type))
         force_setattr(each, "status", intern(each.status))
+    for container in status.container_statuses or ():
+        force_setattr(container, "name", intern(container.name))
 
 
 def _drop_settled_resources(pod: Pod) -> None:
@@ -201,6 +203,10 @@ def _drop_settled_resources(pod: Pod) -> None:
     is being resized.
     """
     spec, status = pod.spec, pod.status
+    if spec.resources is None and status.resources is not None:
+        # They count only where the pod states resources for itself as a whole.
+        force_setattr(status, "resources", None)
+        force_setattr(status, "allocated_resources", None)
     statuses = (
         *(status.container_statuses or ()),
         *(status.init_container_statuses or ()),

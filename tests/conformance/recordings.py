@@ -28,6 +28,7 @@ from tests.conformance.managers import Manager
 from tests.conformance.metrics import Require
 from tests.conformance.normalise import GroupedForm
 from tests.conformance.player import QUIET, Player
+from tests.conformance.subjects import SUBJECTS
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import concerns
 
@@ -57,26 +58,6 @@ _KNOWN_FIELDS: Final = {
 more fields in which pods are shown. Everything that matches a pattern of `mask` is the
 same; events that match a pattern of `ignore` differ from run to run. With `pack`,
 chance decides which endpoint is in which slice.
-"""
-
-_SLICES: Final = (
-    "endpoints-controller",
-    "endpointslice-controller",
-    "endpointslice-mirroring-controller",
-)
-_AUTOSCALER: Final = ("horizontal-pod-autoscaler-controller",)
-NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "endpoints": _SLICES,
-    "manyendpoints": _SLICES,
-    "hpa": _AUTOSCALER,
-    "hpazero": _AUTOSCALER,
-    "quota": ("resourcequota-controller",),
-    "auth-aggregation": ("clusterrole-aggregation-controller",),
-}
-"""The controllers that a family, or a recording, is about.
-
-While one is absent the recordings are not played. All controllers ran when they were
-made; of a family that is not named here, these are those that its ARGS name.
 """
 
 AS_UPSTREAM: Final[Mapping[str, str]] = {
@@ -163,14 +144,30 @@ class Recording:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The controllers that it is about: see `NEEDS`."""
-        named = NEEDS.get(self.name) or NEEDS.get(self.family)
-        return named or self.config().generic.controllers
+        """The controllers that it is about."""
+        subject = SUBJECTS.get(self.family)
+        return subject.controllers if subject else self.config().generic.controllers
 
     @property
-    def names_controllers(self) -> bool:
+    def _names_controllers(self) -> bool:
         """Whether the family names its controllers; otherwise all were running."""
         return "*" not in self.config().generic.controllers
+
+    def compared(self, writes: Sequence[JSON]) -> Sequence[JSON]:
+        """Return those of normalised writes that are compared word by word.
+
+        Where chance decides what is in which object, none are.
+        """
+        if self._names_controllers:
+            return writes
+        subject = SUBJECTS.get(self.family)
+        if subject is None or self._content.get("pack"):
+            return ()
+        return [
+            each
+            for each in writes
+            if each["resource"].partition("/")[0] in subject.resources
+        ]
 
     def cluster(self, *, rbac: bool = False) -> Cluster:
         """Return an empty cluster, at a time of day as when upstream was recorded.
@@ -249,12 +246,16 @@ class Recording:
 
     def most_writes(self) -> int:
         """Return the number of recorded writes plus 10 %, at least two."""
-        recorded = len(self.writes)
-        return recorded + max(2, recorded // 10)
+        return most(len(self.writes))
 
     def writes_of(self, writes: Iterable[Write]) -> list[Write]:
         """Return the writes to the scenario's namespace and to objects in it."""
         return [each for each in writes if concerns(each, self.name)]
+
+
+def most(recorded: int) -> int:
+    """Return how many writes may be sent where upstream sent so many."""
+    return recorded + max(2, recorded // 10)
 
 
 def find_recordings(directory: Path = DIRECTORY) -> Mapping[str, Recording]:

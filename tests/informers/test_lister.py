@@ -14,6 +14,7 @@ from controller_manager.api.selectors import (
     LabelSelector,
     LabelSelectorRequirement,
     compile_selector,
+    parse_selector,
 )
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
@@ -130,6 +131,16 @@ def test_a_selector_matches_what_a_scan_would_find() -> None:
         assert len(matching) == len(scanned), seed
         assert lister.matching("other", selector) == []
     assert lister.matching("n", NOTHING) == []
+
+
+def test_a_selector_that_wants_two_values_of_a_label_matches_nothing() -> None:
+    """Only the text of a selector, such as that of a scale, can say so."""
+    pods: Store[Pod] = Store()
+    lister = Lister(pods, "Pod", BY_LABEL, BY_NAMESPACE)
+    pods.put(orphan("web", app="web"))
+    pods.put(orphan("api", app="api"))
+    assert lister.matching("n", parse_selector("app=web,app=api")) == []
+    assert found(lister.matching("n", parse_selector("app=web,app=web"))) == ["web"]
 
 
 def test_an_owner_without_a_usable_selector_selects_nothing() -> None:

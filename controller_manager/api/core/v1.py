@@ -302,9 +302,13 @@ class NodeCondition(APIStruct, frozen=True):
 
 
 class NodeAllocatable(APIStruct, frozen=True):
-    """The resources of a node that controllers read, as quantities."""
+    """The resources of a node that controllers read, as quantities.
 
-    cpu: str = ""
+    An API server writes texts. A number is taken, too: otherwise one node that somebody
+    wrote so would keep the cache of all nodes from being filled.
+    """
+
+    cpu: str | float = ""
 
 
 class NodeStatus(APIStruct, frozen=True):

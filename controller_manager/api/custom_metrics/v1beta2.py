@@ -8,7 +8,7 @@ from controller_manager.api.meta import APIStruct
 
 
 class MetricValue(APIStruct, frozen=True):
-    """The value of a metric for one object, as a quantity.
+    """The value of a metric for one object: a quantity, or a number as Go takes it.
 
     The version v1beta2 has the window (seconds) in `window_seconds`, v1beta1 in
     `window`.
@@ -18,7 +18,7 @@ class MetricValue(APIStruct, frozen=True):
     timestamp: str | None = None
     window_seconds: int | None = None
     window: int | None = None
-    value: str = "0"
+    value: str | int | float = "0"
 
 
 class MetricValueList(APIStruct, frozen=True):

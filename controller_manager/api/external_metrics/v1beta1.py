@@ -4,12 +4,12 @@ from controller_manager.api.meta import APIStruct
 
 
 class ExternalMetricValue(APIStruct, frozen=True):
-    """The value of one series of a metric, as a quantity."""
+    """The value of one series of a metric: a quantity, or a number as Go takes it."""
 
     metric_name: str = ""
     metric_labels: dict[str, str] | None = None
     timestamp: str | None = None
-    value: str = "0"
+    value: str | int | float = "0"
 
 
 class ExternalMetricValueList(APIStruct, frozen=True):

@@ -4,10 +4,10 @@ from controller_manager.api.meta import APIStruct, PartialMetadata
 
 
 class ContainerMetrics(APIStruct, frozen=True):
-    """What one container uses: quantities by the name of the resource."""
+    """What one container uses: quantities, or numbers, by the name of the resource."""
 
     name: str = ""
-    usage: dict[str, str] | None = None
+    usage: dict[str, str | int | float] | None = None
 
 
 class PodMetrics(APIStruct, frozen=True):

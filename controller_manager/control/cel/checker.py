@@ -218,7 +218,8 @@ class _Checker:
         if node.function in ("all", "exists", "exists_one", "existsOne"):
             return Scalar("bool")
         if node.function == "filter":
-            return target
+            # Of a map, the keys that are filtered are a list.
+            return ListOf(STRING) if isinstance(target, MapOf) else target
         return ListOf(found[-1]) if node.function in ("map", "transformList") else DYN
 
     def _bind(self, node: Call, names: Mapping[str, Type]) -> Type:

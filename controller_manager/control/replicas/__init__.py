@@ -21,11 +21,12 @@ READS: Final = (
         PODS,
         f"metadata.annotations[{POD_DELETION_COST}]",
         "spec.nodeName",
-        "spec.initContainers",
+        *("spec.initContainers.name", "spec.initContainers.restartPolicy"),
         "status.phase",
         "status.conditions[Ready]",
         "status.containerStatuses.restartCount",
-        "status.initContainerStatuses",
+        "status.initContainerStatuses.name",
+        "status.initContainerStatuses.restartCount",
     ),
 )
 """The fields that are read of cached pods."""

@@ -8,7 +8,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
-import msgspec
 from rich.console import Console
 
 from controller_manager.api.apps.v1 import (
@@ -22,7 +21,6 @@ from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.v1 import (
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
-    Namespace,
 )
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.resource import Resource
@@ -43,6 +41,16 @@ from controller_manager.devcluster.demo.load import (
     MUCH,
     autoscale,
     load,
+)
+from controller_manager.devcluster.demo.progress import (
+    everything_runs,
+    has_made_up,
+    has_started,
+    is_stuck,
+    items_of,
+    namespace_line,
+    runs_on,
+    waiting_reason,
 )
 from controller_manager.devcluster.demo.rows import (
     Row,
@@ -118,7 +126,7 @@ class Demo:
         await self._step(
             f"Apply {len(manifests)} objects from devcluster/samples",
             lambda: self._apply(manifests),
-            _everything_runs,
+            everything_runs,
             kinds=_ALL,
         )
         await self._update_deployments()
@@ -131,7 +139,7 @@ class Demo:
         await self._step(
             "Set the last run of report back by a day: it makes up for one run",
             self._miss_a_run,
-            _has_made_up,
+            has_made_up,
             kinds=(CRON_JOBS, JOBS),
         )
         await self._follow_a_load()
@@ -160,13 +168,13 @@ class Demo:
             f"Autoscale worker from {FEWEST} to {MOST} pods, and load it with {MUCH} "
             "cores",
             self._autoscale,
-            lambda rows: _runs_on(rows, MOST),
+            lambda rows: runs_on(rows, MOST),
             kinds=kinds,
         )
         await self._step(
             f"Leave {LITTLE} of the load: worker gets smaller again",
             lambda: load(self._client, NAMESPACE, LITTLE),
-            lambda rows: _runs_on(rows, FEWEST),
+            lambda rows: runs_on(rows, FEWEST),
             kinds=kinds,
             then=lambda: self._delete(
                 HORIZONTAL_POD_AUTOSCALERS, "worker", PropagationPolicy.BACKGROUND
@@ -182,7 +190,7 @@ class Demo:
         await self._step(
             "Update web again, to an image that cannot be pulled",
             lambda: self._set_image(DEPLOYMENTS, "web", "broken:1.30"),
-            _is_stuck,
+            is_stuck,
             then=self._show_waiting,
         )
         await self._step("Roll web back", lambda: self._roll_back("web"), all_complete)
@@ -240,8 +248,8 @@ class Demo:
         deadline = self._clock.monotonic() + _PATIENCE
         while True:
             answer = await self._transport.request(Request("GET", _PODS_PATH))
-            pods = [each for each in _items(answer.body) if not _has_started(each)]
-            reasons = {each["metadata"]["name"]: _waiting_reason(each) for each in pods}
+            pods = [each for each in items_of(answer.body) if not has_started(each)]
+            reasons = {each["metadata"]["name"]: waiting_reason(each) for each in pods}
             for name, reason in reasons.items():
                 if reason:
                     self._screen.line_if_new(name, f"{name}  {reason}")
@@ -319,7 +327,7 @@ class Demo:
                 namespace = await self._client.get(NAMESPACES, "", NAMESPACE)
             except NotFound:
                 return
-            self._screen.line_if_new(NAMESPACE, _namespace_line(namespace))
+            self._screen.line_if_new(NAMESPACE, namespace_line(namespace))
             await asyncio.sleep(_POLL)
         msg = f"not gone within {_PATIENCE:g} s: the namespace {NAMESPACE}"
         raise DemoError(msg)
@@ -327,54 +335,3 @@ class Demo:
     async def _scale_two(self) -> None:
         await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "web", 10)
         await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "worker", 2)
-
-
-def _items(body: bytes) -> list[JSON]:
-    items: list[JSON] = msgspec.json.decode(body)["items"]
-    return items
-
-
-def _has_started(pod: JSON) -> bool:
-    return bool(pod["status"]["phase"] != "Pending")
-
-
-def _waiting_reason(pod: JSON) -> str:
-    """Return why a container waits, empty without a reason."""
-    for container in pod["status"].get("containerStatuses", ()):
-        if waiting := container["state"].get("waiting"):
-            return f"{waiting['reason']}: {waiting['message']}"
-    return ""
-
-
-def _namespace_line(namespace: Namespace) -> str:
-    """Return the line that shows a namespace's phase and conditions."""
-    remaining = [
-        each.message
-        for each in namespace.status.conditions or ()
-        if each.type == "NamespaceContentRemaining"
-    ]
-    why = remaining[0] if remaining else "about to be emptied"
-    return f"{NAMESPACE}    {namespace.status.phase}  {why}"
-
-
-def _everything_runs(rows: Sequence[Row]) -> bool:
-    """Tell whether all is rolled out, and the job has ended well."""
-    kinds = {each.kind for each in rows}
-    return len(kinds) == len(_ALL) and all_complete(rows)
-
-
-def _is_stuck(rows: Sequence[Row]) -> bool:
-    """Tell whether web has new pods that do not start, and still all its old ones."""
-    return any(each.name == "web" and each.is_stuck for each in rows)
-
-
-def _runs_on(rows: Sequence[Row], pods: int) -> bool:
-    """Tell whether worker has so many pods, and its autoscaler wants no others."""
-    about = [each for each in rows if each.name == "worker"]
-    return all_complete(about) and {each.total for each in about} == {pods}
-
-
-def _has_made_up(rows: Sequence[Row]) -> bool:
-    """Tell whether the cron job has run, and all jobs have ended well."""
-    runs = [each for each in rows if each.name.startswith("report-")]
-    return bool(runs) and all_complete(rows)

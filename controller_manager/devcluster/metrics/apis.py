@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
 from controller_manager.devcluster.kinds.core.node import KIND as NODES
@@ -91,7 +92,7 @@ class MetricsAPI:
         """Return the status and the body of the answer to a GET."""
         parts = path.strip("/").split("/")
         namespace = parts[4] if parts[3:4] == ["namespaces"] and parts[5:] else ""
-        pods = self._pods(namespace)
+        pods = _selected(self._pods(namespace), query)
         try:
             settings = self._settings(namespace, pods)
         except SettingsError as error:
@@ -109,12 +110,16 @@ class MetricsAPI:
     def _settings(self, namespace: str, pods: Iterable[JSON]) -> Settings:
         """Return the settings of a namespace, by its ConfigMap or by annotations.
 
-        Raises SettingsError.
+        The latter are those of `pods` only. Raises SettingsError.
         """
         collection = self._storage.collection(CONFIG_MAPS.resource)
         stored = collection.get((namespace, CONFIG_MAP))
         if stored is None:
-            loads = loads_of(measured(pods), self._owner_of)
+            loads = loads_of(
+                measured(pods),
+                self._owner_of,
+                lambda: measured(self._pods(namespace)),
+            )
             return Settings(resource=dict(loads), window=_WINDOW)
         text = stored.obj.get("data", {}).get(KEY, "")
         try:
@@ -136,6 +141,17 @@ class MetricsAPI:
                 is_it = stored and stored.obj["metadata"]["uid"] == owner["uid"]
                 return stored.obj if stored and is_it else None
         return None
+
+
+def _selected(pods: list[JSON], query: Mapping[str, str]) -> list[JSON]:
+    """Return the pods that a request selects; all if it does so in a wrong way."""
+    try:
+        selector = parse_selector(query.get("labelSelector", ""))
+    except SelectorError:
+        return pods
+    return [
+        pod for pod in pods if selector.matches(pod["metadata"].get("labels") or {})
+    ]
 
 
 class ResourceMetricsAPI(MetricsAPI):

@@ -6,10 +6,10 @@ a pod go before those of its workload. So a load can be changed without new pods
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from controller_manager.devcluster.metrics.quantities import is_load, share
+from controller_manager.devcluster.metrics.quantities import TOTAL, is_load, share
 from controller_manager.devcluster.metrics.settings import SettingsError, Usage
 
 JSON = dict[str, Any]
@@ -22,27 +22,59 @@ IDLE: Final = {"cpu": "1m", "memory": "8Mi"}
 
 
 class _Load(NamedTuple):
-    """A load, and who shares it if it is a total."""
+    """A load, and who shares it if it is a total: those of the same workload."""
 
     text: str
     sharers: tuple[str, ...] = ()
 
 
-def loads_of(pods: Iterable[JSON], find_owner: FindOwner) -> dict[str, Usage]:
+_Loads = dict[str, dict[str, _Load]]
+"""Loads by container and resource."""
+
+
+class _Workloads:
+    """Finds the workloads of pods, each once."""
+
+    def __init__(self, find_owner: FindOwner) -> None:
+        self._find_owner = find_owner
+        self._known: dict[str, JSON | None] = {}
+
+    def of(self, pod: JSON) -> JSON | None:
+        """Return the outermost controller of a pod: its deployment, say."""
+        uid = _controller_uid(pod)
+        if uid not in self._known:
+            workload, owner = None, self._find_owner(pod) if uid else None
+            while owner is not None:
+                workload, owner = owner, self._find_owner(owner)
+            self._known[uid] = workload
+        return self._known[uid]
+
+
+def loads_of(
+    pods: Iterable[JSON],
+    find_owner: FindOwner,
+    everybody: Callable[[], Iterable[JSON]] | None = None,
+) -> dict[str, Usage]:
     """Return what running pods of one namespace use, by name.
 
-    Raises SettingsError for an annotation that is no load.
+    `everybody` returns all running pods of the namespace, among which totals are
+    shared; without it, these are the `pods`. Raises SettingsError for an annotation
+    that is no load.
     """
+    listed, workloads = list(pods), _Workloads(find_owner)
     found = {
-        pod["metadata"]["name"]: _loads_of(pod, _workload(pod, find_owner))
-        for pod in pods
+        pod["metadata"]["name"]: _loads_of(pod, workloads.of(pod)) for pod in listed
     }
-    counts = Counter(
-        load.sharers
-        for containers in found.values()
-        for resources in containers.values()
-        for load in resources.values()
-    )
+    totals = {load.sharers for load in _each(found.values()) if load.sharers}
+    counts: Counter[tuple[str, ...]] = Counter()
+    if totals:
+        owners = {sharers[0] for sharers in totals}
+        for pod in listed if everybody is None else everybody():
+            workload = workloads.of(pod)
+            if _uid(workload) in owners:
+                counts.update(
+                    each.sharers for each in _each([_loads_of(pod, workload)])
+                )
     return {
         pod: {
             container: {
@@ -55,18 +87,28 @@ def loads_of(pods: Iterable[JSON], find_owner: FindOwner) -> dict[str, Usage]:
     }
 
 
-def _workload(pod: JSON, find_owner: FindOwner) -> JSON | None:
-    """Return the outermost controller of a pod: its deployment, say."""
-    workload, owner = None, find_owner(pod)
-    while owner is not None:
-        workload, owner = owner, find_owner(owner)
-    return workload
+def _each(loads: Iterable[_Loads]) -> Iterator[_Load]:
+    for containers in loads:
+        for resources in containers.values():
+            yield from resources.values()
 
 
-def _loads_of(pod: JSON, workload: JSON | None) -> dict[str, dict[str, _Load]]:
+def _controller_uid(obj: JSON) -> str:
+    """Return the uid of the controller of an object, empty if it has none."""
+    for owner in obj["metadata"].get("ownerReferences", ()):
+        if owner.get("controller"):
+            return str(owner["uid"])
+    return ""
+
+
+def _uid(workload: JSON | None) -> str:
+    return str(workload["metadata"]["uid"]) if workload else ""
+
+
+def _loads_of(pod: JSON, workload: JSON | None) -> _Loads:
     names = [each["name"] for each in pod["spec"]["containers"]]
     sources = [each for each in (pod, workload) if each is not None]
-    of_whom = (workload or {}).get("metadata", {}).get("uid", "")
+    of_whom = _uid(workload)
     return {
         name: {
             resource: _load(sources, of_whom, resource, name, is_first=not number)
@@ -87,7 +129,9 @@ def _load(
             text = (source["metadata"].get("annotations") or {}).get(key)
             if text is not None:
                 _check(source, key, text.strip())
-                return _Load(text.strip(), (of_whom, key, text.strip()))
+                total = text.strip().startswith(TOTAL)
+                sharers = (of_whom, key, text.strip()) if total else ()
+                return _Load(text.strip(), sharers)
     return _Load(IDLE[resource])
 
 

@@ -113,5 +113,6 @@ def _changed(
         to_stored(target.kind, applied),
         target.subresource,
         dry_run=target.dry_run,
+        uid_is_precondition=False,
         managed=lambda _, new: with_managers(managers, new),
     )

@@ -264,6 +264,10 @@ class Checker:
     ) -> Any:
         match type_.shape:
             case "any":
+                if name in _INT_OR_STRING and not (
+                    isinstance(value, str) or type(value) is int
+                ):
+                    raise _mismatch(value, model, path, "intstr.IntOrString")
                 return value
             case "scalar":
                 return self._scalar(value, type_, model, name, path)

@@ -29,6 +29,7 @@ OBJECT = object_of(
         "spec": object_of(
             {
                 "replicas": INT,
+                "sizes": MapOf(INT),
                 "ratio": DOUBLE,
                 "port": DYN,
                 "containers": ListOf(CONTAINER),
@@ -53,6 +54,8 @@ RIGHT = (
     "object.spec.containers.map(c, c.ready, c.name)[0] == 'a'",
     "object.spec.by.all(k, k != '') && object.spec.by['a'].image == 'b'",
     "object.spec.by.all(k, v, k != v.name)",
+    "object.spec.sizes.filter(k, k != 'a')[0].startsWith('b')",
+    "object.spec.sizes.filter(k, k != 'a')[0] == 'b'",
     "object.spec.containers.transformList(i, c, i > 0, c.name)[0] == 'a'",
     "cel.bind(x, object.spec.replicas, x > 1)",
     "object.spec.replicas > variables.x",

@@ -93,7 +93,13 @@ def shape(packing: Packing) -> dict[str, list[str]]:
         ([of(1, 2), of(3)], [3], {"delete": ["1-2"], "unchanged": ["3"]}),
         # An empty slice is used.
         ([of()], [1], {"update": ["empty: 1"]}),
-        ([of()], [], {"unchanged": ["empty"]}),
+        # An empty one that is not used goes.
+        ([of()], [], {"delete": ["empty"]}),
+        (
+            [of(), of(1)],
+            [1, 2, 3, 4],
+            {"create": [": 2 3 4"], "delete": ["empty"], "unchanged": ["1"]},
+        ),
         # An endpoint that two slices have stays in the first.
         ([of(1, 2), of(2, 3)], [1, 2, 3], {"update": ["2-3: 3"], "unchanged": ["1-2"]}),
         # More than the limit stay where they are.

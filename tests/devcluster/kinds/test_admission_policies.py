@@ -138,15 +138,21 @@ RULE = "spec.matchConstraints.resourceRules[0]"
             {
                 "matchConditions": [{"expression": "true"}],
                 "variables": [
-                    {"name": "a", "expression": "1"},
+                    {"name": "a-b", "expression": "1"},
                     {"name": "a", "expression": ""},
                 ],
                 "auditAnnotations": [{"key": "a"}],
             },
             [
+                (
+                    'spec.variables[0].name: Invalid value: "a-b": name is not a valid '
+                    "CEL identifier"
+                ),
+                (
+                    "spec.variables[1].expression: Required value: expression is not "
+                    "specified"
+                ),
                 "spec.matchConditions[0].name: Required value",
-                'spec.variables[1].name: Duplicate value: "a"',
-                "spec.variables[1].expression: Required value",
                 (
                     "spec.auditAnnotations[0].valueExpression: Required value: "
                     "valueExpression is not specified"
@@ -168,7 +174,12 @@ async def test_what_is_wrong_with_a_policy_is_told(
         ({"policyName": None}, ["spec.policyName: Required value"]),
         (
             {"validationActions": None},
-            ["spec.validationActions: Required value"],
+            [
+                (
+                    "spec.validationActions: Required value: at least one validation "
+                    "action is required"
+                )
+            ],
         ),
         (
             {"validationActions": ["Deny", "Warn", "Deny", "Log"]},
@@ -180,7 +191,9 @@ async def test_what_is_wrong_with_a_policy_is_told(
                 ),
                 (
                     "spec.validationActions: Invalid value: "
-                    '["Deny","Warn","Deny","Log"]: must not contain both Deny and Warn'
+                    '["Deny","Warn","Deny","Log"]: must not contain both Deny and Warn '
+                    "(repeating the same validation failure information in the API "
+                    "response and headers serves no purpose)"
                 ),
             ],
         ),
@@ -207,7 +220,7 @@ async def test_what_is_wrong_with_a_policy_is_told(
                 ),
                 (
                     'spec.paramRef.parameterNotFoundAction: Unsupported value: "Skip": '
-                    'supported values: "Allow", "Deny"'
+                    'supported values: "Deny", "Allow"'
                 ),
             ],
         ),

@@ -490,9 +490,21 @@ async def test_the_rest_stands_in_annotations_of_the_old_version(
     assert "annotations" not in after["metadata"]
 
 
-async def test_annotations_that_cannot_be_read_are_dropped(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("metrics", "["),
+        ("metrics", '[{"type": "Pods", "pods": {"targetAverageValue": []}}]'),
+        ("behavior", '{"ScaleUp": 5}'),
+        ("conditions", '[{"type": 5}]'),
+        ("current-metrics", '{"type": "Pods"}'),
+    ],
+)
+async def test_annotations_that_cannot_be_read_are_dropped(
+    cluster: Cluster, name: str, text: str
+) -> None:
     """As if they were not there."""
-    annotations = {"autoscaling.alpha.kubernetes.io/metrics": "[", "mine": "1"}
+    annotations = {f"autoscaling.alpha.kubernetes.io/{name}": text, "mine": "1"}
     metadata = {"name": "web", "annotations": annotations}
     spec = {"maxReplicas": 5, "scaleTargetRef": TARGET}
     await send(cluster, "POST", V1, {"metadata": metadata, "spec": spec})

@@ -34,15 +34,14 @@ NOT_A_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
             ["10.0.0.0/24", "10.1.0.0/24"],
             [
                 (
-                    'spec.cidrs: Invalid value: ["10.0.0.0/24","10.1.0.0/24"]: may '
-                    "specify no more than one IP for each IP family, i.e "
-                    "192.168.0.0/24 and 2001:db8::/96"
+                    "spec.cidrs: may specify no more than one IP for each IP family, "
+                    "i.e 192.168.0.0/24 and 2001:db8::/64"
                 )
             ],
         ),
         (
             ["10.0.0.0/24", "fd00::/64", "10.1.0.0/24"],
-            ["spec.cidrs: Too many: 3: must have at most 2 items"],
+            ["spec.cidrs: may only hold up to 2 values"],
         ),
     ],
 )
@@ -62,9 +61,7 @@ async def test_a_second_family_may_be_added_to_a_range(cluster: Cluster) -> None
     for other in (both[:1], both[::-1]):
         with pytest.raises(Refusal) as raised:
             update(cluster, obj, {"spec": {"cidrs": other}})
-        assert causes(raised.value) == [
-            f'spec.cidrs[0]: Invalid value: "{other[0]}": field is immutable'
-        ]
+        assert causes(raised.value) == ["spec.cidrs: field is immutable"]
 
 
 async def test_services_get_addresses_of_every_range() -> None:

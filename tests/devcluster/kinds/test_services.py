@@ -80,6 +80,22 @@ async def test_an_address_is_an_object_as_long_as_the_service_is(
     assert chosen["spec"]["clusterIPs"] == [address]
 
 
+async def test_an_address_in_use_comes_back_when_it_is_deleted(
+    cluster: Cluster,
+) -> None:
+    """So that no other service gets it."""
+    address = service(cluster)["spec"]["clusterIP"]
+    catalogue = cluster.server.catalogue
+    kind = catalogue.find("networking.k8s.io", "v1", "ipaddresses")
+    assert kind is not None
+    before = cluster.server.objects.find(kind, "", address).obj
+    cluster.server.objects.delete(kind, "", address, Deletion())
+    after = cluster.server.objects.find(kind, "", address).obj
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert after["metadata"]["labels"] == before["metadata"]["labels"]
+    assert after["spec"] == before["spec"]
+
+
 @pytest.mark.parametrize(
     ("address", "why"),
     [

@@ -6,6 +6,7 @@ from controller_manager.devcluster.metrics.loads import loads_of
 from controller_manager.devcluster.metrics.settings import SettingsError
 from tests.devcluster.metrics.pods import JSON, annotated, running
 
+WEB = {"uid": "web", "controller": True}
 IDLE = {"cpu": "1m", "memory": "8Mi"}
 
 
@@ -45,12 +46,15 @@ def test_a_total_is_shared_by_the_pods_of_its_workload() -> None:
         "api": annotated("api", {"devcluster/cpu": "total:1"}),
     }
     pods = [
-        *(running(f"web-{number}", labels={"app": "web"}) for number in range(3)),
-        running("api-0", labels={"app": "api"}),
+        *(running(f"web-{number}", ownerReferences=[WEB]) for number in range(3)),
+        running("api-0", ownerReferences=[{"uid": "api", "controller": True}]),
     ]
-    found = loads_of(
-        pods, lambda obj: owners.get(obj["metadata"].get("labels", {}).get("app"))
-    )
+
+    def owner_of(obj: JSON) -> JSON | None:
+        references = obj["metadata"].get("ownerReferences", ())
+        return owners[references[0]["uid"]] if references else None
+
+    found = loads_of(pods, owner_of)
     shares = {name: usage["c"]["cpu"] for name, usage in found.items()}
     assert shares == {
         "web-0": "333m",
@@ -60,11 +64,33 @@ def test_a_total_is_shared_by_the_pods_of_its_workload() -> None:
     }
 
 
+def test_a_total_is_shared_also_with_pods_that_are_not_asked_for() -> None:
+    """They are looked at only if there is a total."""
+    owner = annotated("web", {"devcluster/cpu": "total:1"})
+    pods = [running(f"web-{number}", ownerReferences=[WEB]) for number in range(4)]
+    idle = running("idle")
+
+    def owner_of(obj: JSON) -> JSON | None:
+        return owner if obj["metadata"].get("ownerReferences") else None
+
+    found = loads_of(pods[:1], owner_of, lambda: [*pods, idle])
+    assert found == {"web-0": {"c": {"cpu": "250m", "memory": "8Mi"}}}
+
+    def nobody() -> list[JSON]:
+        raise AssertionError
+
+    assert loads_of([idle], owner_of, nobody) == {"idle": {"c": IDLE}}
+
+
 def test_a_pod_goes_before_the_outermost_workload() -> None:
     """A replica set's copy of its deployment's annotation may be old."""
     deployment = annotated("web", {"devcluster/cpu": "300m"})
     replica_set = annotated("web-1", {"devcluster/cpu": "100m"})
-    pods = [running("a"), running("b", annotations={"devcluster/cpu": "5m"})]
+    own = {"devcluster/cpu": "5m"}
+    pods = [
+        running("a", ownerReferences=[WEB]),
+        running("b", ownerReferences=[WEB], annotations=own),
+    ]
 
     def owner_of(obj: JSON) -> JSON | None:
         if obj is deployment:

@@ -181,7 +181,9 @@ async def test_an_object_that_is_gone_is_not_created_again(cluster: Cluster) -> 
     assert (status, refusal["reason"]) == (409, "Conflict")
     await apply(cluster, f"{ROLES}/r", {"rules": [ALL_NODES]})
     status, refusal = await apply(cluster, f"{ROLES}/r", config, force="true")
-    assert (status, refusal["reason"]) == (409, "Conflict")
+    assert (status, refusal["reason"]) == (422, "Invalid")
+    (field,) = {each["field"] for each in refusal["details"]["causes"]}
+    assert field == "metadata.uid"
 
 
 async def test_an_item_stays_while_somebody_owns_a_part_of_it(

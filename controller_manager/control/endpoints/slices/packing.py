@@ -40,8 +40,8 @@ class _Draft(Struct):
 
     @property
     def is_emptied(self) -> bool:
-        """Whether the slice is to be deleted: it has lost all its endpoints."""
-        return self.has_changed and not self.endpoints and bool(self.lost)
+        """Whether the slice has lost all its endpoints; it gets no others."""
+        return not self.endpoints and bool(self.lost)
 
 
 def pack(
@@ -61,6 +61,8 @@ def pack(
     1. into slices that change anyway, the fullest first;
     2. all of them into one other slice: the one that they fill best;
     3. into new slices.
+
+    A slice that has no endpoint then is deleted, also if somebody else emptied it.
     """
     missing = dict(desired)
     drafts = [_draft(each, missing, template) for each in existing]
@@ -68,15 +70,16 @@ def pack(
     added = len(missing)
     _fill_changed(drafts, missing, limit)
     created = _place(drafts, missing, limit)
+    filled = [each for each in drafts if each.endpoints]
     return Packing(
         create=tuple(template.make(each) for each in created),
         update=tuple(
             template.refill(each.existing, tuple(each.endpoints))
-            for each in drafts
-            if each.has_changed and not each.is_emptied
+            for each in filled
+            if each.has_changed
         ),
-        delete=tuple(each.existing for each in drafts if each.is_emptied),
-        unchanged=tuple(each.existing for each in drafts if not each.has_changed),
+        delete=tuple(each.existing for each in drafts if not each.endpoints),
+        unchanged=tuple(each.existing for each in filled if not each.has_changed),
         added=added,
         removed=sum(each.lost for each in drafts),
     )

@@ -178,6 +178,12 @@ class Sync:
         self._remember(before, replicas)
         self._note_zero(before, replicas)
         self.action = action_of(before, replicas)
+        self._tools.logger.info(
+            "Successfully rescaled",
+            currentReplicas=before,
+            desiredReplicas=replicas,
+            reason=choice.reason,
+        )
 
     def _remember(self, before: int, after: int) -> None:
         """Note the change for the rates of the behavior, which count changes."""
@@ -191,12 +197,7 @@ class Sync:
             return
         spec = self._autoscaler.spec
         may_be_zero = plan.minimum_of(spec) == 0 and plan.can_leave_zero(spec)
-        if before > 0 and after == 0 and may_be_zero:
-            message = "the HPA controller scaled the workload to zero"
-            self._draft.set(SCALED_TO_ZERO, TRUE, "ScaledToZero", message)
-        else:
-            message = "the HPA controller did not scale the workload to zero"
-            self._draft.set(SCALED_TO_ZERO, FALSE, "NotScaledToZero", message)
+        self._draft.note_zero(is_ours=before > 0 and after == 0 and may_be_zero)
 
     # The choice.
 
@@ -224,18 +225,19 @@ class Sync:
         """Return what the metrics ask for, or give up."""
         scale, tools = target.scale, self._tools
         try:
-            pods = tools.selection.pods_of(
+            selector = tools.selection.of_target(
                 self._autoscaler, scale.status.selector, self._draft, self._writer
             )
         except SyncFailed as failure:
             measurement = Measurement(problem=str(failure))
         else:
+            namespace = self._autoscaler.metadata.namespace
             of = Target(
-                self._autoscaler.metadata.namespace,
+                namespace,
                 scale.spec.replicas,
                 scale.status.replicas,
                 scale.status.selector,
-                pods,
+                lambda: tools.selection.pods(namespace, selector),
             )
             judgement = tools.settings.judgement(self._autoscaler.spec.behavior)
             question = Question(tools.sources, of, judgement, self._now)

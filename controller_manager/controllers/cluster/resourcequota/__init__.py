@@ -1,8 +1,8 @@
 """resourcequota-controller: keeps the usage of every quota true.
 
-``monitors`` watches every resource that quotas may count; ``sources`` adds up the
-objects of a namespace, from the caches; ``recount`` counts for one quota; ``decide``
-says which status is to be written (pure); ``controller`` decides when.
+``resources`` discovers what can be counted, and ``monitors`` watches it; ``sources``
+adds up the objects of a namespace, from the caches; ``recount`` counts for one quota;
+``decide`` says which status is to be written (pure); ``controller`` decides when.
 What an object is charged for says `control.quota`.
 """
 

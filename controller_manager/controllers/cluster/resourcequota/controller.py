@@ -1,6 +1,6 @@
 """The quota controller: when which quota is counted (resource_quota_controller.go)."""
 
-import asyncio
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,7 +13,6 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.discovery import discover
 from controller_manager.client.errors import Conflict
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
@@ -36,6 +35,7 @@ from controller_manager.controllers.cluster.resourcequota.options import (
     ResourceQuotaOptions,
 )
 from controller_manager.controllers.cluster.resourcequota.recount import recount
+from controller_manager.controllers.cluster.resourcequota.resources import Resources
 from controller_manager.controllers.cluster.resourcequota.sources import (
     CachedObjects,
     Source,
@@ -47,19 +47,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
 
-_REDISCOVER: Final = 30.0
-"""Seconds between two discoveries."""
-
-_ESTABLISHING: Final = 1.0
-"""Seconds from a custom resource definition until its resource is served."""
-
-_INITIAL_SYNC: Final = 30.0
-"""Seconds to wait for all resources; one that cannot be listed must not stop the
-counting of the others."""
-
-_UNSYNCED_RECHECK: Final = 1.0
-"""Seconds between two looks for resources that have become synced."""
-
 _ADMITTED_RECENTLY: Final = 30.0
 """Seconds after a write of a quota in which a new object calls for a recount."""
 
@@ -69,8 +56,6 @@ _COALESCE: Final = 1.0
 _BUSY_RECHECK: Final = 0.05
 """Seconds until a key is tried again whose other queue is syncing it."""
 
-_DISCOVERY: Final = "resources"
-_UNSYNCED: Final = "unsynced"
 _EVERYTHING: Final = "everything"
 
 _TYPED: Final[tuple[tuple[AnyResource, Evaluator], ...]] = (
@@ -83,11 +68,12 @@ _TYPED: Final[tuple[tuple[AnyResource, Evaluator], ...]] = (
 def init_resource_quota_controller(context: ControllerContext) -> Controller:
     """Wire the controller (NewController)."""
     controller = QuotaController(context)
+    resources = controller.resources
     count = context.config.of(ResourceQuotaOptions).concurrent_syncs
     return WorkerGroup(
         *(
             context.workers(
-                queue, controller.sync, count, start, controller.wait_for_resources
+                queue, controller.sync, count, start, resources.wait_for_sync
             )
             for queue, start in (
                 (controller.primary, controller.enqueue_all),
@@ -95,7 +81,10 @@ def init_resource_quota_controller(context: ControllerContext) -> Controller:
             )
         ),
         context.workers(
-            controller.tasks, controller.run_task, 1, controller.enqueue_tasks
+            controller.discoveries, resources.sync, 1, resources.enqueue_all
+        ),
+        context.workers(
+            controller.recounts, controller.recount_all, 1, controller.enqueue_recount
         ),
     )
 
@@ -112,10 +101,10 @@ class QuotaController:
         """Take the context; watch quotas, and what each API server has."""
         self.primary = context.queue("resourcequota_primary")
         self.priority = context.queue("resourcequota_priority")
-        self.tasks = context.queue("resourcequota_resources")
+        self.recounts = context.queue("resourcequota_recounts")
+        self.discoveries = context.queue("resourcequota_discovery")
         self._client = context.client
         self._clock = context.clock
-        self._logger = context.logger
         self._turns = context.turns
         self._consistency = context.consistency
         self._consistency.records_writes = True
@@ -126,9 +115,6 @@ class QuotaController:
         """Keys that wait until the cache shows what was written."""
         self._written: dict[str, float] = {}
         """When a quota was written last, by its key, on the monotonic clock."""
-        self._discovered = asyncio.Event()
-        self._first_sync = asyncio.Lock()
-        self._has_waited = False
         self._typed = self._watch_typed(context)
         self._monitors = Monitors(
             context.informers,
@@ -137,6 +123,13 @@ class QuotaController:
             self._devices(context),
             context.logger,
             frozenset((each.group, each.plural) for each, _ in _TYPED),
+        )
+        self.resources = Resources(
+            context.client,
+            self.discoveries,
+            self._monitors,
+            context.logger,
+            self._count_what_lacks_usage,
         )
         context.informers.informer(RESOURCE_QUOTAS).add_handler(
             Handler(on_add=self._enqueue, on_update=self._changed, on_delete=self._gone)
@@ -207,7 +200,7 @@ class QuotaController:
             return
         recent = self._clock.monotonic() - _ADMITTED_RECENTLY
         for key in self._keys(source.evaluator, obj):
-            if self._written.get(key, 0.0) > recent:
+            if self._written.get(key, -math.inf) > recent:
                 self.primary.add_after(key, _COALESCE)
 
     def updated(self, source: Source, old: KubeObject, new: KubeObject) -> None:
@@ -281,65 +274,25 @@ class QuotaController:
             msg = f"not all of quota {key_of(quota)} was counted: {'; '.join(problems)}"
             raise SyncError(msg)
 
-    # Resources.
-
-    def enqueue_tasks(self) -> Iterator[None]:
-        """Start discovery, and the recounts of everything."""
-        self.tasks.add(_DISCOVERY)
-        self.tasks.add_after(_EVERYTHING, self._period)
-        yield
-
-    async def run_task(self, key: str) -> Outcome:
-        """Discover resources, look which are synced, or recount everything."""
-        if key == _DISCOVERY:
-            return await self._discover()
-        if key == _UNSYNCED:
-            return self._look_for_synced()
+    async def recount_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
+        """Add the keys of all quotas, every few minutes."""
         turn = 0
         for quota in self._quotas.keys():  # noqa: SIM118 - a method of the lister
             turn = await self._turns.wait(turn)
             self.primary.add(quota)
         return Done(self._period)
 
-    async def _discover(self) -> Outcome:
-        discovery = await discover(self._client)
-        if problem := discovery.problem():
-            self._logger.warning("Not all resources are known", err=problem)
-        self._monitors.adjust(discovery)
-        self._discovered.set()
-        self.tasks.add(_UNSYNCED)
-        return Done(_REDISCOVER)
+    def enqueue_recount(self) -> Iterator[None]:
+        """Have all quotas counted after the first period."""
+        self.recounts.add_after(_EVERYTHING, self._period)
+        yield
 
-    def _look_for_synced(self) -> Outcome:
+    def _count_what_lacks_usage(self) -> None:
         """Count the quotas that lack the usage of a resource that is synced now."""
-        if self._monitors.newly_synced():
-            for quota in self._quotas.all():
-                if self._lacks_usage(quota):
-                    self.priority.add(key_of(quota))
-        return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
+        for quota in self._quotas.all():
+            if self._lacks_usage(quota):
+                self.priority.add(key_of(quota))
 
     def served_changes(self) -> None:
-        """Discover resources soon; upstream takes up to 30 s to notice a change."""
-        self.tasks.add_after(_DISCOVERY, _ESTABLISHING)
-
-    async def wait_for_resources(self) -> None:
-        """Wait until all resources are synced, half a minute at most.
-
-        One resource that cannot be listed must not stop the counting of the others.
-        Upstream waits for all of them.
-        """
-        async with self._first_sync:
-            if not self._has_waited:
-                await self._wait_for_first_sync()
-                self._has_waited = True
-
-    async def _wait_for_first_sync(self) -> None:
-        try:
-            async with asyncio.timeout(_INITIAL_SYNC):
-                await self._discovered.wait()
-                await self._monitors.wait_for_sync()
-        except TimeoutError:
-            self._logger.warning(
-                "Not all resources could be read, counting the others",
-                unread=", ".join(self._monitors.unsynced()),
-            )
+        """Discover resources soon."""
+        self.resources.served_changes()

@@ -31,7 +31,7 @@ from controller_manager.runtime.turns import Turns
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 
-_VERBS: Final = ("create", "list", "watch", "delete")
+VERBS: Final = ("create", "list", "watch", "delete")
 """What the API server must allow for a resource that quotas count."""
 
 Name = tuple[str, str]
@@ -144,7 +144,7 @@ class Monitors:
             if (version, name[1]) in versions or version in discovery.failures:
                 continue
             self._stop(name, monitor)
-        for served in discovery.preferred(*_VERBS):
+        for served in discovery.preferred(*VERBS):
             name = (served.group, served.plural)
             if name not in self._monitors and self._is_wanted(served):
                 self._start(name, served)

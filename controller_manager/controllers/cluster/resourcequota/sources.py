@@ -78,8 +78,9 @@ class CachedObjects:
         for number, obj in enumerate(objects):
             if number % _OBJECTS_PER_TURN == 0:
                 turn = await self._turns.wait(turn)
-            if all(meets(each, obj) for each in requirements):
-                self._count(obj, number, groups, now)
+            if requirements and not all(meets(each, obj) for each in requirements):
+                continue
+            self._count(obj, number, groups, now)
         return _sum(groups.values())
 
     def _count(

@@ -1,8 +1,8 @@
 """endpointslice-mirroring-controller: copies hand-made Endpoints into slices.
 
 ``reconciler`` has the handlers and the sync, ``desired`` turns Endpoints into the
-endpoints of slices, and ``mirror`` compares them with the slices that there are (both
-are pure). ``metrics`` has the metrics.
+endpoints of slices, ``mirror`` compares them with the slices that there are, and
+``recycling`` uses slices again (these are pure). ``metrics`` has the metrics.
 """
 
 from controller_manager.api.core.endpoints import ENDPOINTS

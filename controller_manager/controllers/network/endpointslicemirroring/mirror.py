@@ -22,7 +22,7 @@ from controller_manager.api.discovery.v1 import (
 )
 from controller_manager.api.meta import OwnerReference, annotations_of, labels_of
 from controller_manager.api.owners import controller_reference
-from controller_manager.control.endpoints.slices.changes import Changes, recycled
+from controller_manager.control.endpoints.slices.changes import Changes
 from controller_manager.control.endpoints.slices.identity import (
     EndpointKey,
     is_up_to_date,
@@ -36,6 +36,9 @@ from controller_manager.controllers.network.endpointslicemirroring.desired impor
     Desired,
     Group,
     desired_endpoints,
+)
+from controller_manager.controllers.network.endpointslicemirroring.recycling import (
+    recycled_without_gaps,
 )
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
@@ -95,7 +98,8 @@ def mirror(view: View) -> Mirror:
     """Return the writes that make the slices mirror the Endpoints.
 
     A slice is used again where one would be deleted and one with the same address type
-    created. Slices of former Endpoints of the same name are deleted: they are garbage.
+    created, if nothing is missing meanwhile. Slices of former Endpoints of the same
+    name are deleted: they are garbage.
     """
     endpoints, owner = view.endpoints, _owner(view.endpoints)
     desired = desired_endpoints(endpoints.subsets or (), view.limit)
@@ -113,7 +117,9 @@ def mirror(view: View) -> Mirror:
     ]
     return Mirror(
         _annotated(
-            recycled(_joined(changes.values(), unwanted), owner),
+            recycled_without_gaps(
+                _joined(changes.values(), unwanted), view.slices, owner
+            ),
             _annotations(endpoints),
         ),
         desired,

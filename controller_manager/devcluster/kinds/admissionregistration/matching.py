@@ -3,8 +3,10 @@
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.server.names import validate_path_segment
 from controller_manager.devcluster.server.statuses import (
     Cause,
+    duplicate,
     invalid,
     not_supported,
     required,
@@ -47,7 +49,13 @@ def validate_match(match: JSON, field: str, *, needs_rules: bool) -> list[Cause]
 
 
 def _validate_rule(rule: JSON, field: str) -> list[Cause]:
-    causes = []
+    causes: list[Cause] = []
+    names = rule.get("resourceNames", [])
+    for number, name in enumerate(names):
+        where = f"{field}.resourceNames[{number}]"
+        causes += validate_path_segment(name, where)
+        if name in names[:number]:
+            causes.append(duplicate(where, shown(name)))
     for name in ("apiGroups", "apiVersions", "resources", "operations"):
         values, where = rule.get(name, []), f"{field}.{name}"
         if not values:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.admissionregistration.expressions import (
+    validate_expressions,
+)
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
     apply_match_defaults,
     validate_match,
 )
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.names import validate_qualified_name
 from controller_manager.devcluster.server.statuses import (
     Cause,
-    duplicate,
-    invalid,
     not_supported,
     required,
     shown,
@@ -28,7 +28,6 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 JSON = dict[str, Any]
 
 _FAILURE_POLICIES: Final = ("Fail", "Ignore")
-_REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 
 
 class ValidatingAdmissionPolicyStrategy(Strategy):
@@ -74,7 +73,8 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
             causes.append(required(field))
         else:
             causes += validate_match(match, field, needs_rules=True)
-        return causes + _validate_expressions(spec)
+        name = obj["metadata"].get("name", "")
+        return causes + validate_expressions(spec, name)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -93,67 +93,6 @@ def _validate_param_kind(kind: JSON | None) -> list[Cause]:
         for name in ("apiVersion", "kind")
         if not kind.get(name)
     ]
-
-
-def _validate_expressions(spec: JSON) -> list[Cause]:
-    validations = spec.get("validations", [])
-    annotations = spec.get("auditAnnotations", [])
-    causes: list[Cause] = []
-    if not validations and not annotations:
-        detail = "validations or auditAnnotations must contain at least one item"
-        causes = [
-            required(f"spec.{name}", detail)
-            for name in ("validations", "auditAnnotations")
-        ]
-    for number, validation in enumerate(validations):
-        causes += _validate_validation(validation, f"spec.validations[{number}]")
-    for name, text in (("matchConditions", "expression"), ("variables", "expression")):
-        causes += _validate_named(spec.get(name, []), f"spec.{name}", text)
-    keys = [each.get("key", "") for each in annotations]
-    for number, annotation in enumerate(annotations):
-        field = f"spec.auditAnnotations[{number}]"
-        key = annotation.get("key", "")
-        causes += validate_qualified_name(key, f"{field}.key")
-        if key in keys[:number]:
-            causes.append(duplicate(f"{field}.key", shown(key)))
-        if not annotation.get("valueExpression", "").strip():
-            detail = "valueExpression is not specified"
-            causes.append(required(f"{field}.valueExpression", detail))
-    return causes
-
-
-def _validate_validation(validation: JSON, field: str) -> list[Cause]:
-    causes = []
-    if not validation.get("expression", "").strip():
-        detail = "expression is not specified"
-        causes.append(required(f"{field}.expression", detail))
-    if "message" in validation:
-        message = validation["message"]
-        if not message.strip():
-            detail = "message must be non-empty if specified"
-            causes.append(invalid(f"{field}.message", shown(message), detail))
-        elif "\n" in message.strip():
-            detail = "message must not contain line breaks"
-            causes.append(invalid(f"{field}.message", shown(message), detail))
-    reason = validation.get("reason")
-    if reason is not None and reason not in _REASONS:
-        causes.append(not_supported(f"{field}.reason", shown(reason), _REASONS))
-    return causes
-
-
-def _validate_named(items: list[JSON], field: str, text: str) -> list[Cause]:
-    """Check the names and texts of match conditions or variables."""
-    causes = []
-    names = [each.get("name", "") for each in items]
-    for number, item in enumerate(items):
-        where, name = f"{field}[{number}]", names[number]
-        if not name:
-            causes.append(required(f"{where}.name"))
-        elif name in names[:number]:
-            causes.append(duplicate(f"{where}.name", shown(name)))
-        if not item.get(text, "").strip():
-            causes.append(required(f"{where}.{text}"))
-    return causes
 
 
 KIND: Final = Kind(

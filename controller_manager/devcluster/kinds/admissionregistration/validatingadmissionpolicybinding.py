@@ -9,8 +9,12 @@ from controller_manager.devcluster.kinds.admissionregistration.matching import (
     validate_match,
 )
 from controller_manager.devcluster.kinds.columns import name_of, selector_text
+from controller_manager.devcluster.kinds.workload_validation import validate_selector
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import validate_subdomain
+from controller_manager.devcluster.server.names import (
+    validate_path_segment,
+    validate_subdomain,
+)
 from controller_manager.devcluster.server.statuses import (
     Cause,
     duplicate,
@@ -26,7 +30,11 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 JSON = dict[str, Any]
 
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
-_NOT_FOUND_ACTIONS: Final = ("Allow", "Deny")
+_NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
+_DENY_AND_WARN: Final = (
+    "must not contain both Deny and Warn (repeating the same validation failure "
+    "information in the API response and headers serves no purpose)"
+)
 
 
 class ValidatingAdmissionPolicyBindingStrategy(Strategy):
@@ -79,6 +87,10 @@ def _reference_text(reference: JSON) -> str:
 def _validate_reference(reference: JSON, field: str) -> list[Cause]:
     causes = []
     has_name, has_selector = reference.get("name"), "selector" in reference
+    if has_name:
+        causes += validate_path_segment(reference["name"], f"{field}.name")
+    if has_selector:
+        causes += validate_selector(reference["selector"], f"{field}.selector")
     if not has_name and not has_selector:
         causes.append(required(field, "one of name or selector must be specified"))
     if has_name and has_selector:
@@ -98,7 +110,7 @@ def _validate_reference(reference: JSON, field: str) -> list[Cause]:
 def _validate_actions(actions: list[str]) -> list[Cause]:
     field = "spec.validationActions"
     if not actions:
-        return [required(field)]
+        return [required(field, "at least one validation action is required")]
     causes = []
     for number, action in enumerate(actions):
         where = f"{field}[{number}]"
@@ -107,8 +119,7 @@ def _validate_actions(actions: list[str]) -> list[Cause]:
         if action in actions[:number]:
             causes.append(duplicate(where, shown(action)))
     if {"Deny", "Warn"} <= set(actions):
-        detail = "must not contain both Deny and Warn"
-        causes.append(invalid(field, shown(actions), detail))
+        causes.append(invalid(field, shown(actions), _DENY_AND_WARN))
     return causes
 
 

@@ -71,6 +71,11 @@ class CustomResourceDefinitionStrategy(Strategy):
             if not names.get(name)
         ]
         versions = spec.get("versions", [])
+        causes += [
+            required(f"spec.versions[{number}].name")
+            for number, each in enumerate(versions)
+            if not each.get("name")
+        ]
         if not any(each.get("storage") for each in versions):
             why = "must have exactly one version marked as storage version"
             causes.append(invalid("spec.versions", shown(versions), why))

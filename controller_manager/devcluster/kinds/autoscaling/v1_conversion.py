@@ -6,7 +6,7 @@ conditions and the present values are JSON in annotations
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -16,10 +16,9 @@ from controller_manager.devcluster.kinds.autoscaling.v1_metrics import (
     status_from_v1,
     status_to_v1,
 )
+from controller_manager.devcluster.server.schema import Checker, TypeMismatch
 
 JSON = dict[str, Any]
-
-_T = TypeVar("_T")
 
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
 _METRICS: Final = f"{_PREFIX}metrics"
@@ -68,38 +67,50 @@ def from_v1(obj: JSON) -> JSON:
 
     Annotations that cannot be read are dropped.
     """
-    spec, status = obj.get("spec", {}), obj.get("status", {})
-    annotations = dict(obj.get("metadata", {}).get("annotations", {}))
-    others = _decoded(annotations.pop(_METRICS, ""), list[JSON]) or []
-    current = _decoded(annotations.pop(_CURRENT, ""), list[JSON])
-    conditions = _decoded(annotations.pop(_CONDITIONS, ""), list[JSON])
-    behavior = _decoded(annotations.pop(_BEHAVIOR, ""), JSON)
-    metrics = [metric_from_v1(each) for each in others]
+    metadata = obj.get("metadata", {})
+    annotations = dict(metadata.get("annotations", {}))
+    texts = {
+        name: annotations.pop(name, "")
+        for name in (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
+    }
+    return {
+        "metadata": _without_empty({**metadata, "annotations": annotations}),
+        "spec": _spec_from_v1(obj.get("spec", {}), texts),
+        "status": _status_from_v1(obj.get("status", {}), texts),
+    }
+
+
+def _spec_from_v1(spec: JSON, texts: dict[str, str]) -> JSON:
+    metrics = [metric_from_v1(each) for each in _decoded(texts[_METRICS]) or ()]
     if (percent := spec.get("targetCPUUtilizationPercentage")) is not None:
         target = {"type": "Utilization", "averageUtilization": percent}
         metrics.insert(0, _of_cpu({"target": target}))
+    behavior = _decoded(f"[{texts[_BEHAVIOR]}]") or [{}]
+    model = "V2HorizontalPodAutoscalerSpec"
+    parts = {
+        **_fitting({"metrics": metrics}, model),
+        **_fitting({"behavior": _renamed(behavior[0], _lowered)}, model),
+    }
+    known: JSON = {name: spec[name] for name in _SHARED_SPEC if name in spec}
+    return {**known, **_without_empty(parts)}
+
+
+def _status_from_v1(status: JSON, texts: dict[str, str]) -> JSON:
+    current = _decoded(texts[_CURRENT])
     values = [status_from_v1(each) for each in current or ()]
     percent = status.get("currentCPUUtilizationPercentage")
     if current is None and percent is not None:
         values = [_of_cpu({"current": {"averageUtilization": percent}})]
-    parts = {"metrics": metrics, "behavior": _renamed(behavior or {}, _lowered)}
-    shown = {"currentMetrics": values, "conditions": conditions}
-    metadata = {**obj.get("metadata", {}), "annotations": annotations}
+    model = "V2HorizontalPodAutoscalerStatus"
+    parts = {
+        **_fitting({"currentMetrics": values}, model),
+        **_fitting({"conditions": _decoded(texts[_CONDITIONS]) or []}, model),
+    }
+    counts = ("currentReplicas", "desiredReplicas")
     return {
-        "metadata": _without_empty(metadata),
-        "spec": {
-            **{name: spec[name] for name in _SHARED_SPEC if name in spec},
-            **_without_empty(parts),
-        },
-        "status": {
-            **{name: status[name] for name in _SHARED_STATUS if name in status},
-            **{
-                name: status[name]
-                for name in ("currentReplicas", "desiredReplicas")
-                if status.get(name)
-            },
-            **_without_empty(shown),
-        },
+        **{name: status[name] for name in _SHARED_STATUS if name in status},
+        **{name: status[name] for name in counts if status.get(name)},
+        **_without_empty(parts),
     }
 
 
@@ -136,6 +147,17 @@ def _first(name: str, values: list[int | None]) -> JSON:
     return {name: found[0]} if found else {}
 
 
+def _fitting(fields: JSON, model: str) -> JSON:
+    """Return fields in the form that is stored, none if they do not fit the model.
+
+    Anything may be in an annotation.
+    """
+    try:
+        return Checker().check(fields, model)
+    except TypeMismatch:
+        return {}
+
+
 def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
     """Return a value with other names of all fields in it.
 
@@ -156,9 +178,9 @@ def _lowered(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-def _decoded(text: str, wanted: type[_T]) -> _T | None:
-    """Return the JSON in an annotation, `None` if it is not of the wanted type."""
+def _decoded(text: str) -> list[JSON] | None:
+    """Return the list of objects in an annotation, `None` if it is none."""
     try:
-        return msgspec.json.decode(text, type=wanted)
+        return msgspec.json.decode(text, type=list[JSON])
     except (msgspec.DecodeError, UnicodeError):
         return None

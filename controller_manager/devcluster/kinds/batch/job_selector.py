@@ -22,7 +22,7 @@ _CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 
 def _own_labels(job: JSON) -> dict[str, str]:
     """Return the labels of the pods of a job that selects its own pods."""
-    uid, name = job["metadata"]["uid"], job["metadata"]["name"]
+    uid, name = job["metadata"]["uid"], job["metadata"].get("name", "")
     return {
         "batch.kubernetes.io/controller-uid": uid,
         "batch.kubernetes.io/job-name": name,
@@ -78,7 +78,7 @@ def validate_host_names(job: JSON) -> list[Cause]:
     completions = job["spec"].get("completions", 0)
     if job["spec"]["completionMode"] != "Indexed" or completions <= 0:
         return []
-    name = job["metadata"]["name"]
+    name = job["metadata"].get("name", "")
     longest = f"{name}-{completions - 1}"
     if is_label(longest):
         return []

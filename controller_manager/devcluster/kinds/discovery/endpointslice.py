@@ -95,9 +95,10 @@ class EndpointSliceStrategy(Strategy):
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the address type is the same."""
-        if old["addressType"] == new["addressType"]:
+        wanted = new.get("addressType", "")
+        if old["addressType"] == wanted:
             return ()
-        return (invalid("addressType", shown(new["addressType"]), IMMUTABLE),)
+        return (invalid("addressType", shown(wanted), IMMUTABLE),)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -12,6 +12,7 @@ from controller_manager.devcluster.server.names import (
     validate_path_segment,
     validate_subdomain,
 )
+from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import (
     Cause,
     invalid,
@@ -80,6 +81,24 @@ class IPAddressStrategy(Strategy):
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the reference is the same."""
         return validate_unchanged(old["spec"], new["spec"], "spec", "parentRef")
+
+    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
+        """Create the address again if it was deleted while a service has it.
+
+        Upstream's repair loop does so within some minutes. Without it the address
+        could be given to a second service.
+        """
+        if new is not None or old is None:
+            return
+        metadata, parent = old["metadata"], old["spec"]["parentRef"]
+        key = (parent.get("namespace", ""), parent["name"])
+        service = objects.storage.collection(parent["resource"]).get(key)
+        spec = service.obj.get("spec", {}) if service else {}
+        used = spec.get("clusterIPs", ())
+        if metadata["name"] in used:
+            labels = metadata.get("labels", {})
+            kept = {"name": metadata["name"], "labels": labels}
+            objects.create(KIND, "", {"metadata": kept, "spec": old["spec"]})
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

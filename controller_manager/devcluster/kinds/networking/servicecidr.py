@@ -12,7 +12,6 @@ from controller_manager.devcluster.server.statuses import (
     invalid,
     required,
     shown,
-    too_many,
 )
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
@@ -51,7 +50,8 @@ class ServiceCIDRStrategy(Strategy):
         before, after = (each["spec"].get("cidrs", []) for each in (old, new))
         if after[: len(before)] == before:
             return ()
-        return (invalid("spec.cidrs[0]", shown(after[:1][0]), "field is immutable"),)
+        value = shown({"cidrs": after})
+        return (invalid("spec.cidrs", value, "field is immutable"),)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -63,7 +63,8 @@ def validate_ranges(ranges: list[str]) -> list[Cause]:
     if not ranges:
         return [required("spec.cidrs", "at least one CIDR required")]
     if len(ranges) > _MOST:
-        return [too_many("spec.cidrs", len(ranges), _MOST)]
+        detail = f"may only hold up to {_MOST} values"
+        return [invalid("spec.cidrs", shown({"cidrs": ranges}), detail)]
     causes, versions = [], []
     for number, text in enumerate(ranges):
         field = f"spec.cidrs[{number}]"
@@ -73,9 +74,9 @@ def validate_ranges(ranges: list[str]) -> list[Cause]:
     if not causes and len(versions) == _MOST and len(set(versions)) < _MOST:
         detail = (
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 "
-            "and 2001:db8::/96"
+            "and 2001:db8::/64"
         )
-        causes.append(invalid("spec.cidrs", shown(ranges), detail))
+        causes.append(invalid("spec.cidrs", shown({"cidrs": ranges}), detail))
     return causes
 
 

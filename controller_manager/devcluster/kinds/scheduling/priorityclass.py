@@ -60,7 +60,7 @@ class PriorityClassStrategy(Strategy):
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
         """Check the name and the value: the highest are for the system."""
-        name = obj["metadata"]["name"]
+        name = obj["metadata"].get("name", "")
         if name in _SYSTEM:
             return ()
         if name.startswith("system-"):

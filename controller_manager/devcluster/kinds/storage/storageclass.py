@@ -65,7 +65,7 @@ class StorageClassStrategy(Strategy):
             causes.append(
                 forbidden_field("parameters", "updates to parameters are forbidden.")
             )
-        if old["provisioner"] != new["provisioner"]:
+        if old["provisioner"] != new.get("provisioner"):
             causes.append(
                 forbidden_field("provisioner", "updates to provisioner are forbidden.")
             )

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from controller_manager.api.autoscaling.v2 import (
@@ -25,6 +26,9 @@ from controller_manager.controllers.autoscaling.podautoscaler.scaling.history im
     Recommendation,
     ScaleEvent,
 )
+
+unhurried: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Settings without a deadline: a busy machine may be slow."""
 
 NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 READINESS: Final = Readiness(timedelta(seconds=300), timedelta(seconds=30))

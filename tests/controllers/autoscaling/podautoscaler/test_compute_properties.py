@@ -37,6 +37,7 @@ from tests.controllers.autoscaling.podautoscaler.strategies import (
     judgements,
     replicas,
     samples,
+    unhurried,
 )
 
 targets = st.integers(1, 300)
@@ -47,6 +48,7 @@ def requests_of(sample: PodSample) -> dict[str, int]:
     return {pod.name: 100 + 50 * (place % 3) for place, pod in enumerate(sample.pods)}
 
 
+@unhurried
 @given(samples())
 def test_each_pod_is_in_one_group(sample: PodSample) -> None:
     """None is counted twice, none is forgotten."""
@@ -57,6 +59,7 @@ def test_each_pod_is_in_one_group(sample: PodSample) -> None:
     )
 
 
+@unhurried
 @given(healthy_samples(), targets, judgements, st.integers(1, 5000))
 def test_more_usage_never_asks_for_fewer_replicas(
     sample: PodSample, target: int, judgement: Judgement, more: int
@@ -83,6 +86,7 @@ def test_more_usage_never_asks_for_fewer_replicas(
     assert less[1] <= most[1]
 
 
+@unhurried
 @given(samples(), replicas, targets, judgements)
 def test_pods_without_a_metric_never_turn_the_change_round(
     sample: PodSample, current: int, target: int, judgement: Judgement
@@ -103,6 +107,7 @@ def test_pods_without_a_metric_never_turn_the_change_round(
         assert proposal.replicas == current
 
 
+@unhurried
 @given(healthy_samples(), replicas, judgements, st.floats(0.5, 2))
 def test_inside_the_tolerance_nothing_changes(
     sample: PodSample, current: int, judgement: Judgement, distance: float
@@ -117,6 +122,20 @@ def test_inside_the_tolerance_nothing_changes(
     assert found == Proposal(current if inside else computed, average)
 
 
+@unhurried
+@given(healthy_samples(), judgements)
+def test_a_target_of_zero_asks_for_all_that_there_may_be(
+    sample: PodSample, judgement: Judgement
+) -> None:
+    """The API server refuses one; it must not stop the other metrics."""
+    requests = requests_of(sample)
+    utilized = replicas_for_utilization(sample, lambda: requests, 1, 0, judgement)
+    averaged = replicas_for_average(sample, 1, 0, judgement)
+    assert utilized.replicas == (MAX_INT32 if utilized.utilization else 0)
+    assert averaged.replicas == (MAX_INT32 if averaged.usage else 0)
+
+
+@unhurried
 @given(amounts, targets, replicas, judgements)
 def test_a_shared_metric_never_asks_for_a_negative_number(
     usage: int, target: int, current: int, judgement: Judgement
@@ -132,12 +151,14 @@ def test_a_shared_metric_never_asks_for_a_negative_number(
         assert (share.replicas, whole.replicas) == (0, 0)
 
 
+@unhurried
 @given(st.floats(), st.floats())
 def test_any_ratio_rounds_to_a_number_of_replicas(amount: float, target: float) -> None:
     """Infinity and no number too: Go's conversion of them differs by machine."""
     assert abs(rounded_up(ratio(amount, target))) <= MAX_INT32 + 1
 
 
+@unhurried
 @given(st.integers(-(2**62), 2**62), st.integers(1, 2**40))
 def test_a_quotient_is_rounded_towards_zero(dividend: int, divisor: int) -> None:
     """As Go divides whole numbers; Python rounds down."""

@@ -30,6 +30,7 @@ from tests.controllers.autoscaling.podautoscaler.strategies import (
     behaviors,
     histories,
     replicas,
+    unhurried,
 )
 
 WINDOW = timedelta(seconds=300)
@@ -38,6 +39,7 @@ ranges = st.tuples(replicas, replicas).map(sorted)
 maybe_behaviors = st.none() | behaviors
 
 
+@unhurried
 @given(ranges, st.data(), maybe_behaviors, histories)
 def test_the_number_never_leaves_the_range(
     limits: tuple[int, int],
@@ -57,6 +59,7 @@ def test_the_number_never_leaves_the_range(
     )
 
 
+@unhurried
 @given(ranges, st.data(), maybe_behaviors, histories)
 def test_the_number_moves_only_towards_what_was_asked_for(
     limits: tuple[int, int],
@@ -126,6 +129,7 @@ def change_allowed(policy: HPAScalingPolicy, start: int) -> float:
     return start * policy.value / 100 if policy.type == PERCENT else policy.value
 
 
+@unhurried
 @given(behaviors, replicas, steps)
 def test_no_policy_is_broken_over_any_time(
     behavior: HorizontalPodAutoscalerBehavior, first: int, syncs: list[Step]
@@ -149,6 +153,7 @@ def test_no_policy_is_broken_over_any_time(
         assert judge(allowed)
 
 
+@unhurried
 @given(behaviors, replicas, steps)
 def test_the_scale_follows_what_all_of_a_window_asks_for(
     behavior: HorizontalPodAutoscalerBehavior, first: int, syncs: list[Step]
@@ -175,6 +180,7 @@ def test_the_scale_follows_what_all_of_a_window_asks_for(
             assert after.replicas <= min(recent, default=200)
 
 
+@unhurried
 @given(maybe_behaviors, st.integers(1, 40), st.integers(1, 30))
 def test_what_is_remembered_has_an_end(
     behavior: HorizontalPodAutoscalerBehavior | None, seconds: int, desired: int

@@ -21,6 +21,7 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     config_of,
     cpu,
     external,
+    of_pods,
     ready,
 )
 
@@ -187,6 +188,28 @@ async def test_a_number_that_somebody_else_has_set_meanwhile_stays(
     failed = f"Warning FailedRescale: New size: 6; reason: {why}; error: Operation"
     assert event.startswith(f"{failed} cannot be fulfilled")
     assert stage.conditions()["ScalingActive"] == ("False", "ScalingDisabled")
+
+
+@pytest.mark.parametrize("metric", [cpu(90), external(value="40"), of_pods("40")])
+async def test_a_late_answer_is_judged_by_the_pods_of_its_time(
+    stage: Stage, transport: Faulty, metric: JSON
+) -> None:
+    """As upstream: one pod that does little asks for one replica, three for three."""
+    stage.set_metrics(external={"qps": [{"value": "30"}]}, pods={"qps": {"*": "30"}})
+
+    async def delay(request: Request) -> Response | None:
+        if ".metrics.k8s.io/" in request.path or "/apis/metrics." in request.path:
+            await asyncio.sleep(5)
+        return None
+
+    transport.faults.append(delay)
+    stage.add_autoscaler([metric], 1, 10)
+    async with stage.cluster.manager(config_of(), transport):
+        await asyncio.sleep(SYNC_PERIOD + 2)
+        for number in (0, 1):
+            stage.delete("Pod", f"test-pod-{number}")
+        await asyncio.sleep(12)
+    assert stage.conditions()["AbleToScale"] == ("True", "ScaleDownStabilized")
 
 
 async def test_a_scale_that_cannot_be_set_is_reported(

@@ -48,6 +48,17 @@ def test_whoever_selects_one_of_the_pods_is_found(
     assert overlaps.selecting("default", pods) == keys
 
 
+def test_a_label_that_all_selectors_require_does_not_bring_them_together() -> None:
+    """Each is found by a label of its own: the cost does not grow with their number."""
+    overlaps = Overlaps()
+    for number in range(100):
+        selector = parse_selector(f"app=shop,part=p{number}")
+        overlaps.put(f"default/{number}", selector)
+    together = [len(keys) for keys in overlaps._buckets.values()]
+    assert (sum(together), max(together)) == (100, 1)
+    assert overlaps.selecting("default", [pod(app="shop", part="p7")]) == ["default/7"]
+
+
 def test_a_changed_selector_replaces_the_former_one(overlaps: Overlaps) -> None:
     """The target of an autoscaler may change."""
     overlaps.put("default/sets", parse_selector("app=other"))

@@ -222,6 +222,17 @@ async def test_a_value_that_is_no_quantity_is_an_error(
         await read(sources, which)
 
 
+async def test_a_number_is_a_quantity_too(
+    server: Scripted, sources: apis.Sources
+) -> None:
+    """Some servers write numbers without quotes, and Go takes them."""
+    server.put(EXTERNAL, {"items": [{"value": 3}, {"value": 0.25}]})
+    server.put(RESOURCE, {"items": [usage("a", ("c", {"cpu": 2}))]})
+    assert await sources.external.values("default", "queue", "") == [3000, 250]
+    found = await sources.resource.of_pods("default", "", "cpu")
+    assert found["a"].value == 2000
+
+
 async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
     server: Scripted, sources: apis.Sources
 ) -> None:

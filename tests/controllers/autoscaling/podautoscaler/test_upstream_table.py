@@ -1,5 +1,6 @@
 """What upstream's own functions answered to the same questions, row by row."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,6 +57,14 @@ from controller_manager.controllers.autoscaling.podautoscaler.scaling.windows im
     stabilized,
     stabilized_by_rules,
 )
+from tests.controllers.autoscaling.podautoscaler.on_cluster import (
+    SYNC_PERIOD,
+    PodOf,
+    Stage,
+    config_of,
+    cpu,
+    of_pods,
+)
 
 TABLE: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "data" / "hpa-replicas.json").read_text()
@@ -63,7 +72,8 @@ TABLE: dict[str, Any] = json.loads(
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 READINESS = Readiness(timedelta(seconds=300), timedelta(seconds=30))
 
-Row = dict[str, Any]
+JSON = dict[str, Any]
+Row = JSON
 
 
 def ago(seconds: float) -> datetime:
@@ -164,11 +174,38 @@ def named(rows: list[Row]) -> list[Any]:
 NOT_READ = "unable to get metric"
 """How the error of a row begins if there was nothing to compute with."""
 
+UNREAD = [row for row in TABLE["replicas"] if NOT_READ in row.get("error", "")]
 
-def test_rows_without_metrics_are_few() -> None:
-    """Their errors come from the clients of the metrics APIs, which have own tests."""
-    unread = [row for row in TABLE["replicas"] if NOT_READ in row.get("error", "")]
-    assert [row.get("metrics") for row in unread] == [None] * 6
+SPECS: dict[str, JSON] = {
+    "GetResourceReplicas": cpu(50),
+    "GetRawResourceReplicas": {
+        "type": "Resource",
+        "resource": {
+            "name": "cpu",
+            "target": {"type": "AverageValue", "averageValue": "100m"},
+        },
+    },
+    "GetMetricReplicas": of_pods("100m", "m"),
+}
+"""Metrics for which the functions compute."""
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("row", named(UNREAD))
+async def test_metrics_that_no_pod_has_are_an_error_in_upstreams_words(
+    row: Row,
+) -> None:
+    """The condition ends with it; there is nothing to compute with."""
+    stage = Stage()
+    stage.add_target(row["currentReplicas"])
+    stage.add_pods(tuple(PodOf() for _ in row["pods"]))
+    stage.set_metrics(pods={"m": {}})
+    stage.add_autoscaler([SPECS[row["function"]]], 1, 10)
+    async with stage.cluster.manager(config_of()):
+        await asyncio.sleep(SYNC_PERIOD + 1)
+    found = {each["type"]: each for each in stage.status()["conditions"]}
+    assert found["ScalingActive"]["message"].endswith(f": {row['error']}")
+    assert stage.replicas() == row["currentReplicas"]
 
 
 COMPUTED = [row for row in TABLE["replicas"] if NOT_READ not in row.get("error", "")]

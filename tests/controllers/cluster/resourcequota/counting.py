@@ -87,11 +87,20 @@ class Watching:
 
 @dataclass
 class Failing(Watching):
-    """Answers requests whose path ends with `broken` with an error."""
+    """Answers requests whose path ends with `broken` with an error.
+
+    If `empty`, discovery lists nothing.
+    """
 
     broken: str = ""
+    empty: bool = False
 
     async def request(self, request: Request) -> Response:
+        if self.empty and request.path in ("/api", "/apis"):
+            media = (
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+            )
+            return Response(200, {"content-type": media}, b'{"items":[]}')
         if self.broken and request.path.endswith(self.broken):
             return Response(500, {}, b'{"kind":"Status","code":500}')
         return await self.inner.request(request)

@@ -99,13 +99,16 @@ async def test_a_resource_that_cannot_be_listed_does_not_stop_the_others(
         assert user.used() == {"count/leases.coordination.k8s.io": "0", "secrets": "2"}
 
 
-async def test_a_failing_discovery_keeps_what_is_watched(user: User) -> None:
-    """Empty groups are not taken for the end of all resources."""
+@pytest.mark.parametrize("fault", [{"broken": "/apis"}, {"empty": True}])
+async def test_a_failing_discovery_keeps_what_is_watched(
+    user: User, fault: dict[str, Any]
+) -> None:
+    """An empty list is not taken for the end of all resources."""
     user.add_quota({"secrets": "5"})
     transport = Failing(user.cluster.transport)
     async with counting(user.cluster, transport):
         await asyncio.sleep(1)
-        transport.broken = "/apis"
+        vars(transport).update(fault)
         await asyncio.sleep(100)
         user.cluster.add("Secret", "s")
         assert user.used() == {"secrets": "1"}

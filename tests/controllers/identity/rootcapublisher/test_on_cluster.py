@@ -12,7 +12,7 @@ from controller_manager.api.core.v1 import (
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import PatchType
 from controller_manager.observability.logs import make_logger
-from tests.clusters import Cluster, make_config, run_manager
+from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 
 pytestmark = pytest.mark.looptime
 
@@ -43,7 +43,7 @@ async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> Non
         await asyncio.sleep(1)
         maps = (await cluster.client.list_page(CONFIG_MAPS)).items
     assert [(each.metadata.namespace, each.data) for each in maps] == [
-        (namespace, {"ca.crt": "PEM"})
+        (namespace, {"ca.crt": ROOT_CA})
         for namespace in ("default", "kube-system", "late")
     ]
     assert [each.path for each in recording.writes if "/ending/" in each.path] == []

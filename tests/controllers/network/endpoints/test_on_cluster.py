@@ -289,6 +289,23 @@ async def test_a_refused_write_is_reported_and_tried_again(
     assert (about.kind, about.namespace, about.name) == ("Endpoints", "default", "web")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(refusal(500, "InternalError", "no"), id="refused"),
+        pytest.param(refusal(404, "NotFound", "no such page"), id="a proxy's 404"),
+        pytest.param(refusal(409, "Conflict", "another uid"), id="they are others now"),
+    ],
+)
+async def test_a_deletion_that_fails_is_tried_again(
+    cluster: Cluster, answer: Response
+) -> None:
+    """Endpoints of a service that is gone do not stay."""
+    add_endpoints(cluster, "old", "192.168.0.1")
+    async with cluster.manager(CONFIG, transport=Refusing(cluster, "DELETE", answer)):
+        assert await addresses(cluster, "old") is None
+
+
 async def test_nothing_is_reported_of_a_namespace_that_is_being_deleted(
     cluster: Cluster,
 ) -> None:

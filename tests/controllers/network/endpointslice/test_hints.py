@@ -148,7 +148,9 @@ def test_hints_are_taken_from_all_slices_if_none_are_asked_for() -> None:
     assert changes.unchanged == (plain,)
 
 
-def node(zone: str, cpu: str = "4", *, ready: bool = True, **labels: str) -> Node:
+def node(
+    zone: str, cpu: str | float = "4", *, ready: bool = True, **labels: str
+) -> Node:
     body = {
         "metadata": {"labels": {"topology.kubernetes.io/zone": zone, **labels}},
         "status": {
@@ -168,6 +170,7 @@ CONTROL_PLANE: JSON = {"node-role.kubernetes.io/control-plane": ""}
         ([node("a"), node("b")], {"a": 0.5, "b": 0.5}),
         ([node("a", "3000m"), node("b", "1")], {"a": 0.75, "b": 0.25}),
         ([node("a"), node("a"), node("b")], {"a": 2 / 3, "b": 1 / 3}),
+        ([node("a", 3), node("b", 1.0)], {"a": 0.75, "b": 0.25}),
         ([node("a"), node("b"), node("", ready=False)], {"a": 0.5, "b": 0.5}),
         ([node("a"), node("b"), node("", **CONTROL_PLANE)], {"a": 0.5, "b": 0.5}),
         ([node("a"), node("b"), node("")], None),

@@ -104,3 +104,22 @@ async def test_pods_of_others_cost_nothing() -> None:
             await user.set_status("pod-1", address(1), ready=False)
             await asyncio.sleep(10)
     assert +counted == {"syncs": 1}
+
+
+async def test_at_the_start_each_service_is_synced_once() -> None:
+    """And written once; a process that comes after that writes nothing."""
+    cluster = Cluster()
+    user = ServiceUser(cluster)
+    user.add_node()
+    for number in range(20):
+        user.add_service(f"web-{number}", selector={"app": f"web-{number}"})
+        for each in range(10):
+            labels = {"app": f"web-{number}"}
+            user.add_pod(f"web-{number}-{each}", address(each), labels=labels)
+    found = []
+    for _ in range(2):
+        with counting() as counted:
+            async with cluster.manager(slice_config()) as recording:
+                await asyncio.sleep(30)
+        found.append((counted["syncs"], counted["pods"], len(recording.writes)))
+    assert found == [(20, 200, 20), (20, 200, 0)]

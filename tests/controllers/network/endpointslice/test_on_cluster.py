@@ -116,7 +116,10 @@ async def test_a_slice_shows_the_pods_of_a_service() -> None:
 async def test_a_pod_whose_node_is_not_known_is_left_out_until_it_is(
     user: ServiceUser,
 ) -> None:
-    """The others are shown at once; an event says so; the node alone is enough."""
+    """The others are shown at once; it is tried again with an event each time.
+
+    The node alone is enough to end that.
+    """
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     user.add_pod("b", "10.1.0.2", node="late")
@@ -127,6 +130,10 @@ async def test_a_pod_whose_node_is_not_known_is_left_out_until_it_is(
         user.add_node("late")
         await asyncio.sleep(0.1)
         assert await user.addresses() == [["10.1.0.1", "10.1.0.2"]]
+        counts = await user.event_counts()
+        await asyncio.sleep(500)
+    # After 0, 1, 3, 7, 15, 31, 63, 127, 247, 367 and 487 seconds.
+    assert counts == await user.event_counts() == [11]
     message = (
         "Error updating Endpoint Slices for Service default/web: skipping Pod b for "
         "Service default/web: Node late Not Found"

@@ -86,6 +86,11 @@ class ServiceUser:
             (each.reason, each.message, each.source.component) for each in page.items
         ]
 
+    async def event_counts(self) -> list[int]:
+        """Return how often each event has occurred."""
+        page = await self.client.list_page(EVENTS, "default")
+        return [each.count for each in page.items]
+
 
 def pod_status(ip: str, *, ready: bool = True) -> JSON:
     """Return the status of a running pod."""

@@ -7,13 +7,16 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.slices.changes import Changes, recycled
+from controller_manager.control.endpoints.slices.changes import Changes
 from controller_manager.controllers.network.endpointslicemirroring import (
     mirror,
     reconciler,
 )
 from controller_manager.controllers.network.endpointslicemirroring.reconciler import (
     MirroringReconciler,
+)
+from controller_manager.controllers.network.endpointslicemirroring.recycling import (
+    recycled_without_gaps,
 )
 from tests.simulation.planted import Bug
 
@@ -26,9 +29,9 @@ def _skip_nothing(_: Endpoints) -> bool:
     return True
 
 
-def _delete_nothing(changes: Changes, owner: Any) -> Changes:
+def _delete_nothing(*given: Any) -> Changes:
     """Leave slices that are not wanted any more."""
-    return replace(recycled(changes, owner), delete=())
+    return replace(recycled_without_gaps(*given), delete=())
 
 
 BUGS: Final[Mapping[str, Bug]] = {
@@ -40,5 +43,5 @@ BUGS: Final[Mapping[str, Bug]] = {
         "mirrored-slice-is-taken-away",
     ),
     "mirror what is skipped": Bug(2, reconciler, "may_be_mirrored", _skip_nothing),
-    "leave mirrored slices": Bug(4, mirror, "recycled", _delete_nothing),
+    "leave mirrored slices": Bug(4, mirror, "recycled_without_gaps", _delete_nothing),
 }

@@ -59,7 +59,7 @@ async def _average(question: Question, source: PodsMetricSource) -> Evaluation:
         msg = f"unable to get metric {metric.name}: {error}"
         raise ComputationError(msg) from error
     proposal = replicas_for_average(
-        PodSample(target_pods(of.pods), metrics, question.now),
+        PodSample(target_pods(of.find_pods()), metrics, question.now),
         of.desired,
         milli_value(wanted),
         question.judgement,
@@ -96,10 +96,10 @@ async def of_object(question: Question, source: ObjectMetricSource) -> Evaluatio
 async def _value(
     question: Question, source: ObjectMetricSource, wanted: str
 ) -> Evaluation:
-    of = question.target
+    of, usage = question.target, await _usage(question, source)
     proposal = replicas_for_value(
-        target_pods(of.pods),
-        await _usage(question, source),
+        target_pods(of.find_pods()),
+        usage,
         of.desired,
         milli_value(wanted),
         question.judgement.tolerances,

@@ -70,10 +70,10 @@ async def _share(
 async def _value(
     question: Question, source: ExternalMetricSource, wanted: str
 ) -> Evaluation:
-    of = question.target
+    of, usage = question.target, await _usage(question, source)
     proposal = replicas_for_value(
-        target_pods(of.pods),
-        await _usage(question, source),
+        target_pods(of.find_pods()),
+        usage,
         of.desired,
         milli_value(wanted),
         question.judgement.tolerances,

@@ -107,14 +107,15 @@ async def _computed(
     except ComputationError as error:
         msg = f"unable to get metrics for resource {name}: {error}"
         raise ComputationError(msg) from error
-    pods = target_pods(of.pods)
+    found = of.find_pods()
+    pods = target_pods(found)
     sample = PodSample(pods, metrics, question.now, name)
     if target.average_value is not None:
         wanted = milli_value(target.average_value)
         return replicas_for_average(sample, of.desired, wanted, judgement)
     return replicas_for_utilization(
         sample,
-        lambda: requested(of.pods, name, container),
+        lambda: requested(found, name, container),
         of.desired,
         target.average_utilization or 0,
         judgement,

@@ -1,6 +1,6 @@
 """What evaluations take and return."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -19,14 +19,15 @@ class Target(Struct, frozen=True):
     """The target of an autoscaler, as it is now.
 
     `desired` and `observed` are the replicas in spec and status of its scale;
-    `selector` is the scale's, and selects `pods`.
+    `selector` is the scale's. `find_pods` returns the pods that it selects by now:
+    an answer of a metrics API may take long, and is judged by the pods of its time.
     """
 
     namespace: str
     desired: int
     observed: int
     selector: str
-    pods: Sequence[Pod]
+    find_pods: Callable[[], Sequence[Pod]]
 
 
 class Question(Struct, frozen=True):

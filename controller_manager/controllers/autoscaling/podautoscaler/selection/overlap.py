@@ -33,10 +33,18 @@ class Overlaps:
         if known is not None and known[1] == selector:
             return
         self.forget(key)
-        label = selector.exact[0] if selector.exact else ("", "")
-        bucket = (_namespace(key), *label)
+        bucket = self._least_bucket(_namespace(key), selector)
         self._selectors[key] = (bucket, selector)
         self._buckets[bucket].add(key)
+
+    def _least_bucket(self, namespace: str, selector: Selector) -> _Bucket:
+        """Return the bucket, of those that a selector may be in, with the fewest.
+
+        All selectors of a namespace may require one same label, and another one each.
+        """
+        labels = selector.exact or (("", ""),)
+        buckets: list[_Bucket] = [(namespace, key, value) for key, value in labels]
+        return min(buckets, key=lambda each: len(self._buckets.get(each, ())))
 
     def forget(self, key: str) -> None:
         """Drop the selector of an autoscaler that is gone."""

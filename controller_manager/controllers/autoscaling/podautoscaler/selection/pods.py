@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import key_of, labels_of
+from controller_manager.api.meta import key_of
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler.apply import (
     SyncFailed,
@@ -33,14 +33,14 @@ class Selection:
         """Drop the selector of an autoscaler that is gone."""
         self._overlaps.forget(key)
 
-    def pods_of(
+    def of_target(
         self,
         autoscaler: HorizontalPodAutoscaler,
         text: str,
         draft: Draft,
         writer: Writer,
-    ) -> Sequence[Pod]:
-        """Return the pods that the selector of a scale selects.
+    ) -> Selector:
+        """Return the selector of a scale.
 
         Raises SyncFailed if there is no selector, or an invalid one, or if another
         autoscaler selects some of the pods, too. Event and condition say so.
@@ -68,7 +68,7 @@ class Selection:
             raise refused(message, "InvalidSelector") from error
         namespace = autoscaler.metadata.namespace
         self._overlaps.put(key_of(autoscaler), selector)
-        pods = selected_pods(self._pods, namespace, selector)
+        pods = self._pods.matching(namespace, selector)
         selecting = self._overlaps.selecting(namespace, pods)
         if len(selecting) > 1:
             message = (
@@ -76,23 +76,12 @@ class Selection:
                 f"[{' '.join(selecting)}]"
             )
             raise refused(message, "AmbiguousSelector")
-        return pods
+        return selector
 
+    def pods(self, namespace: str, selector: Selector) -> Sequence[Pod]:
+        """Return the pods of a namespace that a selector matches, by their names.
 
-def selected_pods(
-    lister: Lister[Pod], namespace: str, selector: Selector
-) -> Sequence[Pod]:
-    """Return the pods of a namespace that a selector matches, by their names.
-
-    A selector with a label, as almost all have, costs time only for the pods with that
-    label; others look at all pods of the namespace.
-    """
-    if not selector.exact:
-        return _in_order(lister.list(namespace, selector))
-    found = lister.labelled(namespace, dict(selector.exact))
-    return _in_order([each for each in found if selector.matches(labels_of(each))])
-
-
-def _in_order(pods: Sequence[Pod]) -> Sequence[Pod]:
-    # Messages name the first pod that lacks something: always the same one.
-    return sorted(pods, key=lambda pod: pod.metadata.name)
+        Messages name the first pod that lacks something: always the same one.
+        """
+        found = self._pods.matching(namespace, selector)
+        return sorted(found, key=lambda pod: pod.metadata.name)

@@ -93,7 +93,7 @@ class CustomMetrics:
             )
             raise _failed(why)
         with reading.checked("custom"):
-            return milli_value(found[0].value)
+            return milli_value(str(found[0].value))
 
     async def _path_of(
         self, namespace: str, reference: CrossVersionObjectReference, metric: str
@@ -141,4 +141,6 @@ def _pod_metric(value: MetricValue) -> PodMetric:
     given = (value.window_seconds, value.window, _WINDOW)
     seconds = next(each for each in given if each is not None)
     timestamp = reading.measured_at(value.timestamp)
-    return PodMetric(milli_value(value.value), timestamp, timedelta(seconds=seconds))
+    return PodMetric(
+        milli_value(str(value.value)), timestamp, timedelta(seconds=seconds)
+    )

@@ -42,4 +42,4 @@ class ExternalMetrics:
             msg = "no metrics returned from external metrics API"
             raise ComputationError(msg)
         with reading.checked("external"):
-            return [milli_value(each.value) for each in answer.items]
+            return [milli_value(str(each.value)) for each in answer.items]

@@ -68,7 +68,7 @@ def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
     known = [each for each in usages if each is not None]
     if not usages or len(known) < len(usages):
         return None
-    return sum(map(milli_value, known))
+    return sum(milli_value(str(each)) for each in known)
 
 
 @lru_cache(maxsize=64)

@@ -49,6 +49,6 @@ def _milli_cpus(node: Node) -> int:
     if allocatable is None or not allocatable.cpu:
         return 0
     try:
-        return parse_quantity(allocatable.cpu).milli_value
+        return parse_quantity(str(allocatable.cpu)).milli_value
     except QuantityError:
         return 0

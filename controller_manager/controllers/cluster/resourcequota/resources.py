@@ -1,0 +1,107 @@
+"""Which resources are counted: discovery, now and then (Sync of upstream)."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from controller_manager.client.client import Client
+from controller_manager.client.discovery import discover
+from controller_manager.controllers.cluster.resourcequota.monitors import (
+    VERBS,
+    Monitors,
+)
+from controller_manager.observability.logs import Logger
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.workqueue.queue import WorkQueue
+
+_REDISCOVER: Final = 30.0
+"""Seconds between two discoveries."""
+
+_ESTABLISHING: Final = 1.0
+"""Seconds from a custom resource definition until its resource is served."""
+
+_INITIAL_SYNC: Final = 30.0
+"""Seconds to wait for all resources; one that cannot be listed must not stop the
+counting of the others."""
+
+_UNSYNCED_RECHECK: Final = 1.0
+"""Seconds between two looks for resources that have become synced."""
+
+_DISCOVERY: Final = "resources"
+_UNSYNCED: Final = "unsynced"
+
+
+class Resources:
+    """Keeps the monitors equal to what the API server serves.
+
+    `synced` is called when resources have become synced after the start.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        queue: WorkQueue,
+        monitors: Monitors,
+        logger: Logger,
+        synced: Callable[[], None],
+    ) -> None:
+        """Take the queue of this work, and the monitors."""
+        self._client = client
+        self._queue = queue
+        self._monitors = monitors
+        self._logger = logger
+        self._synced = synced
+        self._discovered = asyncio.Event()
+        self._first_sync = asyncio.Lock()
+        self._has_waited = False
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Start discovery, and with it the watches."""
+        self._queue.add(_DISCOVERY)
+        yield
+
+    def served_changes(self) -> None:
+        """Discover resources soon; upstream takes up to 30 s to notice a change."""
+        self._queue.add_after(_DISCOVERY, _ESTABLISHING)
+
+    async def sync(self, key: str) -> Outcome:
+        """Discover resources, or look which of them are synced."""
+        if key == _DISCOVERY:
+            await self._discover()
+            return Done(_REDISCOVER)
+        if self._monitors.newly_synced():
+            self._synced()
+        return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
+
+    async def _discover(self) -> None:
+        discovery = await discover(self._client)
+        if not discovery.preferred(*VERBS):
+            self._logger.warning("No resources are discovered, keeping the watches")
+            return
+        if problem := discovery.problem():
+            self._logger.warning("Not all resources are known", err=problem)
+        self._monitors.adjust(discovery)
+        self._discovered.set()
+        self._queue.add(_UNSYNCED)
+
+    async def wait_for_sync(self) -> None:
+        """Wait until all resources are synced, half a minute at most.
+
+        One resource that cannot be listed must not stop the counting of the others.
+        Upstream waits for all of them.
+        """
+        async with self._first_sync:
+            if not self._has_waited:
+                await self._wait_for_first_sync()
+                self._has_waited = True
+
+    async def _wait_for_first_sync(self) -> None:
+        try:
+            async with asyncio.timeout(_INITIAL_SYNC):
+                await self._discovered.wait()
+                await self._monitors.wait_for_sync()
+        except TimeoutError:
+            self._logger.warning(
+                "Not all resources could be read, counting the others",
+                unread=", ".join(self._monitors.unsynced()),
+            )

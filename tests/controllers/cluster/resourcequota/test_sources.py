@@ -1,0 +1,109 @@
+"""What sources add up is what the objects are charged for one by one."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller_manager.api.core.quotas import ResourceQuotaSpec
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import PartialMetadata, PartialObject
+from controller_manager.control.quota.amounts import NOTHING, Amounts, added
+from controller_manager.control.quota.evaluators import POD_EVALUATOR, count_evaluator
+from controller_manager.control.quota.pods import pod_usage
+from controller_manager.control.quota.scopes import pod_meets, requirements_of
+from controller_manager.controllers.cluster.resourcequota.sources import (
+    CachedObjects,
+    Tally,
+)
+from controller_manager.informers.store import Store
+from controller_manager.informers.transforms import PodTransform
+from controller_manager.runtime.turns import Turns
+
+JSON = dict[str, Any]
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+_AMOUNTS = st.sampled_from(["100m", "0.5", "1", "2"])
+_RESOURCES = st.fixed_dictionaries(
+    {}, optional={"cpu": _AMOUNTS, "memory": _AMOUNTS, "example.com/gpu": _AMOUNTS}
+)
+_REQUIREMENTS = st.fixed_dictionaries({"requests": _RESOURCES, "limits": _RESOURCES})
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> JSON:
+    """Draw a pod: few differ in what they are charged for, as in a cluster."""
+    names = draw(st.sampled_from([["a"], ["a", "b"]]))
+    resources = draw(_REQUIREMENTS)
+    containers = [{"name": name, "resources": resources} for name in names]
+    spec: JSON = {"containers": containers}
+    if draw(st.booleans()):
+        policy = draw(st.sampled_from([None, "Always"]))
+        init = {"name": "i", "restartPolicy": policy, "resources": draw(_REQUIREMENTS)}
+        spec["initContainers"] = [init]
+    if draw(st.integers(0, 4)) == 0:
+        spec["resources"] = draw(_REQUIREMENTS)
+    if draw(st.integers(0, 4)) == 0:
+        spec["overhead"] = draw(_RESOURCES)
+    if draw(st.booleans()):
+        spec["activeDeadlineSeconds"] = 60
+    in_use = draw(st.sampled_from([resources, resources, draw(_REQUIREMENTS)]))
+    status = {
+        "phase": draw(st.sampled_from(["Running", "Running", "Failed"])),
+        "containerStatuses": [{"name": "a", "resources": in_use}],
+    }
+    return {"spec": spec, "status": status}
+
+
+def _made(bodies: list[JSON]) -> list[Pod]:
+    return [
+        msgspec.convert({"metadata": {"name": str(i), "namespace": "n"}, **body}, Pod)
+        for i, body in enumerate(bodies)
+    ]
+
+
+@given(st.lists(pods(), max_size=12), st.sampled_from([(), ("Terminating",)]))
+def test_pods_are_added_up_in_groups(
+    bodies: list[JSON], scopes: tuple[str, ...]
+) -> None:
+    """The cache has dropped and shared parts of them; that changes nothing."""
+    requirements = requirements_of(ResourceQuotaSpec(scopes=scopes))
+    expected: Amounts = NOTHING
+    for pod in _made(bodies):
+        if all(pod_meets(each, pod) for each in requirements):
+            expected = added(expected, pod_usage(pod, NOW))
+    store: Store[Pod] = Store()
+    transform = PodTransform()
+    for pod in _made(bodies):
+        transform(pod)
+        store.put(pod)
+
+    async def total() -> Amounts:
+        source = CachedObjects(POD_EVALUATOR, store, Turns())
+        return await source.total("n", requirements, NOW)
+
+    assert asyncio.run(total()) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5))))
+def test_a_tally_counts_what_is_there(steps: list[tuple[str, int]]) -> None:
+    """Whatever comes and goes; and it forgets empty namespaces."""
+    tally = Tally(count_evaluator("", "secrets"), ("secrets",))
+    present: set[tuple[str, int]] = set()
+    for namespace, number in steps:
+        metadata = PartialMetadata(name=str(number), namespace=namespace)
+        obj = PartialObject(metadata=metadata)
+        if (namespace, number) in present:
+            present.remove((namespace, number))
+            tally.gone(obj)
+        else:
+            present.add((namespace, number))
+            tally.seen(obj)
+    for namespace in "ab":
+        expected = sum(1 for each, _ in present if each == namespace)
+        found = asyncio.run(tally.total(namespace, (), NOW))
+        assert found["secrets"].value == expected
+    assert tally._numbers.keys() == {namespace for namespace, _ in present}
