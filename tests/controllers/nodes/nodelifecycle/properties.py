@@ -44,7 +44,16 @@ class NodeLifecycleProperties(Properties):
                 ("metadata", "labels", "beta.kubernetes.io/arch"),
             ),
         ),
-        AllowedWrite(("patch",), "nodes/status", only(("status", "conditions"))),
+        # The server writes quantities in their shortest form: 1000 as 1k.
+        AllowedWrite(
+            ("patch",),
+            "nodes/status",
+            only(
+                ("status", "conditions"),
+                ("status", "allocatable"),
+                ("status", "capacity"),
+            ),
+        ),
         AllowedWrite(("patch",), "pods/status", only(("status", "conditions"))),
     )
 
