@@ -137,7 +137,11 @@ class Recording:
         if unknown := sorted(given.keys() - flags.flags.keys()):
             msg = f"recordings/{self.family}/ARGS: --{unknown[0]}: no such flag"
             raise ValueError(msg)
-        ours = make_config(controllers=flags.generic.controllers, **generic)
+        given_generic = {
+            "controllers": flags.generic.controllers,
+            "node_monitor_period": flags.generic.node_monitor_period,
+        }
+        ours = make_config(**(given_generic | generic))
         return replace(
             flags, client=ours.client, generic=ours.generic, serving=ours.serving
         )
