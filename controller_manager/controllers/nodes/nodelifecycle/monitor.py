@@ -67,6 +67,8 @@ _LEAST_PERIOD: Final = 0.1
 
 _KEY: Final = "nodes"
 
+_Action = Callable[[NodeRecord], Awaitable[None]]
+
 
 class NodeMonitor:
     """Finds the nodes that have died and those that are back.
@@ -124,9 +126,9 @@ class NodeMonitor:
         names = list(dict.fromkeys((*changed, *self._records.unhealthy, *due)))
         dead = await self._judge(names)
         if not self._was_paused(began):
-            await _in_parallel(dead, self._guarded(self._declare_unknown))
+            await self._each(dead, self._declare_unknown)
         await self._apply_disruption()
-        await _in_parallel(names, self._guarded(self._set_taints))
+        await self._each(names, self._set_taints)
         self._looked_at = self._clock.monotonic()
         self._metrics.all_nodes_seconds.observe(self._looked_at - began)
         return Done(self._period)
@@ -177,7 +179,7 @@ class NodeMonitor:
         """
         name, node = record.node.metadata.name, record.node
         began = self._clock.monotonic()
-        if await self._was_renewed(record):
+        if record.dies_at(self._grace) >= began or await self._was_renewed(record):
             self._records.judged(record, record.ready)
             return
         conditions = unknown_conditions(node, self._writer.timestamp())
@@ -228,7 +230,7 @@ class NodeMonitor:
         if found.change is Change.ALL_DOWN:
             self._logger.warning("No node is ready: nothing is evicted")
             every = [record.node.metadata.name for record in self._records]
-            await _in_parallel(every, self._guarded(self._spare))
+            await self._each(every, self._spare)
         elif found.change is Change.RECOVERED:
             self._logger.warning("Some nodes are ready again: evictions go on")
             self._records.all_alive(self._clock.monotonic())
@@ -262,36 +264,42 @@ class NodeMonitor:
         if taints is not None:
             await self._writer.set_taints(node, taints)
 
-    def _guarded(
-        self, action: Callable[[NodeRecord], Awaitable[None]]
-    ) -> Callable[[str], Awaitable[None]]:
-        """Return an action by name; if it fails, the next look does it again."""
+    async def _each(self, names: Sequence[str], action: _Action) -> None:
+        """Call an action for each node, for some of them concurrently.
 
-        async def guarded(name: str) -> None:
-            record = self._records.get(name)
-            if record is None:
+        It stops when the API server does not answer: the next look goes on.
+        """
+        for start in range(0, len(names), _AT_ONCE):
+            batch = names[start : start + _AT_ONCE]
+            answered = await asyncio.gather(
+                *(self._try(name, action) for name in batch)
+            )
+            if not all(answered):
+                for name in names[start + _AT_ONCE :]:
+                    self._watch.look_again(name)
                 return
-            try:
-                await action(record)
-            except NotFound:
-                return  # the watch will say that it is gone
-            except Conflict as error:
-                self._logger.v(2).info("Node has changed", node=name, err=str(error))
-                self._watch.look_again(name)
-            except (APIError, TransportError, ProtocolError) as error:
-                self._logger.error("Node not updated", node=name, err=str(error))
-                self._watch.look_again(name)
 
-        return guarded
+    async def _try(self, name: str, action: _Action) -> bool:
+        """Call an action for a node; tell whether the API server has answered.
+
+        If the action fails, the next look does it again.
+        """
+        record = self._records.get(name)
+        if record is None:
+            return True
+        try:
+            await action(record)
+        except NotFound:
+            return True  # the watch will say that it is gone
+        except Conflict as error:
+            self._logger.v(2).info("Node has changed", node=name, err=str(error))
+            self._watch.look_again(name)
+        except (APIError, TransportError, ProtocolError) as error:
+            self._logger.error("Node not updated", node=name, err=str(error))
+            self._watch.look_again(name)
+            return not isinstance(error, TransportError)
+        return True
 
 
 def _ignore(_: str) -> None:
     pass
-
-
-async def _in_parallel(
-    names: Sequence[str], action: Callable[[str], Awaitable[None]]
-) -> None:
-    """Call an action for each name, for some of them concurrently."""
-    for start in range(0, len(names), _AT_ONCE):
-        await asyncio.gather(*map(action, names[start : start + _AT_ONCE]))

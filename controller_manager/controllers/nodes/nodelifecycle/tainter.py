@@ -57,6 +57,7 @@ class Tainter:
 
     def add(self, zone: str, name: str) -> None:
         """Have a node tainted when it is its turn."""
+        self.add_zone(zone)
         self._zones[zone].add(name)
         self._queue.add(zone)
 
@@ -67,6 +68,7 @@ class Tainter:
 
     def set_rate(self, zone: str, rate: float) -> None:
         """Change how many nodes of a zone are tainted a second; 0 for none."""
+        self.add_zone(zone)
         self._zones[zone].set_rate(rate)
         self._queue.add(zone)
 

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from controller_manager.api.times import parse_time
 from controller_manager.clock import LoopClock
-from controller_manager.controllers.nodes.nodelifecycle.options import (
-    NodeLifecycleOptions,
-)
 from tests.clusters import EPOCH
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties, Write
 
 JSON = dict[str, Any]
+
+_ALIVE: Final = 5.0
+"""Seconds of silence within which a node is alive, whatever its grace period is."""
 
 _EVICTING: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -67,8 +67,7 @@ class NodeLifecycleProperties(Properties):
         name = write.target.name
         if _ready(write.after) == "Unknown" != _ready(write.before):
             silence = self._silence(name)
-            grace = NodeLifecycleOptions().node_monitor_grace_period
-            if silence is not None and 0 <= silence < grace and not write.is_late:
+            if silence is not None and 0 <= silence < _ALIVE and not write.is_late:
                 yield f"node {name} is Unknown after {silence:.0f} s of silence"
         if _evicting(write.after) - _evicting(write.before) and _ready(
             write.before
