@@ -1,18 +1,24 @@
 """What the node lifecycle controller promises."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.times import parse_time
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH
+from tests.controllers.nodes.nodelifecycle.workload import NodeUsers
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties, Write
+
+if TYPE_CHECKING:
+    from tests.simulation.managers import Manager
 
 JSON = dict[str, Any]
 
 _ALIVE: Final = 5.0
 """Seconds of silence within which a node is alive, whatever its grace period is."""
+
+_PREFIX: Final = "node.kubernetes.io/"
 
 _EVICTING: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -57,6 +63,8 @@ class NodeLifecycleProperties(Properties):
         AllowedWrite(("patch",), "pods/status", only(("status", "conditions"))),
     )
 
+    workload = NodeUsers
+
     def after_write(self, write: Write) -> Iterator[str]:
         """No node with a fresh lease is Unknown; only an unhealthy one is evicted."""
         if write.controller != self.controller or write.target.resource not in (
@@ -73,6 +81,20 @@ class NodeLifecycleProperties(Properties):
             write.before
         ) not in ("False", "Unknown"):
             yield f"node {name} is tainted although it is ready"
+
+    def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
+        """No node without troubles has a taint, or a wrong label."""
+        del managers
+        for node in self.state.stored("nodes"):
+            name, spec = node["metadata"]["name"], node["spec"]
+            taints = {each["key"] for each in spec.get("taints") or ()}
+            mine = sorted(each for each in taints if each.startswith(_PREFIX))
+            if mine and _ready(node) == "True" and not spec.get("unschedulable"):
+                yield f"node {name} is well and has the taints {mine}"
+            labels = node["metadata"].get("labels") or {}
+            stable = labels.get("kubernetes.io/os")
+            if stable and labels.get("beta.kubernetes.io/os") != stable:
+                yield f"node {name} has another beta label than its stable one"
 
     def _silence(self, name: str) -> float | None:
         """Return how long ago a lease was renewed, `None` without one."""
