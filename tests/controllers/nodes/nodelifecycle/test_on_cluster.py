@@ -245,3 +245,20 @@ async def test_a_node_that_is_removed_is_reported(cluster: Cluster) -> None:
             "Node a event: Removing Node a from Controller"
         ),
     ]
+
+
+async def test_the_two_evicting_taints_are_swapped_at_once(cluster: Cluster) -> None:
+    """Whatever the rate of the zone is: the pods are being evicted already."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    async with (
+        heartbeats(cluster, "ok"),
+        cluster.manager(lifecycle_config(node_eviction_rate=0.001)),
+    ):
+        await asyncio.sleep(12)
+        assert await taints(cluster, "a") == UNREACHABLE
+        await post(cluster, "a", Ready="False")
+        await asyncio.sleep(2)
+        assert sorted(await taints(cluster, "a")) == sorted(NOT_READY)
+        await asyncio.sleep(8)
+        assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
