@@ -18,7 +18,13 @@ JSON = dict[str, Any]
 _ALIVE: Final = 5.0
 """Seconds of silence within which a node is alive, whatever its grace period is."""
 
-_PREFIX: Final = "node.kubernetes.io/"
+_WHILE: Final = 60.0
+"""Seconds within which a node that is ready loses its taints."""
+
+_UNHEALTHY: Final = {
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+}
 
 _EVICTING: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -34,6 +40,14 @@ def _ready(node: JSON | None) -> str:
 def _evicting(node: JSON | None) -> set[tuple[str, str]]:
     taints = ((node or {}).get("spec") or {}).get("taints") or ()
     return {(each["key"], each["effect"]) for each in taints} & set(_EVICTING)
+
+
+def _is_long_ready(node: JSON) -> bool:
+    for each in node["status"].get("conditions") or ():
+        if each["type"] == "Ready" and each["status"] == "True":
+            age = LoopClock(EPOCH).now() - parse_time(each["lastTransitionTime"])
+            return age.total_seconds() > _WHILE
+    return False
 
 
 class NodeLifecycleProperties(Properties):
@@ -83,18 +97,12 @@ class NodeLifecycleProperties(Properties):
             yield f"node {name} is tainted although it is ready"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """No node without troubles has a taint, or a wrong label."""
+        """No node that has been ready for a while has a taint that says otherwise."""
         del managers
         for node in self.state.stored("nodes"):
-            name, spec = node["metadata"]["name"], node["spec"]
-            taints = {each["key"] for each in spec.get("taints") or ()}
-            mine = sorted(each for each in taints if each.startswith(_PREFIX))
-            if mine and _ready(node) == "True" and not spec.get("unschedulable"):
-                yield f"node {name} is well and has the taints {mine}"
-            labels = node["metadata"].get("labels") or {}
-            stable = labels.get("kubernetes.io/os")
-            if stable and labels.get("beta.kubernetes.io/os") != stable:
-                yield f"node {name} has another beta label than its stable one"
+            taints = {each["key"] for each in node["spec"].get("taints") or ()}
+            if (wrong := sorted(taints & _UNHEALTHY)) and _is_long_ready(node):
+                yield f"node {node['metadata']['name']} is ready and has {wrong}"
 
     def _silence(self, name: str) -> float | None:
         """Return how long ago a lease was renewed, `None` without one."""
