@@ -76,6 +76,7 @@ class GenericConfig:
     controller_start_interval: float = 0.0
     controller_shutdown_timeout: float = 10.0
     min_resync_period: float = 43200.0
+    node_monitor_period: float = 5.0
     api_server_timeout: float = 0.0
     use_service_account_credentials: bool = False
     profiling: bool = True

@@ -287,6 +287,7 @@ def _generic(options: Options) -> GenericConfig:
             options, "controller-shutdown-timeout"
         ),
         min_resync_period=_not_negative(options, "min-resync-period"),
+        node_monitor_period=_not_negative(options, "node-monitor-period"),
         api_server_timeout=_not_negative(options, "wait-for-apiserver-timeout"),
         use_service_account_credentials=options["use-service-account-credentials"],
         profiling=options["profiling"],

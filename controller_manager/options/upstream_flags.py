@@ -208,51 +208,6 @@ _CONTROLLERS: Final = (
             check=at_most_two,
         ),
     ),
-    *section(
-        "Node-lifecycle-controller",
-        Flag(
-            "large-cluster-size-threshold",
-            "int32",
-            "50",
-            "The number of nodes from which on a cluster is large.",
-            "NodeLifecycleController.LargeClusterSizeThreshold",
-        ),
-        Flag(
-            "node-eviction-rate",
-            "float32",
-            "0.1",
-            "Nodes a second whose pods are deleted when a node fails.",
-            "NodeLifecycleController.NodeEvictionRate",
-        ),
-        Flag(
-            "node-monitor-grace-period",
-            "duration",
-            "50s",
-            "How long a node may be silent before it counts as unhealthy.",
-            "NodeLifecycleController.NodeMonitorGracePeriod",
-        ),
-        Flag(
-            "node-startup-grace-period",
-            "duration",
-            "1m0s",
-            "How long a starting node may be silent.",
-            "NodeLifecycleController.NodeStartupGracePeriod",
-        ),
-        Flag(
-            "secondary-node-eviction-rate",
-            "float32",
-            "0.01",
-            "Nodes a second whose pods are deleted when a zone is unhealthy.",
-            "NodeLifecycleController.SecondaryNodeEvictionRate",
-        ),
-        Flag(
-            "unhealthy-zone-threshold",
-            "float32",
-            "0.55",
-            "The part of a zone's nodes that must be down for it to be unhealthy.",
-            "NodeLifecycleController.UnhealthyZoneThreshold",
-        ),
-    ),
 )
 
 

@@ -290,6 +290,7 @@ class NodeSpec(APIStruct, frozen=True):
     """The fields of a node's spec that controllers read."""
 
     taints: tuple[Taint, ...] | None = None
+    unschedulable: bool = False
 
 
 class NodeCondition(APIStruct, frozen=True):
@@ -297,6 +298,7 @@ class NodeCondition(APIStruct, frozen=True):
 
     type: str = ""
     status: str = ""
+    last_heartbeat_time: str | None = None
 
 
 class NodeAllocatable(APIStruct, frozen=True):

@@ -1,0 +1,116 @@
+"""What the node lifecycle controller promises."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from controller_manager.api.times import parse_time
+from controller_manager.clock import LoopClock
+from tests.clusters import EPOCH
+from tests.controllers.nodes.nodelifecycle.workload import NodeUsers
+from tests.simulation.changes import only
+from tests.simulation.properties import AllowedWrite, Properties, Write
+
+if TYPE_CHECKING:
+    from tests.simulation.managers import Manager
+
+JSON = dict[str, Any]
+
+_ALIVE: Final = 5.0
+"""Seconds of silence within which a node is alive, whatever its grace period is."""
+
+_WHILE: Final = 60.0
+"""Seconds within which a node that is ready loses its taints."""
+
+_UNHEALTHY: Final = {
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+}
+
+_EVICTING: Final = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+)
+
+
+def _ready(node: JSON | None) -> str:
+    conditions = ((node or {}).get("status") or {}).get("conditions") or ()
+    return next((e["status"] for e in conditions if e["type"] == "Ready"), "")
+
+
+def _evicting(node: JSON | None) -> set[tuple[str, str]]:
+    taints = ((node or {}).get("spec") or {}).get("taints") or ()
+    return {(each["key"], each["effect"]) for each in taints} & set(_EVICTING)
+
+
+def _is_long_ready(node: JSON) -> bool:
+    for each in node["status"].get("conditions") or ():
+        if each["type"] == "Ready" and each["status"] == "True":
+            age = LoopClock(EPOCH).now() - parse_time(each["lastTransitionTime"])
+            return age.total_seconds() > _WHILE
+    return False
+
+
+class NodeLifecycleProperties(Properties):
+    """It sets conditions and taints of nodes, never of one that is alive."""
+
+    controller = "node-lifecycle-controller"
+    may_write = (
+        AllowedWrite(
+            ("patch",),
+            "nodes",
+            only(
+                ("spec", "taints"),
+                ("metadata", "labels", "beta.kubernetes.io/os"),
+                ("metadata", "labels", "beta.kubernetes.io/arch"),
+            ),
+        ),
+        # The server writes quantities in their shortest form: 1000 as 1k.
+        AllowedWrite(
+            ("patch",),
+            "nodes/status",
+            only(
+                ("status", "conditions"),
+                ("status", "allocatable"),
+                ("status", "capacity"),
+            ),
+        ),
+        AllowedWrite(("patch",), "pods/status", only(("status", "conditions"))),
+    )
+
+    workload = NodeUsers
+
+    def after_write(self, write: Write) -> Iterator[str]:
+        """No node with a fresh lease is Unknown; only an unhealthy one is evicted."""
+        if write.controller != self.controller or write.target.resource not in (
+            "nodes",
+            "nodes/status",
+        ):
+            return
+        name = write.target.name
+        if _ready(write.after) == "Unknown" != _ready(write.before):
+            silence = self._silence(name)
+            if silence is not None and 0 <= silence < _ALIVE and not write.is_late:
+                yield f"node {name} is Unknown after {silence:.0f} s of silence"
+        if _evicting(write.after) - _evicting(write.before) and _ready(
+            write.before
+        ) not in ("False", "Unknown"):
+            yield f"node {name} is tainted although it is ready"
+
+    def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
+        """No node that has been ready for a while has a taint that says otherwise."""
+        del managers
+        for node in self.state.stored("nodes"):
+            taints = {each["key"] for each in node["spec"].get("taints") or ()}
+            if (wrong := sorted(taints & _UNHEALTHY)) and _is_long_ready(node):
+                yield f"node {node['metadata']['name']} is ready and has {wrong}"
+
+    def _silence(self, name: str) -> float | None:
+        """Return how long ago a lease was renewed, `None` without one."""
+        lease = self.state.find("leases", "kube-node-lease", name)
+        if lease is None:
+            return None
+        silence = LoopClock(EPOCH).now() - parse_time(lease["spec"]["renewTime"])
+        return silence.total_seconds()
+
+
+PROPERTIES = NodeLifecycleProperties

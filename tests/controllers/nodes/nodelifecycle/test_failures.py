@@ -1,0 +1,184 @@
+"""What happens to nodes while something else fails."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.core.v1 import NODES
+from controller_manager.client.client import PatchType
+from controller_manager.client.errors import RequestTimeout
+from controller_manager.client.transport import Request, Response, Stream, Transport
+from tests.clusters import Cluster
+from tests.controllers.nodes.nodelifecycle.fixtures import (
+    add_node,
+    add_pod,
+    all_taints,
+    events,
+    heartbeats,
+    lifecycle_config,
+    post,
+    ready_pods,
+    statuses,
+    taints,
+)
+
+pytestmark = pytest.mark.looptime
+
+UNREACHABLE = ["unreachable:NoSchedule", "unreachable:NoExecute"]
+
+
+class Fragile:
+    """A transport that can be cut, and that can refuse some writes."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.is_cut = False
+        self.refused: dict[str, Response] = {}
+        self.sent: list[str] = []
+
+    @property
+    def host(self) -> str:
+        return self._inner.host
+
+    async def request(self, request: Request) -> Response:
+        if self.is_cut:
+            await asyncio.sleep(1)
+            msg = "cut"
+            raise RequestTimeout(msg)
+        if request.method == "PATCH":
+            self.sent.append(request.path)
+            if request.path in self.refused:
+                return self.refused.pop(request.path)
+        return await self._inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        return await self._inner.stream(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def refusal(code: int, reason: str) -> Response:
+    """Return an answer of the API server that refuses a write."""
+    body = f'{{"kind":"Status","code":{code},"reason":"{reason}","message":"no"}}'
+    return Response(code, {}, body.encode())
+
+
+async def test_a_manager_that_reaches_no_api_server_kills_no_node(
+    cluster: Cluster,
+) -> None:
+    """It tries one batch of nodes in each look, and finds all of them alive again."""
+    names = [f"n{number}" for number in range(20)]
+    for name in names:
+        add_node(cluster, name)
+    fragile = Fragile(cluster.transport)
+    async with (
+        heartbeats(cluster, *names) as alive,
+        cluster.manager(lifecycle_config(), fragile),
+    ):
+        await asyncio.sleep(5)
+        fragile.is_cut = True
+        alive.clear()
+        await asyncio.sleep(30)
+        alive.update(names)
+        await asyncio.sleep(3)
+        fragile.is_cut = False
+        await asyncio.sleep(10)
+        assert (await all_taints(cluster)) == {name: [] for name in names}
+    assert fragile.sent == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal(409, "Conflict"),
+        refusal(500, "InternalError"),
+        refusal(403, "Forbidden"),
+    ],
+    ids=["conflict", "error", "forbidden"],
+)
+@pytest.mark.parametrize("path", ["/nodes/a", "/nodes/a/status", "/pods/p/status"])
+async def test_a_refused_write_is_tried_again(
+    cluster: Cluster, path: str, answer: Response
+) -> None:
+    """Whichever it is; the end is the same."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    add_pod(cluster, "p", "a")
+    where = "/api/v1/namespaces/default" if "pods" in path else "/api/v1"
+    fragile = Fragile(cluster.transport)
+    async with (
+        heartbeats(cluster, "ok"),
+        cluster.manager(lifecycle_config(), fragile),
+    ):
+        fragile.refused[f"{where}{path}"] = answer
+        await asyncio.sleep(20)
+        assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
+        assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
+        assert await ready_pods(cluster) == {"p": "False"}
+    assert fragile.refused == {}
+    assert len(fragile.sent) == 5
+
+
+async def test_a_lease_whose_times_go_back_is_a_sign_of_life(cluster: Cluster) -> None:
+    """The clock of the node was set back by a year."""
+    add_node(cluster, "a")
+    add_node(cluster, "b")
+    async with (
+        heartbeats(cluster, "a", "b") as alive,
+        cluster.manager(lifecycle_config()) as recording,
+    ):
+        await asyncio.sleep(5)
+        alive.discard("a")
+        for second in range(20, 0, -1):
+            patch = {"spec": {"renewTime": f"2025-01-01T00:00:{second:02}.000000Z"}}
+            where = ("kube-node-lease", "a")
+            await cluster.client.patch(LEASES, *where, patch, PatchType.MERGE)
+            await asyncio.sleep(2)
+        assert recording.writes == []
+
+
+async def test_the_only_node_of_a_zone_may_be_excluded_from_its_count(
+    cluster: Cluster,
+) -> None:
+    """The zone then has no state, and its nodes are tainted at the normal rate."""
+    labels = {"topology.kubernetes.io/zone": "z"}
+    add_node(cluster, "ok")
+    add_node(cluster, "a", labels=labels)
+    async with (
+        heartbeats(cluster, "ok", "a"),
+        cluster.manager(lifecycle_config()),
+    ):
+        await asyncio.sleep(3)
+        excluded = {
+            "metadata": {"labels": {"node.kubernetes.io/exclude-disruption": ""}}
+        }
+        await cluster.client.patch(NODES, "", "a", excluded)
+        await post(cluster, "a", Ready="False")
+        await asyncio.sleep(5)
+        assert await taints(cluster, "a") == [
+            "not-ready:NoSchedule",
+            "not-ready:NoExecute",
+        ]
+
+
+async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> None:
+    """It has its own grace period, and its own events."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    async with heartbeats(cluster, "ok"), cluster.manager(lifecycle_config(period=2)):
+        await asyncio.sleep(5)
+        await cluster.client.delete(NODES, "", "a")
+        add_node(cluster, "a")
+        await asyncio.sleep(5)
+        assert (await statuses(cluster, "a"))["Ready"] == "True"
+        await asyncio.sleep(5)
+        assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
+    found = [each for each in await events(cluster) if each.startswith("Node/a")]
+    assert [each.split()[2] for each in found] == [
+        "NodeNotReady",
+        "RegisteredNode",
+        "RegisteredNode",
+        "RemovingNode",
+    ]
