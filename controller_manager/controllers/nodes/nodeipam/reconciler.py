@@ -31,6 +31,13 @@ _RETRY: Final = 1.0
 """Seconds until the nodes are listed again, or a cache is looked at again."""
 
 
+def _may_need_ranges(old: Node, new: Node) -> bool:
+    """Tell whether a node has other ranges, or is another node; no heartbeat is."""
+    return old.spec.pod_cidrs != new.spec.pod_cidrs or (
+        old.metadata.uid != new.metadata.uid
+    )
+
+
 class NodeIPAMReconciler(Reconciler[Node]):
     """Gives every node a range of addresses of each family, once and for all.
 
@@ -40,7 +47,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
     range that was reserved for it, and is offered the same one again.
     """
 
-    watches = (For(NODES),)
+    watches = (For(NODES, when_changed=_may_need_ranges),)
     queue_name = "cidrallocator_node"
     workers = 30
 

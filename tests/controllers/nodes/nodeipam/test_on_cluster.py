@@ -8,14 +8,16 @@ from typing import Any, Final
 
 import pytest
 
-from controller_manager.api.core.v1 import EVENTS, NODES
+from controller_manager.api.core.v1 import EVENTS, NODES, Node
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
+from controller_manager.controllers.nodes.nodeipam.reconciler import NodeIPAMReconciler
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, PodRangesConfig
+from controller_manager.runtime.outcome import Outcome
 from tests.clusters import TOKEN, Cluster, make_config
 
 pytestmark = pytest.mark.looptime
@@ -339,13 +341,22 @@ async def test_it_waits_until_it_has_read_all_nodes(cluster: Cluster) -> None:
 
 
 async def test_heartbeats_and_ranges_that_nodes_have_cost_nothing(
-    cluster: Cluster,
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nodes that have ranges are not written."""
+    """Nodes that have ranges are not written, and no heartbeat is looked at."""
     for number in range(200):
         add(cluster, f"n{number}", f"10.1.{number}.0/24")
+    looked_at: list[str] = []
+    reconcile = NodeIPAMReconciler.reconcile
+
+    async def look_at(reconciler: NodeIPAMReconciler, node: Node) -> Outcome:
+        looked_at.append(node.metadata.name)
+        return await reconcile(reconciler, node)
+
+    monkeypatch.setattr(NodeIPAMReconciler, "reconcile", look_at)
     async with cluster.manager(config("10.0.0.0/8")) as recording:
         await asyncio.sleep(1)
+        looked_at.clear()
         for number in range(200):
             condition = {"type": "Ready", "status": "True"}
             patch = {"status": {"conditions": [condition]}}
@@ -353,4 +364,4 @@ async def test_heartbeats_and_ranges_that_nodes_have_cost_nothing(
                 NODES, "", f"n{number}", patch, subresource="status"
             )
         await asyncio.sleep(60)
-    assert recording.writes == []
+    assert (recording.writes, looked_at) == ([], [])
