@@ -93,13 +93,17 @@ class NodeIPAMReconciler(Reconciler[Node]):
             if live is None or live.metadata.uid != uid:
                 return Requeue(_RETRY, "the cache shows a former node of that name")
             holding = self._allocator.holding(name)
-        if _texts_of(node):
-            self._note(node)
-        elif not is_deleting(node):
+        needs_ranges = not _texts_of(node) and not is_deleting(node)
+        if needs_ranges:
             holding = holding or self._allocator.reserve(name, uid)
-            await self._assign(node, holding or self._report_exhausted(node))
+            holding = holding or self._report_exhausted(node)
+        else:
+            self._note(node)
+        # The next one that waits does not wait for the write into this one.
         self._waiting.pop(name, None)
         self._wake()
+        if needs_ranges and holding is not None:
+            await self._assign(node, holding)
         return DONE
 
     async def reconcile_absent(self, key: str) -> Outcome:

@@ -194,6 +194,27 @@ async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
     }
 
 
+async def test_a_node_that_cannot_be_written_does_not_keep_others_waiting(
+    cluster: Cluster,
+) -> None:
+    """It holds its range, and the next one gets its own at once."""
+
+    def fails(request: Request) -> Response | None:
+        is_of_c = (request.method, request.path) == ("PATCH", "/api/v1/nodes/c")
+        return _answer(403, "Forbidden") if is_of_c else None
+
+    transport = Failing(cluster, fails)
+    async with cluster.manager(config("10.0.0.0/23"), transport=transport):
+        for name in ("a", "b", "c", "d"):
+            add(cluster, name)
+            await asyncio.sleep(1)
+        await asyncio.sleep(3600)
+        for name in ("a", "b"):
+            await cluster.client.delete(NODES, "", name)
+        await asyncio.sleep(0.5)
+        assert await ranges(cluster) == {"d": ["10.0.1.0/24"]}
+
+
 async def test_no_range_is_lost_when_the_second_family_has_none(
     cluster: Cluster,
 ) -> None:
