@@ -86,7 +86,9 @@ def bootstrap_objects(build: Registry) -> list[JSON]:
 
 
 def _of_controllers(build: Registry) -> Iterator[JSON]:
-    for descriptor in build.descriptors:
+    # Controllers may share an account; its role is the same for all of them.
+    accounts = {each.account: each for each in build.descriptors}
+    for descriptor in accounts.values():
         yield from _granted(
             controller_role_name(descriptor.account),
             map(rule, descriptor.permissions),

@@ -153,6 +153,18 @@ class AuthorizationConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PodRangesConfig:
+    """Whether nodes get ranges of addresses for their pods, and out of which ranges.
+
+    `cluster` is a range, or one for each address family with a comma between them.
+    """
+
+    allocate: bool = False
+    allocator: str = "RangeAllocator"
+    cluster: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration of the daemon.
 
@@ -172,6 +184,7 @@ class Config:
         default_factory=dict
     )
     root_ca_file: str = ""
+    pod_ranges: PodRangesConfig = PodRangesConfig()
     features: FeatureGates = field(default_factory=FeatureGates)
     warnings: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,6 @@ from controller_manager.options.checks import (
     Check,
     at_least,
     at_least_a_second,
-    at_most_two,
 )
 from controller_manager.options.flag import Flag, section
 
@@ -21,6 +20,7 @@ _SERVICE_LB: Final = section(
         "1",
         "The number of services to sync concurrently.",
         "ServiceController.ConcurrentServiceSyncs",
+        inert="this build has no cloud provider",
     ),
 )
 
@@ -174,38 +174,6 @@ _CONTROLLERS: Final = (
             "8760h0m0s",
             "The time since the last use after which a legacy token is deleted.",
             "LegacySATokenCleaner.CleanUpPeriod",
-        ),
-    ),
-    *section(
-        "Node-ipam-controller",
-        Flag(
-            "node-cidr-mask-size",
-            "int32",
-            "0",
-            "Mask size of a node's CIDR.",
-            "NodeIPAMController.NodeCIDRMaskSize",
-        ),
-        Flag(
-            "node-cidr-mask-size-ipv4",
-            "int32",
-            "0",
-            "Mask size of a node's IPv4 CIDR in a dual-stack cluster.",
-            "NodeIPAMController.NodeCIDRMaskSizeIPv4",
-        ),
-        Flag(
-            "node-cidr-mask-size-ipv6",
-            "int32",
-            "0",
-            "Mask size of a node's IPv6 CIDR in a dual-stack cluster.",
-            "NodeIPAMController.NodeCIDRMaskSizeIPv6",
-        ),
-        Flag(
-            "service-cluster-ip-range",
-            "string",
-            None,
-            "CIDR range of the cluster's services.",
-            "NodeIPAMController.ServiceCIDR",
-            check=at_most_two,
         ),
     ),
 )

@@ -52,6 +52,8 @@ def handler_for(
         queue.add(key_of(obj))
 
     def updated(old: ObjectT, new: ObjectT) -> None:
+        if not watch.when_changed(old, new):
+            return
         if watch.update_delay is None:
             enqueue(queue, watch, new)
         elif watch.when(new):

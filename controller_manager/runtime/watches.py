@@ -27,6 +27,10 @@ def _always(_: object) -> bool:
     return True
 
 
+def _always_changed(_: object, __: object) -> bool:
+    return True
+
+
 class For(Struct, Generic[ObjectT], frozen=True):
     """The objects that are reconciled: each is a key.
 
@@ -36,6 +40,8 @@ class For(Struct, Generic[ObjectT], frozen=True):
     `delay` seconds later, except after a deletion. `update_delay` returns the seconds
     for an update; it is called with the reconciler, the old and the new object. It is
     `delay` by default. `delay_from` returns the `delay` for a configuration.
+    `when_changed` is a predicate of updates, with the old and the new object: an update
+    that it rejects adds no key. A controller of nodes rejects heartbeats by it.
     """
 
     resource: Resource[ObjectT]
@@ -43,6 +49,7 @@ class For(Struct, Generic[ObjectT], frozen=True):
     delay: float = 0.0
     delay_from: Callable[[Config], float] | None = None
     update_delay: Callable[[Any, ObjectT, ObjectT], float] | None = None
+    when_changed: Callable[[ObjectT, ObjectT], bool] = _always_changed
 
     def configured(self, config: Config) -> "For[ObjectT]":
         """Return this with the delay that the configuration asks for."""

@@ -169,6 +169,10 @@ class Driver:
         added = [f"bench-{number:04}" for number in range(count - len(names))]
         bodies = [{"metadata": {"name": name}} for name in added]
         await asyncio.gather(*(self.call("POST", NODES, body) for body in bodies))
+        # A new node is tainted as not ready until a node lifecycle controller sees it.
+        free = {"spec": {"taints": None}}
+        paths = [f"{NODES}/{name}" for name in added]
+        await asyncio.gather(*(self.call("PATCH", each, free) for each in paths))
         return names + added
 
     async def heartbeat(self, node: str) -> None:

@@ -291,6 +291,8 @@ class NodeSpec(APIStruct, frozen=True):
 
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool = False
+    pod_cidr: str = field(default="", name="podCIDR")
+    pod_cidrs: tuple[str, ...] | None = field(default=None, name="podCIDRs")
 
 
 class NodeCondition(APIStruct, frozen=True):

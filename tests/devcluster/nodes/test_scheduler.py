@@ -99,6 +99,7 @@ async def test_a_daemon_pod_goes_to_the_node_that_its_affinity_names(
         message = unschedulable(3, "3 node(s) didn't satisfy plugin(s) [NodeAffinity]")
         assert await events(cluster) == [f"b Warning FailedScheduling: {message}"]
         await send(cluster, "POST", NODES, {"metadata": {"name": "new"}})
+        await patch_node(cluster, "new", {"spec": {"taints": None}})
         await asyncio.sleep(0.1)
         assert await node_of(cluster, "b") == "new"
 
