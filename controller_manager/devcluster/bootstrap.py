@@ -86,11 +86,16 @@ def bootstrap_objects(build: Registry) -> list[JSON]:
 
 
 def _of_controllers(build: Registry) -> Iterator[JSON]:
+    accounts: dict[str, dict[Permission, None]] = {}
     for descriptor in build.descriptors:
+        # Several controllers may share an account, and so a role.
+        granted = accounts.setdefault(descriptor.account, {})
+        granted.update(dict.fromkeys(descriptor.permissions))
+    for account, permissions in accounts.items():
         yield from _granted(
-            controller_role_name(descriptor.account),
-            map(rule, descriptor.permissions),
-            service_account(descriptor.account),
+            controller_role_name(account),
+            map(rule, permissions),
+            service_account(account),
         )
 
 
