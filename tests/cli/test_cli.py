@@ -189,8 +189,6 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
         "--allocate-node-cidrs",
         "--cluster-cidr",
         "--cluster-name",
-        "--cluster-signing-cert-file",
-        "--cluster-signing-key-file",
         "--service-account-private-key-file",
         "--service-cluster-ip-range",
     }

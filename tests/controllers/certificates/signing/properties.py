@@ -52,6 +52,7 @@ class SigningProperties(Properties):
     controller = "certificatesigningrequest-signing-controller"
     may_write = (AllowedWrite(("update",), f"{PLURAL}/status", _signs_or_fails),)
     workload = Requesters
+    bounded = ("certificatesigningrequest-signing-controller.authorities",)
 
     def __init__(self, state: State) -> None:
         """Remember nothing yet."""
