@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,10 @@ from tests.controllers.certificates.clusters import (
 pytestmark = pytest.mark.looptime
 
 HOUR = timedelta(hours=1)
+
+
+def _spec(duration: int | None) -> dict[str, Any]:
+    return {} if duration is None else {"expirationSeconds": duration}
 
 
 async def _deleted_after(cluster: Cluster, since: datetime) -> timedelta:
@@ -51,8 +56,7 @@ async def test_a_request_goes_some_time_after_its_answer(
 ) -> None:
     """By one request, and confined to its role."""
     cluster = Cluster(rbac=True)
-    more = {} if duration is None else {"expirationSeconds": duration}
-    make(cluster, signing_request(usages=usages, **more))
+    make(cluster, signing_request(usages=usages, **_spec(duration)))
     config = config_for(tmp_path, (CLEANER, SIGNING))
     async with cluster.confined_manager(config) as recording:
         since = cluster.clock.now()
