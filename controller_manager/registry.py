@@ -84,7 +84,8 @@ class Registry:
 
         An unknown name is a problem. The name of a controller of
         kube-controller-manager that this build lacks is a warning, unless the entry
-        disables that controller.
+        disables that controller. So is that of a controller of cloud providers, which
+        kube-controller-manager does not run either.
         """
         absent = self._absent()
         problems: list[str] = []
@@ -96,7 +97,7 @@ class Registry:
             if name not in absent:
                 problems.append(self._unknown(name, absent))
             elif not entry.startswith("-"):
-                warnings.append(f"{name} is not in this build, it is not run")
+                warnings.append(_why_not_run(name, absent[name]))
         return problems, warnings
 
     def _absent(self) -> dict[str, str]:
@@ -131,6 +132,15 @@ class Registry:
         if problems:
             raise UnknownControllerError("; ".join(problems))
         return [each for each in self.descriptors if _is_enabled(each, entries)]
+
+
+def _why_not_run(name: str, controller: str) -> str:
+    if controller in upstream.CLOUD:
+        return (
+            f"{name} is run by a cloud-controller-manager only, neither here nor by "
+            "kube-controller-manager"
+        )
+    return f"{name} is not in this build, it is not run"
 
 
 def _is_enabled(descriptor: Descriptor, entries: tuple[str, ...]) -> bool:

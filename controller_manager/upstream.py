@@ -74,5 +74,18 @@ OFF_BY_DEFAULT: Final = frozenset(
 )
 """The controllers that run only if they are named in ``--controllers``."""
 
-ON_BY_DEFAULT: Final = tuple(sorted(ALIASES.keys() - OFF_BY_DEFAULT))
+CLOUD: Final = frozenset(
+    (
+        "cloud-node-lifecycle-controller",
+        "node-route-controller",
+        "service-lb-controller",
+    )
+)
+"""The controllers of cloud providers.
+
+Upstream has had no cloud provider since 1.31. It takes these names and never runs these
+controllers; a cloud-controller-manager does.
+"""
+
+ON_BY_DEFAULT: Final = tuple(sorted(ALIASES.keys() - OFF_BY_DEFAULT - CLOUD))
 """The controllers that run with ``--controllers=*``."""

@@ -14,6 +14,7 @@ from controller_manager import controllers, upstream
 from controller_manager.client.builder import Connections
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import PodRangesConfig
 from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.registry import (
     Registry,
@@ -117,10 +118,12 @@ async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
     """Compared with a manager that has no controllers yet."""
     families = CollectorRegistry()
     gates = {each.name: True for each in registry()[name].gates if not each.locked}
+    # Without this the node IPAM controller does not run.
+    pods = PodRangesConfig(allocate=True, cluster="10.244.0.0/16")
     # The manager needs one that runs, and a controller may need files.
     config = make_config(controllers=(name, "ttl-controller"))
     manager = ControllerManager(
-        replace(config, features=FeatureGates(gates)),
+        replace(config, features=FeatureGates(gates), pod_ranges=pods),
         Connections(cluster.transport, root_ca="PEM"),
         clock=cluster.clock,
         rng=cluster.rng,
@@ -198,6 +201,18 @@ def test_an_unknown_name_is_a_problem_and_an_absent_one_a_warning() -> None:
         "ttl is not in this build, it is not run",
     ]
     assert build.select(["*", "cronjob"]) == [MINE]
+
+
+@pytest.mark.parametrize(
+    "name", ["service", "service-lb-controller", "route", "cloud-node-lifecycle"]
+)
+def test_a_controller_of_cloud_providers_runs_nowhere(name: str) -> None:
+    """Upstream takes its name, and does not run it either."""
+    problems, warnings = registry().check_selection(["*", f"-{name}", name])
+    assert problems == []
+    why = "is run by a cloud-controller-manager only"
+    assert warnings == [f"{name} {why}, neither here nor by kube-controller-manager"]
+    assert not upstream.CLOUD & {*upstream.ON_BY_DEFAULT, *registry().names}
 
 
 @pytest.mark.parametrize("missing", ["network", "network/peers"])

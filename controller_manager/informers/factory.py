@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
-from controller_manager.client.client import Client
+from controller_manager.client.client import Client, ListOptions
 from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import MonitorTransform, transform_for
@@ -85,6 +85,18 @@ class InformerFactory:
         _check_same(informer.resource, resource)
         self._reads.setdefault(key, []).extend(declared or [Reads(resource)])
         return cast("SharedInformer[ObjectT]", informer)
+
+    async def read(
+        self, resource: Resource[ObjectT], namespace: str, name: str
+    ) -> ObjectT | None:
+        """Return an object as it is in etcd, `None` if there is none.
+
+        It is a list of one object with the identity that fills the caches: that one may
+        list every resource, and get few.
+        """
+        options = ListOptions(field_selector=f"metadata.name={name}")
+        page = await self._client.list_page(resource, namespace, options)
+        return next(iter(page.items), None)
 
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
         """Return an informer whose objects have at least their metadata.
@@ -216,6 +228,12 @@ class ControllerInformers:
         informer = self._factory.informer(resource, self._reads)
         self._requested[informer] = None
         return informer
+
+    async def read(
+        self, resource: Resource[ObjectT], namespace: str, name: str
+    ) -> ObjectT | None:
+        """Read one object from the API server; see `InformerFactory.read`."""
+        return await self._factory.read(resource, namespace, name)
 
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
         """Return a monitor of a resource; see `InformerFactory.monitor`."""

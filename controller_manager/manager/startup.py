@@ -22,6 +22,7 @@ from controller_manager.manager.contexts import Contexts
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
 from controller_manager.registry import Registry
+from controller_manager.runtime.context import InvalidConfiguration
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.initializing import make_controller
@@ -103,6 +104,8 @@ class StartUp:
         context = self._contexts.make(descriptor, informers)
         try:
             controller = make_controller(descriptor, context)
+        except InvalidConfiguration as error:
+            raise StartError(str(error)) from None
         except Exception as error:
             why = " ".join(f"{type(error).__name__}: {error}".split())
             msg = (

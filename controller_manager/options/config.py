@@ -76,6 +76,7 @@ class GenericConfig:
     controller_start_interval: float = 0.0
     controller_shutdown_timeout: float = 10.0
     min_resync_period: float = 43200.0
+    node_monitor_period: float = 5.0
     api_server_timeout: float = 0.0
     use_service_account_credentials: bool = False
     profiling: bool = True
@@ -152,6 +153,18 @@ class AuthorizationConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PodRangesConfig:
+    """Whether nodes get ranges of addresses for their pods, and out of which ranges.
+
+    `cluster` is a range, or one for each address family with a comma between them.
+    """
+
+    allocate: bool = False
+    allocator: str = "RangeAllocator"
+    cluster: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration of the daemon.
 
@@ -171,6 +184,7 @@ class Config:
         default_factory=dict
     )
     root_ca_file: str = ""
+    pod_ranges: PodRangesConfig = PodRangesConfig()
     features: FeatureGates = field(default_factory=FeatureGates)
     warnings: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)

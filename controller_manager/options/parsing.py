@@ -17,6 +17,7 @@ from controller_manager.options.config import (
     GenericConfig,
     LeaderElectionConfig,
     LoggingConfig,
+    PodRangesConfig,
     RateLimit,
     RequestHeaderConfig,
     ServingConfig,
@@ -139,6 +140,11 @@ def parse(
         disabled_metrics=options.words("disabled-metrics"),
         controllers=_controller_options(options),
         root_ca_file=options["root-ca-file"],
+        pod_ranges=PodRangesConfig(
+            allocate=options["allocate-node-cidrs"],
+            allocator=options["cidr-allocator-type"],
+            cluster=options["cluster-cidr"],
+        ),
         features=_features(options),
         document=as_tree(options.values),
         flags=_flag_texts(options),
@@ -287,6 +293,7 @@ def _generic(options: Options) -> GenericConfig:
             options, "controller-shutdown-timeout"
         ),
         min_resync_period=_not_negative(options, "min-resync-period"),
+        node_monitor_period=_not_negative(options, "node-monitor-period"),
         api_server_timeout=_not_negative(options, "wait-for-apiserver-timeout"),
         use_service_account_credentials=options["use-service-account-credentials"],
         profiling=options["profiling"],

@@ -9,7 +9,6 @@ from controller_manager.options.checks import (
     Check,
     at_least,
     at_least_a_second,
-    at_most_two,
 )
 from controller_manager.options.flag import Flag, section
 
@@ -21,6 +20,7 @@ _SERVICE_LB: Final = section(
         "1",
         "The number of services to sync concurrently.",
         "ServiceController.ConcurrentServiceSyncs",
+        inert="this build has no cloud provider",
     ),
 )
 
@@ -109,83 +109,6 @@ _CONTROLLERS: Final = (
             "8760h0m0s",
             "The time since the last use after which a legacy token is deleted.",
             "LegacySATokenCleaner.CleanUpPeriod",
-        ),
-    ),
-    *section(
-        "Node-ipam-controller",
-        Flag(
-            "node-cidr-mask-size",
-            "int32",
-            "0",
-            "Mask size of a node's CIDR.",
-            "NodeIPAMController.NodeCIDRMaskSize",
-        ),
-        Flag(
-            "node-cidr-mask-size-ipv4",
-            "int32",
-            "0",
-            "Mask size of a node's IPv4 CIDR in a dual-stack cluster.",
-            "NodeIPAMController.NodeCIDRMaskSizeIPv4",
-        ),
-        Flag(
-            "node-cidr-mask-size-ipv6",
-            "int32",
-            "0",
-            "Mask size of a node's IPv6 CIDR in a dual-stack cluster.",
-            "NodeIPAMController.NodeCIDRMaskSizeIPv6",
-        ),
-        Flag(
-            "service-cluster-ip-range",
-            "string",
-            None,
-            "CIDR range of the cluster's services.",
-            "NodeIPAMController.ServiceCIDR",
-            check=at_most_two,
-        ),
-    ),
-    *section(
-        "Node-lifecycle-controller",
-        Flag(
-            "large-cluster-size-threshold",
-            "int32",
-            "50",
-            "The number of nodes from which on a cluster is large.",
-            "NodeLifecycleController.LargeClusterSizeThreshold",
-        ),
-        Flag(
-            "node-eviction-rate",
-            "float32",
-            "0.1",
-            "Nodes a second whose pods are deleted when a node fails.",
-            "NodeLifecycleController.NodeEvictionRate",
-        ),
-        Flag(
-            "node-monitor-grace-period",
-            "duration",
-            "50s",
-            "How long a node may be silent before it counts as unhealthy.",
-            "NodeLifecycleController.NodeMonitorGracePeriod",
-        ),
-        Flag(
-            "node-startup-grace-period",
-            "duration",
-            "1m0s",
-            "How long a starting node may be silent.",
-            "NodeLifecycleController.NodeStartupGracePeriod",
-        ),
-        Flag(
-            "secondary-node-eviction-rate",
-            "float32",
-            "0.01",
-            "Nodes a second whose pods are deleted when a zone is unhealthy.",
-            "NodeLifecycleController.SecondaryNodeEvictionRate",
-        ),
-        Flag(
-            "unhealthy-zone-threshold",
-            "float32",
-            "0.55",
-            "The part of a zone's nodes that must be down for it to be unhealthy.",
-            "NodeLifecycleController.UnhealthyZoneThreshold",
         ),
     ),
 )

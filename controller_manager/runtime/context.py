@@ -97,6 +97,13 @@ class ControllerContext:
         )
 
 
+class InvalidConfiguration(Exception):  # noqa: N818 - what is wrong, not a malfunction
+    """The flags of a controller contradict each other.
+
+    The text names the flag and the remedy. The daemon does not start.
+    """
+
+
 InitFunction = Callable[[ControllerContext], Controller | None]
 """Wires a controller to its informers and returns its workers, not yet running.
 

@@ -186,11 +186,8 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
     assert config.serving.bind_address == "127.0.0.1"
     assert config.authentication.client_ca_file == "/etc/kubernetes/pki/ca.crt"
     inert = {
-        "--allocate-node-cidrs",
-        "--cluster-cidr",
         "--cluster-name",
         "--service-account-private-key-file",
-        "--service-cluster-ip-range",
     }
     assert sorted(config.warnings) == sorted(
         [

@@ -54,9 +54,14 @@ PATTERNS: Final = {
     "unobserved": "unobserved state: ten seconds pass unseen, then all is read anew",
 }
 
-SHORT_LIVED: Final = dict.fromkeys(
-    ("ds-min-ready", "sts-min-ready"), ("stale restart", "stale takeover", "unobserved")
-)
+SHORT_LIVED: Final = {
+    **dict.fromkeys(
+        ("ds-min-ready", "sts-min-ready"),
+        ("stale restart", "stale takeover", "unobserved"),
+    ),
+    # A process that starts gives ranges away from the first free one on.
+    "nodeipam-released": tuple(each for each in PATTERNS if each != "unobserved"),
+}
 """Scenarios that wait for a state that ends by itself, and patterns that last longer.
 
 A user who waits for that state then waits for ever, whatever the manager does.
@@ -293,8 +298,10 @@ async def _play(
     cluster = recording.cluster()
     node = cluster.server.catalogue.find("", "v1", "nodes")
     assert node is not None
-    # The node that pods name; pods of an unknown node would be deleted.
-    cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
+    if not recording.config().pod_ranges.allocate:
+        # The node that pods name; pods of an unknown node would be deleted. In
+        # recordings without pods it would take a range from other nodes.
+        cluster.server.objects.create(node, "", {"metadata": {"name": "fake-0"}})
     sieve = _Sieve(cluster, broken, recording, more_properties)
     managers = _Managers(sieve)
     player = recording.player(

@@ -98,7 +98,7 @@ class World:
             if each.workload is not None and each.controller in self.users
         ]
         self.config = self._configured(controllers)
-        for name in (NAMESPACE, "kube-system"):
+        for name in (NAMESPACE, "kube-system", "kube-node-lease"):
             self.create_namespace(name)
 
     def _configured(self, controllers: Iterable[type[Properties]]) -> Config:

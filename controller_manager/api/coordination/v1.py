@@ -1,6 +1,6 @@
 """coordination.k8s.io/v1: leases."""
 
-from controller_manager.api.meta import APIStruct, CompleteObject
+from controller_manager.api.meta import APIStruct, CompleteObject, Projection
 from controller_manager.api.resource import Resource
 
 
@@ -24,4 +24,21 @@ class Lease(CompleteObject, frozen=True):
 
 LEASES: Resource[Lease] = Resource(
     "coordination.k8s.io", "v1", "leases", "Lease", Lease
+)
+
+
+class RenewalSpec(APIStruct, frozen=True):
+    """When the holder of a lease renewed it last, by the holder's own clock."""
+
+    renew_time: str | None = None
+
+
+class LeaseRenewal(Projection, frozen=True):
+    """A projection of a lease: kubelets renew theirs every ten seconds."""
+
+    spec: RenewalSpec = RenewalSpec()
+
+
+LEASE_RENEWALS: Resource[LeaseRenewal] = Resource(
+    "coordination.k8s.io", "v1", "leases", "Lease", LeaseRenewal
 )

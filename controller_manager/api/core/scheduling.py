@@ -26,6 +26,7 @@ class Taint(APIStruct, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
+    time_added: str | None = None
 
 
 class Toleration(APIStruct, frozen=True):

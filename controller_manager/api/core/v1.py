@@ -290,6 +290,9 @@ class NodeSpec(APIStruct, frozen=True):
     """The fields of a node's spec that controllers read."""
 
     taints: tuple[Taint, ...] | None = None
+    unschedulable: bool = False
+    pod_cidr: str = field(default="", name="podCIDR")
+    pod_cidrs: tuple[str, ...] | None = field(default=None, name="podCIDRs")
 
 
 class NodeCondition(APIStruct, frozen=True):
@@ -297,6 +300,7 @@ class NodeCondition(APIStruct, frozen=True):
 
     type: str = ""
     status: str = ""
+    last_heartbeat_time: str | None = None
 
 
 class NodeAllocatable(APIStruct, frozen=True):

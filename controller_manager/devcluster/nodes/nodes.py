@@ -16,6 +16,7 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
 from controller_manager.devcluster.nodes.claims import ClaimBinder, storage_classes
+from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.node_status import new_node, node_status
 from controller_manager.devcluster.nodes.reports import Reporter
@@ -53,7 +54,8 @@ class Nodes:
         self._objects = objects
         self._storage = server.storage
         self._clock = clock
-        self._count = count
+        self._names = [f"node-{number}" for number in range(count)]
+        self._heartbeats = Heartbeats(objects, server.storage, clock, self._names)
         report = Reporter(objects)
         self._claims = ClaimBinder(objects, report)
         self._scheduler = Scheduler(objects, self._claims, report)
@@ -63,12 +65,11 @@ class Nodes:
 
     def register(self) -> None:
         """Create the node objects, and the storage classes that they offer."""
-        for number in range(self._count):
-            name = f"node-{number}"
+        for name in self._names:
             node = self._objects.create(NODE, "", new_node(name)).obj
             status = node_status(name, format_time(self._clock.now()))
             self._objects.update(NODE, "", name, {**node, "status": status}, "status")
-        if self._count:
+        if self._names:
             for each in storage_classes():
                 self._objects.create(CLASS, "", each)
 
@@ -84,7 +85,8 @@ class Nodes:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._housekeeping(), name="housekeeping")
-                for kind, react in followed if self._count else ():
+                tasks.create_task(self._heartbeats.run(), name="heartbeats")
+                for kind, react in followed if self._names else ():
                     watcher = self._list_and_watch(kind, react)
                     tasks.create_task(_follow(watcher, react), name=kind.plural)
         finally:

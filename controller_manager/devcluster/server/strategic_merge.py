@@ -21,7 +21,6 @@ MERGE_KEYS: Final[Mapping[str, str]] = {
     "hostIPs": "ip",
     "resourceClaims": "name",
     "secrets": "name",
-    "taints": "key",
     "topologySpreadConstraints": "topologyKey",
     "variables": "name",
     "volumeDevices": "devicePath",

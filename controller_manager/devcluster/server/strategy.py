@@ -101,6 +101,13 @@ class Strategy:
         It stands for the mutating admission plugins. The defaults come later.
         """
 
+    def mutate_posted(self, obj: JSON) -> None:
+        """Change a new object that a client has posted, before `mutate`.
+
+        It stands for mutating admission plugins, too. What parts of the development
+        cluster create in the storage is left as it is.
+        """
+
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in other fields of `obj`, which has its defaults."""
 

@@ -20,7 +20,7 @@ from controller_manager.devcluster.kinds.certificates.signing_validation import 
     validate_spec,
 )
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.kind import (
     READ_AND_WRITE,
@@ -76,7 +76,8 @@ class CertificateSigningRequestStrategy(Strategy):
         found = {
             "username": user.name,
             "uid": user.uid,
-            "groups": list(user.groups),
+            # Authentication adds this group to every user.
+            "groups": list(dict.fromkeys((*user.groups, AUTHENTICATED))),
         }
         spec.update({key: value for key, value in found.items() if value})
 

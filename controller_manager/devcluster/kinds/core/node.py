@@ -1,11 +1,18 @@
 """Node: a machine on which pods run."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.node_ranges import (
+    default_ranges,
+    validate_change_of_ranges,
+    validate_ranges,
+)
 from controller_manager.devcluster.kinds.proxy import proxy_of
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import (
     AGE,
@@ -32,6 +39,9 @@ _INFO: Final = (
 )
 
 
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
 class NodeStrategy(Strategy):
     """Fills in fields that every node has; generated clients require them."""
 
@@ -47,11 +57,30 @@ class NodeStrategy(Strategy):
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the daemon endpoints and the node info."""
-        obj.setdefault("spec", {})
+        default_ranges(obj.setdefault("spec", {}))
         status = obj.setdefault("status", {})
         status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
         given = status.get("nodeInfo") or {}
         status["nodeInfo"] = {**dict.fromkeys(_INFO, ""), **given}
+
+    def mutate_posted(self, obj: JSON) -> None:
+        """Taint a new node as not ready (plugin/pkg/admission/nodetaint).
+
+        The node lifecycle controller removes the taint. Nodes of the development
+        cluster itself have no such taint: they work without that controller.
+        """
+        spec = obj.get("spec") or {}
+        taints = spec.get("taints") or []
+        if not any(_NOT_READY.items() <= each.items() for each in taints):
+            obj["spec"] = {**spec, "taints": [*taints, _NOT_READY]}
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the ranges for pods."""
+        return validate_ranges(obj["spec"])
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the ranges for pods were not changed."""
+        return validate_change_of_ranges(old.get("spec", {}), new["spec"])
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

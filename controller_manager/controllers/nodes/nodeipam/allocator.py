@@ -1,0 +1,103 @@
+"""Which node holds which ranges (ipam/range_allocator.go, without its requests)."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from controller_manager.controllers.nodes.nodeipam.metrics import NodeIPAMMetrics
+from controller_manager.controllers.nodes.nodeipam.networks import Network, overlap
+from controller_manager.controllers.nodes.nodeipam.range_set import RangeSet
+from controller_manager.controllers.nodes.nodeipam.settings import Settings
+
+
+class Holding(Struct, frozen=True):
+    """The ranges that a node has, or that are reserved for it."""
+
+    uid: str
+    ranges: tuple[Network, ...]
+
+
+class Allocator:
+    """The ranges of all nodes, by the nodes' names.
+
+    A node holds its ranges until `release`. A range of one node is never reserved for
+    another one.
+    """
+
+    def __init__(self, settings: Settings, metrics: NodeIPAMMetrics) -> None:
+        """Take the ranges of the cluster; those of its services are never free."""
+        self._metrics = metrics
+        self._sets = [
+            RangeSet(each.network, each.mask_size) for each in settings.cluster
+        ]
+        self._holdings: dict[str, Holding] = {}
+        for each in self._sets:
+            metrics.made(each)
+        for network in settings.services:
+            self._occupy(network)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a family has no free range left."""
+        return any(each.is_exhausted for each in self._sets)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the nodes that hold ranges."""
+        return tuple(self._holdings)
+
+    def holding(self, name: str) -> Holding | None:
+        """Return what a node holds, `None` for nothing."""
+        return self._holdings.get(name)
+
+    def is_outside(self, network: Network) -> bool:
+        """Tell whether a range is outside the cluster's ranges."""
+        return not any(overlap(each.network, network) for each in self._sets)
+
+    def reserve(self, name: str, uid: str) -> Holding | None:
+        """Give a node a range of each family; return `None` if a family has none left.
+
+        Then the node gets no range at all. Upstream loses the range of the first family
+        if the second has none.
+        """
+        if self.is_exhausted:
+            return None
+        found = []
+        for each in self._sets:
+            network, tries = each.allocate()
+            self._metrics.tried(each, tries)
+            self._metrics.occupied(each, 1)
+            found.append(network)
+        self._holdings[name] = holding = Holding(uid, tuple(found))
+        return holding
+
+    def hold(self, name: str, holding: Holding) -> bool:
+        """Note the ranges that a node has, in the place of what it held.
+
+        Returns whether somebody else, the services or a node, holds a part of them.
+        """
+        former = self._holdings.get(name)
+        if former == holding:
+            return False
+        if former is not None:
+            self.release(name)
+        self._holdings[name] = holding
+        shared = [each for each in holding.ranges if self._occupy(each)]
+        return bool(shared)
+
+    def release(self, name: str) -> None:
+        """Free what a node holds."""
+        holding = self._holdings.pop(name, None)
+        for network in holding.ranges if holding else ():
+            for each in self._sets:
+                if freed := each.release(network):
+                    self._metrics.freed(each, freed)
+
+    def _occupy(self, network: Network) -> bool:
+        """Take a range; return whether a part of it was taken before."""
+        is_shared = False
+        for each in self._sets:
+            if taken := each.occupy(network):
+                self._metrics.occupied(each, taken)
+            is_shared |= taken < each.parts_of(network)
+        return is_shared

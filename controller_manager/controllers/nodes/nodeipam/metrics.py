@@ -1,0 +1,72 @@
+"""Metrics of the ranges of nodes, with upstream's names (cidrset/metrics.go)."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from controller_manager.controllers.nodes.nodeipam.range_set import RangeSet
+
+_PREFIX: Final = "node_ipam_controller"
+_LABELS: Final = ("clusterCIDR",)
+_TRIES: Final = (1, 5, 25, 125, 625)
+
+
+class NodeIPAMMetrics:
+    """The ``node_ipam_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._allocations = Counter(
+            f"{_PREFIX}_cidrset_cidrs_allocations_total",
+            "Counter measuring total number of CIDR allocations.",
+            _LABELS,
+            registry=registry,
+        )
+        self._releases = Counter(
+            f"{_PREFIX}_cidrset_cidrs_releases_total",
+            "Counter measuring total number of CIDR releases.",
+            _LABELS,
+            registry=registry,
+        )
+        # Upstream's name has the letters in this order.
+        self._most = Gauge(
+            f"{_PREFIX}_cirdset_max_cidrs",
+            "Maximum number of CIDRs that can be allocated.",
+            _LABELS,
+            registry=registry,
+        )
+        self._usage = Gauge(
+            f"{_PREFIX}_cidrset_usage_cidrs",
+            "Gauge measuring percentage of allocated CIDRs.",
+            _LABELS,
+            registry=registry,
+        )
+        self._tries = Histogram(
+            f"{_PREFIX}_cidrset_allocation_tries_per_request",
+            "Number of CIDRs that were in use before a free one was found",
+            _LABELS,
+            buckets=_TRIES,
+            registry=registry,
+        )
+
+    def made(self, ranges: RangeSet) -> None:
+        """Show a new set of ranges."""
+        self._most.labels(str(ranges.network)).set(ranges.size)
+        self._show_usage(ranges)
+
+    def tried(self, ranges: RangeSet, tries: int) -> None:
+        """Observe how many ranges were in use before a free one was found."""
+        self._tries.labels(str(ranges.network)).observe(tries)
+
+    def occupied(self, ranges: RangeSet, count: int) -> None:
+        """Count ranges that are in use now."""
+        self._allocations.labels(str(ranges.network)).inc(count)
+        self._show_usage(ranges)
+
+    def freed(self, ranges: RangeSet, count: int) -> None:
+        """Count ranges that are free now."""
+        self._releases.labels(str(ranges.network)).inc(count)
+        self._show_usage(ranges)
+
+    def _show_usage(self, ranges: RangeSet) -> None:
+        self._usage.labels(str(ranges.network)).set(ranges.taken / ranges.size)

@@ -1,0 +1,107 @@
+"""The ranges for nodes of one range of the cluster (ipam/cidrset/cidr_set.go)."""
+
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from typing import Final
+
+from controller_manager.controllers.nodes.nodeipam.networks import Network, overlap
+
+_MANY: Final = 255
+_ONE_MORE: Final = bytes(min(count + 1, _MANY) for count in range(256))
+_ONE_LESS: Final = bytes(
+    count - 1 if 0 < count < _MANY else count for count in range(256)
+)
+"""What becomes of each number of holders. A range that 255 have held stays taken."""
+
+
+class RangeSet:
+    """Equal parts of a range of the cluster, and how many hold each of them.
+
+    Normally one node holds a range, or nobody. Several hold it if somebody has given it
+    to two nodes, or to a node although the services have it: then it is free only
+    once none holds it any more. Upstream frees it with the first of them.
+    """
+
+    def __init__(self, network: Network, mask_size: int) -> None:
+        """Take a range of the cluster, and the mask size of its parts."""
+        self.network = network
+        self.size = 1 << (mask_size - network.prefixlen)
+        """How many parts there are."""
+
+        self.taken = 0
+        """How many of them are held."""
+
+        self._mask_size = mask_size
+        self._holders = bytearray()
+        """The holders of each part, up to the last that was ever held."""
+
+        self._next = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether all parts are held."""
+        return self.taken == self.size
+
+    def allocate(self) -> tuple[Network, int]:
+        """Take the next free range; return it, and how many were tried before it.
+
+        A range that was freed is used again only after all ranges beyond it. Raises
+        LookupError if all are held.
+        """
+        if self.is_exhausted:
+            msg = f"{self.network} has no free range left"
+            raise LookupError(msg)
+        found = self._holders.find(0, self._next)
+        if found < 0:
+            known = len(self._holders)
+            found = known if known < self.size else self._holders.find(0)
+        tries = (found - self._next) % self.size
+        self._next = (found + 1) % self.size
+        network = self._at(found)
+        self.occupy(network)
+        return network, tries
+
+    def occupy(self, network: Network) -> int:
+        """Add a holder to all parts that overlap; return how many were free."""
+        parts = self._overlapping(network)
+        missing = parts.stop - len(self._holders)
+        if missing > 0:
+            self._holders.extend(bytes(missing))
+        held = self._holders[parts]
+        self._holders[parts] = held.translate(_ONE_MORE)
+        free = held.count(0)
+        self.taken += free
+        return free
+
+    def release(self, network: Network) -> int:
+        """Remove a holder from all parts that overlap; return how many are free now."""
+        parts = self._overlapping(network)
+        held = self._holders[parts]
+        self._holders[parts] = held.translate(_ONE_LESS)
+        freed = held.count(1)
+        self.taken -= freed
+        return freed
+
+    def parts_of(self, network: Network) -> int:
+        """Return how many parts overlap with a range."""
+        parts = self._overlapping(network)
+        return int(parts.stop - parts.start)
+
+    def _overlapping(self, network: Network) -> slice:
+        if not overlap(self.network, network):
+            return slice(0, 0)
+        return slice(
+            self._index(max(int(network[0]), int(self.network[0]))),
+            self._index(min(int(network[-1]), int(self.network[-1]))) + 1,
+        )
+
+    @property
+    def _shift(self) -> int:
+        return self.network.max_prefixlen - self._mask_size
+
+    def _index(self, address: int) -> int:
+        return (address - int(self.network[0])) >> self._shift
+
+    def _at(self, index: int) -> Network:
+        made: type[IPv4Address | IPv6Address] = type(self.network[0])
+        first = made(int(self.network[0]) + (index << self._shift))
+        return ip_network((first, self._mask_size))

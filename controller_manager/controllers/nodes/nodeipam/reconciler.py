@@ -1,0 +1,213 @@
+"""Giving nodes their ranges (pkg/controller/nodeipam, ipam/range_allocator.go)."""
+
+import asyncio
+from typing import Final, NoReturn
+
+from controller_manager.api.core.v1 import NODES, Node
+from controller_manager.api.meta import is_deleting
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    Invalid,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.events import NORMAL
+from controller_manager.controllers.nodes.nodeipam.allocator import Allocator, Holding
+from controller_manager.controllers.nodes.nodeipam.metrics import NodeIPAMMetrics
+from controller_manager.controllers.nodes.nodeipam.networks import (
+    parse_network,
+)
+from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
+from controller_manager.controllers.nodes.nodeipam.settings import read_settings
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+from controller_manager.runtime.worker import Workers
+
+_RETRY: Final = 1.0
+"""Seconds until the nodes are listed again, or a cache is looked at again."""
+
+
+class NodeIPAMReconciler(Reconciler[Node]):
+    """Gives every node a range of addresses of each family, once and for all.
+
+    Before it writes, it reads all nodes from the API server: a cache may be older than
+    what a former manager has given away. From then on a range is free only if its node
+    is gone: a write that failed may have been carried out, so a node keeps the
+    range that was reserved for it, and is offered the same one again.
+    """
+
+    watches = (For(NODES),)
+    queue_name = "cidrallocator_node"
+    workers = 30
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Read the flags; raises InvalidConfiguration, which names one of them."""
+        super().__init__(context)
+        config = context.config
+        settings = read_settings(config.pod_ranges, config.of(NodeIPAMOptions))
+        for text in settings.unread:
+            self.logger.warning(
+                "Ignored what is no range of addresses",
+                flag="--service-cluster-ip-range",
+                entry=text,
+            )
+        self._allocator = Allocator(settings, context.metrics.of(NodeIPAMMetrics))
+        self._waiting: dict[str, None] = {}
+        """The names of the nodes for which no range was left, the first one first."""
+        self._reported: dict[str, str] = {}
+        """The uids of the nodes whose ranges were reported as wrong, by name."""
+
+    @classmethod
+    def make(cls, context: ControllerContext) -> Workers | None:
+        """Return the workers, `None` without ``--allocate-node-cidrs``."""
+        return super().make(context) if context.config.pod_ranges.allocate else None
+
+    def make_workers(self) -> Workers:
+        """Return the workers; they start once all nodes were read."""
+        return self.context.workers(
+            self.queue,
+            self._sync,
+            self.workers,
+            on_start=self.enqueue_all,
+            ready=self._take_over,
+        )
+
+    async def reconcile(self, node: Node) -> Outcome:
+        """Note the node's ranges, or give it some if it has none."""
+        name, uid = node.metadata.name, node.metadata.uid
+        holding = self._allocator.holding(name)
+        if holding is not None and holding.uid != uid:
+            # The cache may be older than what was read from the API server.
+            live = await self._read(name)
+            if live is None or live.metadata.uid != uid:
+                return Requeue(_RETRY, "the cache shows a former node of that name")
+            holding = self._allocator.holding(name)
+        if _texts_of(node):
+            self._note(node)
+        elif not is_deleting(node):
+            holding = holding or self._allocator.reserve(name, uid)
+            await self._assign(node, holding or self._report_exhausted(node))
+        self._waiting.pop(name, None)
+        self._wake()
+        return DONE
+
+    async def reconcile_absent(self, key: str) -> Outcome:
+        """Free the ranges of a node that was read and that no cache has shown."""
+        if self._allocator.holding(key) is None:
+            return DONE
+        if await self._read(key) is not None:
+            return Requeue(_RETRY, "the cache does not show the node yet")
+        self._wake()
+        return DONE
+
+    def deleted(self, obj: Node) -> None:
+        """Free the ranges of a node that is gone."""
+        name = obj.metadata.name
+        holding = self._allocator.holding(name)
+        if holding is not None and holding.uid == obj.metadata.uid:
+            self._allocator.release(name)
+            self._wake()
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of a node that is gone."""
+        self._reported.pop(key, None)
+        if self._waiting.pop(key, "") is None:
+            self._wake()
+
+    async def _take_over(self) -> None:
+        """Note the ranges of all nodes, as they are in etcd now."""
+        while True:
+            try:
+                async for page in self.client.list_all(NODES):
+                    for node in page.items:
+                        self._note(node)
+                break
+            except (APIError, TransportError, ProtocolError) as error:
+                self.logger.warning("Nodes not listed, trying again", err=str(error))
+            await asyncio.sleep(_RETRY)
+        for name in self._allocator.names:
+            if self.objects.by_key(name) is None:
+                self.queue.add(name)
+
+    def _note(self, node: Node) -> None:
+        """Hold the ranges that a node has; report those that are wrong, once."""
+        metadata = node.metadata
+        texts = _texts_of(node)
+        ranges, wrong = [], []
+        for text in texts:
+            try:
+                ranges.append(parse_network(text))
+            except ValueError:
+                wrong.append(text)
+        if not texts:
+            return
+        wrong += [str(each) for each in ranges if self._allocator.is_outside(each)]
+        self._report(node, "Ranges of a node are outside of --cluster-cidr", wrong)
+        if self._allocator.hold(metadata.name, Holding(metadata.uid, tuple(ranges))):
+            self._report(node, "Ranges of a node are in use elsewhere, too", texts)
+
+    def _report(self, node: Node, message: str, ranges: list[str]) -> None:
+        name, uid = node.metadata.name, node.metadata.uid
+        if ranges and self._reported.get(name) != uid:
+            self._reported[name] = uid
+            self.logger.warning(message, node=name, podCIDRs=",".join(ranges))
+
+    def _report_exhausted(self, node: Node) -> NoReturn:
+        """Let the node wait for a range: raise SyncError."""
+        name = node.metadata.name
+        self._waiting.setdefault(name)
+        self._event(node, "CIDRNotAvailable")
+        msg = f"no range of --cluster-cidr is left for the node {name}"
+        raise SyncError(msg)
+
+    def _wake(self) -> None:
+        """Reconcile the node that has waited longest, if it may get a range now."""
+        if self._waiting and not self._allocator.is_exhausted:
+            self.queue.add(next(iter(self._waiting)))
+
+    async def _assign(self, node: Node, holding: Holding) -> None:
+        """Write the ranges into the node; a failure leaves them reserved for it."""
+        metadata = node.metadata
+        texts = [str(each) for each in holding.ranges]
+        patch = {
+            "metadata": {"uid": metadata.uid},
+            "spec": {"podCIDR": texts[0], "podCIDRs": texts},
+        }
+        try:
+            await self.client.patch(NODES, "", metadata.name, patch)
+        except (NotFound, Conflict, Invalid) as error:
+            # It is gone, another one has its name, or somebody has given it a range.
+            live = await self._read(metadata.name)
+            if live is None or live.metadata.uid != metadata.uid or _texts_of(live):
+                return
+            self._event(node, "CIDRAssignmentFailed")
+            raise SyncError(str(error)) from error
+        except APIError:
+            self._event(node, "CIDRAssignmentFailed")
+            raise
+
+    async def _read(self, name: str) -> Node | None:
+        """Return a node as it is in etcd; note what it has, or that it is gone."""
+        try:
+            live = await self.client.get(NODES, "", name)
+        except NotFound:
+            self._allocator.release(name)
+            return None
+        holding = self._allocator.holding(name)
+        if holding is not None and holding.uid != live.metadata.uid:
+            self._allocator.release(name)
+        self._note(live)
+        return live
+
+    def _event(self, node: Node, status: str) -> None:
+        message = f"Node {node.metadata.name} status is now: {status}"
+        self.recorder.event(NODES, node, NORMAL, status, message)
+
+
+def _texts_of(node: Node) -> list[str]:
+    """Return the ranges of a node, the first family first."""
+    return list(node.spec.pod_cidrs or filter(None, (node.spec.pod_cidr,)))

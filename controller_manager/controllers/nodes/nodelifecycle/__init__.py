@@ -1,0 +1,50 @@
+"""node-lifecycle-controller: finds nodes that have died, and taints nodes.
+
+``health`` judges one node, ``taints`` and ``labels`` choose what a node should have,
+``zones`` chooses how fast the pods of dead nodes may be evicted (pure functions).
+``monitor`` looks at the nodes every few seconds; ``tainter`` writes the NoExecute
+taints at the rate of each zone; ``scheduling`` writes the NoSchedule taints and the
+labels; ``pods`` marks the pods of unreachable nodes not ready.
+"""
+
+from controller_manager.api.coordination.v1 import LEASE_RENEWALS
+from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.controllers.nodes.nodelifecycle.options import (
+    NodeLifecycleOptions,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="node-lifecycle-controller",
+    aliases=("nodelifecycle",),
+    load=".controller:init_node_lifecycle_controller",
+    requires=(LEASE_RENEWALS, NODES, PODS),
+    reads=(
+        Reads(LEASE_RENEWALS, "spec.renewTime"),
+        Reads(
+            NODES,
+            *("spec.taints", "spec.unschedulable", "status.conditions"),
+        ),
+        Reads(PODS, "spec.nodeName", "status.conditions[Ready]"),
+    ),
+    options=NodeLifecycleOptions,
+    permissions=(
+        allow(NODES, "delete", "get", "list", "patch", "update", "watch"),
+        allow(NODES, "patch", "update", subresource="status"),
+        allow(PODS, "patch", "update", subresource="status"),
+        allow(PODS, "delete", "get", "list", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "node_collector_evictions_total",
+        "node_collector_unhealthy_nodes_in_zone",
+        "node_collector_update_all_nodes_health_duration_seconds",
+        "node_collector_update_node_health_duration_seconds",
+        "node_collector_zone_health",
+        "node_collector_zone_size",
+    ),
+    component="node-controller",
+    service_account="node-controller",
+)

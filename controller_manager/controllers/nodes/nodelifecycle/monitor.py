@@ -1,0 +1,297 @@
+"""Looks at the nodes every few seconds (monitorNodeHealth)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from controller_manager.api.coordination.v1 import LEASE_RENEWALS
+from controller_manager.api.core.scheduling import Taint
+from controller_manager.api.core.v1 import NODES, Node, NodeMeta
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.events import NORMAL
+from controller_manager.controllers.nodes.nodelifecycle.health import (
+    UNKNOWN,
+    GracePeriods,
+    observe,
+    ready_status,
+    unknown_conditions,
+)
+from controller_manager.controllers.nodes.nodelifecycle.metrics import (
+    NodeLifecycleMetrics,
+)
+from controller_manager.controllers.nodes.nodelifecycle.records import (
+    READY,
+    NodeRecord,
+    Records,
+)
+from controller_manager.controllers.nodes.nodelifecycle.tainter import Tainter
+from controller_manager.controllers.nodes.nodelifecycle.taints import (
+    has_opposite,
+    no_execute_taints,
+    without_no_execute,
+)
+from controller_manager.controllers.nodes.nodelifecycle.watching import (
+    NODE_LEASES,
+    NodeWatch,
+)
+from controller_manager.controllers.nodes.nodelifecycle.writes import NodeWriter
+from controller_manager.controllers.nodes.nodelifecycle.zones import (
+    Change,
+    Count,
+    Rates,
+    ZoneState,
+    disruption,
+    zone_of,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import Done, Outcome
+from controller_manager.runtime.worker import Workers
+
+_AT_ONCE: Final = 8
+"""Nodes that are written concurrently, as upstream."""
+
+_TURN: Final = 200
+"""Nodes that are judged before other tasks get their turn: about one millisecond."""
+
+_SLACK: Final = 1.0
+"""Seconds that a look may be late before the process counts as paused."""
+
+_LEAST_PERIOD: Final = 0.1
+"""Seconds between two looks if the flag says 0."""
+
+_KEY: Final = "nodes"
+
+
+class NodeMonitor:
+    """Finds the nodes that have died and those that are back.
+
+    A look costs time for the nodes that have changed, that are not ready, or whose
+    grace period is over.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        period: float,
+        grace: GracePeriods,
+        rates: Rates,
+        writer: NodeWriter,
+        tainter: Tainter,
+    ) -> None:
+        """Take the seconds between two looks, and the parts that write."""
+        self._context = context
+        self._clock = context.clock
+        self._logger = context.logger
+        self._period = max(period, _LEAST_PERIOD)
+        self._grace = grace
+        self._rates = rates
+        self._writer = writer
+        self._tainter = tainter
+        self._metrics = context.metrics.of(NodeLifecycleMetrics)
+        self._queue = context.queue("node_lifecycle_controller_monitor")
+        self._records = Records(grace)
+        self._watch = NodeWatch(context, self._records)
+        self._states: dict[str, ZoneState] = {}
+        self._all_down = False
+        self._looked_at: float | None = None
+        self.on_unreachable: Callable[[str], None] = _ignore
+
+    def workers(self) -> Workers:
+        """Return the worker, not yet running."""
+        return self._context.workers(self._queue, self.look, 1, self._start)
+
+    def is_unreachable(self, name: str) -> bool:
+        """Tell whether the status of a node is unknown."""
+        record = self._records.get(name)
+        return record is not None and record.ready == UNKNOWN
+
+    def _start(self) -> Iterator[None]:
+        self._watch.start()
+        self._queue.add(_KEY)
+        yield
+
+    async def look(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
+        """Look at the nodes that may need something; requeue for the next look."""
+        began = self._clock.monotonic()
+        changed = self._watch.update(self._forget)
+        due = self._records.due(began)
+        names = list(dict.fromkeys((*changed, *self._records.unhealthy, *due)))
+        dead = await self._judge(names)
+        if not self._was_paused(began):
+            await _in_parallel(dead, self._guarded(self._declare_unknown))
+        await self._apply_disruption()
+        await _in_parallel(names, self._guarded(self._set_taints))
+        self._looked_at = self._clock.monotonic()
+        self._metrics.all_nodes_seconds.observe(self._looked_at - began)
+        return Done(self._period)
+
+    def _was_paused(self, now: float) -> bool:
+        """Tell whether this process did not run for a while.
+
+        Then it has not read yet what has arrived meanwhile, so no silence counts in
+        this look.
+        """
+        last = self._looked_at
+        return last is not None and now - last > 2 * self._period + _SLACK
+
+    def _forget(self, record: NodeRecord) -> None:
+        self._tainter.discard(record.zone, record.node.metadata.name)
+
+    async def _judge(self, names: Iterable[str]) -> list[str]:
+        """Update the status of nodes; return those that have been silent too long."""
+        dead = []
+        for number, name in enumerate(names):
+            record = self._records.get(name)
+            if record is not None and self._judge_one(record):
+                dead.append(name)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        return dead
+
+    def _judge_one(self, record: NodeRecord) -> bool:
+        """Update the status of a node; tell whether it has been silent too long."""
+        zone = zone_of(record.node)
+        if zone != record.zone:
+            self._forget(record)
+        self._tainter.add_zone(zone)
+        if self._writer.is_stale(record.node):
+            self._watch.look_again(record.node.metadata.name)
+            return False
+        status = ready_status(record.node)
+        if status == UNKNOWN and record.ready != UNKNOWN:
+            self.on_unreachable(record.node.metadata.name)
+        self._records.judged(record, status)
+        is_dead = record.dies_at(self._grace) < self._clock.monotonic()
+        return is_dead and status != UNKNOWN
+
+    async def _declare_unknown(self, record: NodeRecord) -> None:
+        """Set the conditions of a silent node to Unknown.
+
+        Raises Conflict if the node has changed meanwhile: then it may be alive.
+        """
+        name, node = record.node.metadata.name, record.node
+        began = self._clock.monotonic()
+        if await self._was_renewed(record):
+            self._records.judged(record, record.ready)
+            return
+        conditions = unknown_conditions(node, self._writer.timestamp())
+        stored = await self._writer.set_conditions(node, conditions)
+        record.signs = observe(record.signs, stored, record.signs.seen_at, 0)
+        if record.ready == READY:
+            self._event(node)
+        self._records.judged(record, UNKNOWN)
+        self._watch.look_again(name)
+        self.on_unreachable(name)
+        self._metrics.node_seconds.observe(self._clock.monotonic() - began)
+
+    async def _was_renewed(self, record: NodeRecord) -> bool:
+        """Read the lease from the API server; tell whether the cache was behind.
+
+        A watch may be silent although nodes are not. Upstream trusts its cache.
+        """
+        name = record.node.metadata.name
+        lease = await self._context.informers.read(LEASE_RENEWALS, NODE_LEASES, name)
+        if lease is None or lease.spec.renew_time == record.renewed:
+            return False
+        self._logger.warning("A lease was renewed, but not in the cache", node=name)
+        now = self._clock.monotonic()
+        self._records.renewed(name, lease.spec.renew_time, now)
+        return True
+
+    def _event(self, node: Node) -> None:
+        name = node.metadata.name
+        metadata = NodeMeta(name=name, uid=node.metadata.uid)
+        message = f"Node {name} status is now: NodeNotReady"
+        recorder = self._context.recorder
+        recorder.event(NODES, Node(metadata=metadata), NORMAL, "NodeNotReady", message)
+
+    async def _apply_disruption(self) -> None:
+        """Choose the rates of the zones by the numbers of healthy nodes."""
+        counts = self._records.counts()
+        found = disruption(self._states, counts, self._rates)
+        for zone in self._states.keys() | counts.keys():
+            self._metrics.zone(zone, counts.get(zone, Count()))
+        for zone in self._states.keys() - counts.keys():
+            self._tainter.remove_zone(zone)
+        self._states = dict(found.states)
+        for zone, rate in found.rates.items():
+            self._tainter.set_rate(zone, rate)
+        self._all_down = bool(counts) and all(
+            state is ZoneState.FULL for state in self._states.values()
+        )
+        if found.change is Change.ALL_DOWN:
+            self._logger.warning("No node is ready: nothing is evicted")
+            every = [record.node.metadata.name for record in self._records]
+            await _in_parallel(every, self._guarded(self._spare))
+        elif found.change is Change.RECOVERED:
+            self._logger.warning("Some nodes are ready again: evictions go on")
+            self._records.all_alive(self._clock.monotonic())
+
+    async def _spare(self, record: NodeRecord) -> None:
+        """Remove the taints by which the pods of a node are evicted."""
+        self._tainter.discard(record.zone, record.node.metadata.name)
+        await self._write(record.node, without_no_execute(record.node))
+
+    async def _set_taints(self, record: NodeRecord) -> None:
+        """Remove the NoExecute taints of a ready node; have others tainted.
+
+        The node is as it was before this look made its status Unknown.
+        """
+        node = record.node
+        status = ready_status(node)
+        if not status or self._writer.is_stale(node):
+            return
+        if status == READY or self._all_down:
+            await self._spare(record)
+            return
+        taints = no_execute_taints(node, self._writer.timestamp())
+        if taints is None:
+            self._tainter.discard(record.zone, node.metadata.name)
+        elif has_opposite(node):
+            await self._write(node, taints)
+        else:
+            self._tainter.add(record.zone, node.metadata.name)
+
+    async def _write(self, node: Node, taints: tuple[Taint, ...] | None) -> None:
+        if taints is not None:
+            await self._writer.set_taints(node, taints)
+
+    def _guarded(
+        self, action: Callable[[NodeRecord], Awaitable[None]]
+    ) -> Callable[[str], Awaitable[None]]:
+        """Return an action by name; if it fails, the next look does it again."""
+
+        async def guarded(name: str) -> None:
+            record = self._records.get(name)
+            if record is None:
+                return
+            try:
+                await action(record)
+            except NotFound:
+                return  # the watch will say that it is gone
+            except Conflict as error:
+                self._logger.v(2).info("Node has changed", node=name, err=str(error))
+                self._watch.look_again(name)
+            except (APIError, TransportError, ProtocolError) as error:
+                self._logger.error("Node not updated", node=name, err=str(error))
+                self._watch.look_again(name)
+
+        return guarded
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+async def _in_parallel(
+    names: Sequence[str], action: Callable[[str], Awaitable[None]]
+) -> None:
+    """Call an action for each name, for some of them concurrently."""
+    for start in range(0, len(names), _AT_ONCE):
+        await asyncio.gather(*map(action, names[start : start + _AT_ONCE]))

@@ -1,0 +1,155 @@
+"""What this process knows of each node, and how many of each zone are healthy."""
+
+import heapq
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import Node
+from controller_manager.controllers.nodes.nodelifecycle.health import (
+    GracePeriods,
+    Signs,
+)
+from controller_manager.controllers.nodes.nodelifecycle.zones import (
+    Count,
+    is_excluded,
+    zone_of,
+)
+
+READY: Final = "True"
+
+
+class NodeRecord(Struct):
+    """One node: its last version, its signs of life, and its status.
+
+    `renewed_at` is when this process saw that the lease was renewed, in seconds of the
+    monotonic clock, and `renewed` what the lease says. `ready` is the status of the
+    condition Ready, empty without one; `zone` counts the node, `None` if no zone does.
+    """
+
+    node: Node
+    signs: Signs
+    renewed_at: float = 0.0
+    renewed: str | None = None
+    ready: str = ""
+    zone: str = ""
+    counted_in: str | None = None
+    counted_ready: bool = False
+    in_heap: bool = False
+
+    @property
+    def seen_at(self) -> float:
+        """When the node last gave a sign of life."""
+        return max(self.signs.seen_at, self.renewed_at)
+
+    def dies_at(self, grace: GracePeriods) -> float:
+        """When the node counts as dead without another sign of life."""
+        return self.seen_at + grace.of(posted=self.signs.posted)
+
+
+class Records:
+    """All known nodes.
+
+    A renewed lease only changes two attributes of a record. A heap tells which nodes
+    may be dead; a healthy node is looked at once in each grace period. Nodes that are
+    not ready are in a set, and looked at in each pass.
+    """
+
+    def __init__(self, grace: GracePeriods) -> None:
+        """Start empty."""
+        self._grace = grace
+        self._by_name: dict[str, NodeRecord] = {}
+        self._counts: dict[str, list[int]] = {}
+        self._deadlines: list[tuple[float, str]] = []
+        self.unhealthy: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        """Return how many nodes are known."""
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[NodeRecord]:
+        """Iterate over a snapshot of all records."""
+        return iter(list(self._by_name.values()))
+
+    def get(self, name: str) -> NodeRecord | None:
+        """Return the record of a node, `None` for a node that is not known."""
+        return self._by_name.get(name)
+
+    def add(self, record: NodeRecord) -> None:
+        """Add a node."""
+        self._by_name[record.node.metadata.name] = record
+
+    def remove(self, name: str) -> NodeRecord | None:
+        """Forget a node; return its record."""
+        record = self._by_name.pop(name, None)
+        self.unhealthy.pop(name, None)
+        if record is not None:
+            self._uncount(record)
+        return record
+
+    def renewed(self, name: str, renew_time: str | None, now: float) -> None:
+        """Note that a lease says something new."""
+        record = self._by_name.get(name)
+        if record is not None and record.renewed != renew_time:
+            record.renewed = renew_time
+            record.renewed_at = now
+
+    def all_alive(self, now: float) -> None:
+        """Give every node a full grace period from now on."""
+        for record in self._by_name.values():
+            record.renewed_at = now
+
+    def judged(self, record: NodeRecord, status: str) -> None:
+        """Set the status of a node, and count it in its zone."""
+        name = record.node.metadata.name
+        record.ready = status
+        record.zone = zone_of(record.node)
+        self._uncount(record)
+        if not is_excluded(record.node):
+            self._count(record)
+        if status == READY:
+            self.unhealthy.pop(name, None)
+            self._watch(record)
+        else:
+            self.unhealthy[name] = None
+
+    def due(self, now: float) -> list[str]:
+        """Return the healthy nodes that have been silent for their grace period."""
+        found = []
+        while self._deadlines and self._deadlines[0][0] < now:
+            _, name = heapq.heappop(self._deadlines)
+            record = self._by_name.get(name)
+            if record is None:
+                continue
+            record.in_heap = False
+            if record.dies_at(self._grace) < now:
+                found.append(name)
+            elif record.ready == READY:
+                self._watch(record)
+        return found
+
+    def counts(self) -> Mapping[str, Count]:
+        """Return the number of healthy and unhealthy nodes of each zone."""
+        return {zone: Count(*each) for zone, each in self._counts.items()}
+
+    def _watch(self, record: NodeRecord) -> None:
+        if not record.in_heap:
+            record.in_heap = True
+            entry = (record.dies_at(self._grace), record.node.metadata.name)
+            heapq.heappush(self._deadlines, entry)
+
+    def _count(self, record: NodeRecord) -> None:
+        record.counted_in = record.zone
+        record.counted_ready = record.ready == READY
+        count = self._counts.setdefault(record.zone, [0, 0])
+        count[0 if record.counted_ready else 1] += 1
+
+    def _uncount(self, record: NodeRecord) -> None:
+        if record.counted_in is None:
+            return
+        count = self._counts[record.counted_in]
+        count[0 if record.counted_ready else 1] -= 1
+        if not any(count):
+            del self._counts[record.counted_in]
+        record.counted_in = None

@@ -1,0 +1,69 @@
+"""Keeps new pods away from nodes by their conditions, and labels nodes."""
+
+from collections.abc import Iterator
+
+from controller_manager.api.core.v1 import NODES, Node
+from controller_manager.api.meta import labels_of
+from controller_manager.client.errors import NotFound
+from controller_manager.controllers.nodes.nodelifecycle.labels import labels_to_set
+from controller_manager.controllers.nodes.nodelifecycle.taints import no_schedule_taints
+from controller_manager.controllers.nodes.nodelifecycle.writes import NodeWriter
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, Requeue
+from controller_manager.runtime.worker import Workers
+
+_WORKERS = 8
+_STALE = Requeue(0.05, "the cache does not show the last write yet")
+
+
+class SchedulingTaints:
+    """Writes the NoSchedule taints and the beta labels of one node at a time.
+
+    Both go into one patch, if both change. Upstream: doNodeProcessingPassWorker, which
+    forgets a node whose write fails until it changes again; here it is retried.
+    """
+
+    def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
+        """Take the context, and watch nodes."""
+        self._context = context
+        self._writer = writer
+        self._queue = context.queue("node_lifecycle_controller")
+        self._nodes = context.lister(NODES)
+        context.informers.informer(NODES).add_handler(
+            Handler(
+                on_add=self._enqueue,
+                on_update=lambda _, node: self._enqueue(node),
+                on_delete=lambda node: writer.forget(node.metadata.name),
+            )
+        )
+
+    def workers(self) -> Workers:
+        """Return the workers, not yet running."""
+        queue = self._queue
+        return self._context.workers(queue, self.sync, _WORKERS, self._enqueue_all)
+
+    async def sync(self, name: str) -> Outcome:
+        """Bring the taints and labels of a node in line with its conditions."""
+        node = self._nodes.by_key(name)
+        if node is None:
+            return DONE
+        taints = no_schedule_taints(node, self._writer.timestamp())
+        labels = labels_to_set(labels_of(node))
+        if taints is None and not labels:
+            return DONE
+        if self._writer.is_stale(node):
+            return _STALE
+        try:
+            await self._writer.set_taints_and_labels(node, taints, labels)
+        except NotFound:
+            return DONE
+        return DONE
+
+    def _enqueue(self, node: Node) -> None:
+        self._queue.add(node.metadata.name)
+
+    def _enqueue_all(self) -> Iterator[None]:
+        for name in self._nodes.keys():  # noqa: SIM118 - a lister is no mapping
+            self._queue.add(name)
+            yield

@@ -1,0 +1,137 @@
+"""Chooses how fast the pods of unhealthy nodes may be evicted (pure functions).
+
+If most nodes of a zone look dead, then probably the network or the API server is
+broken, not the nodes. Upstream: handleDisruption, ComputeZoneState.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import Node
+from controller_manager.api.meta import labels_of
+
+_LEAST_UNHEALTHY: Final = 3
+"""A zone is partly disrupted only if at least this many nodes are unhealthy."""
+
+_ZONE_LABELS: Final = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/zone",
+)
+_REGION_LABELS: Final = (
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/region",
+)
+_EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
+
+
+class ZoneState(StrEnum):
+    """How many nodes of a zone are unhealthy."""
+
+    NORMAL = "Normal"
+    PARTIAL = "PartialDisruption"
+    FULL = "FullDisruption"
+
+
+class Change(StrEnum):
+    """What becomes of the whole cluster."""
+
+    NONE = "none"
+    ALL_DOWN = "all down"
+    RECOVERED = "recovered"
+
+
+class Count(Struct, frozen=True):
+    """How many nodes of a zone are ready, and how many are not."""
+
+    ready: int = 0
+    unhealthy: int = 0
+
+    @property
+    def size(self) -> int:
+        """All nodes of the zone."""
+        return self.ready + self.unhealthy
+
+
+class Rates(Struct, frozen=True):
+    """Evictions a second, and when a zone is unhealthy or large."""
+
+    normal: float
+    secondary: float
+    large_size: int
+    unhealthy_part: float
+
+    def state_of(self, count: Count) -> ZoneState:
+        """Return the state of a zone. Upstream: ComputeZoneState."""
+        if count.unhealthy and not count.ready:
+            return ZoneState.FULL
+        if (
+            count.unhealthy >= _LEAST_UNHEALTHY
+            and count.unhealthy / count.size >= self.unhealthy_part
+        ):
+            return ZoneState.PARTIAL
+        return ZoneState.NORMAL
+
+    def rate(self, state: ZoneState, size: int) -> float:
+        """Return the evictions a second in a zone of this state; 0 for none.
+
+        A zone that is fully down keeps the normal rate: another zone is well, so the
+        manager can see nodes. Upstream: setLimiterInZone.
+        """
+        if state is not ZoneState.PARTIAL:
+            return self.normal
+        return self.secondary if size > self.large_size else 0.0
+
+
+class Disruption(Struct, frozen=True):
+    """The new states of all zones, and the rates that change."""
+
+    change: Change
+    states: Mapping[str, ZoneState]
+    rates: Mapping[str, float]
+
+
+def disruption(
+    before: Mapping[str, ZoneState], counts: Mapping[str, Count], rates: Rates
+) -> Disruption:
+    """Return what the numbers of unhealthy nodes mean for the evictions.
+
+    While every zone is down, nothing is evicted. Zones without nodes are forgotten.
+    Upstream: handleDisruption. There a cluster whose first ready node is in a new zone
+    keeps the rate 0 in its old zones.
+    """
+    new = {zone: rates.state_of(count) for zone, count in counts.items()}
+    old = {zone: before[zone] for zone in counts if zone in before}
+    is_down = bool(new) and all(state is ZoneState.FULL for state in new.values())
+    was_down = bool(old) and all(state is ZoneState.FULL for state in old.values())
+    if is_down:
+        change = Change.NONE if was_down else Change.ALL_DOWN
+        stopped = new.keys() - old.keys() if was_down else new
+        return Disruption(change, new, dict.fromkeys(stopped, 0.0))
+    return Disruption(
+        Change.RECOVERED if was_down else Change.NONE,
+        new,
+        {
+            zone: rates.rate(state, counts[zone].size)
+            for zone, state in new.items()
+            if was_down or state is not old.get(zone)
+        },
+    )
+
+
+def zone_of(node: Node) -> str:
+    """Return the key of a node's zone, empty without one. Upstream: GetZoneKey."""
+    labels = labels_of(node)
+    zone, region = _first(labels, _ZONE_LABELS), _first(labels, _REGION_LABELS)
+    return f"{region}:\x00:{zone}" if region or zone else ""
+
+
+def is_excluded(node: Node) -> bool:
+    """Tell whether a label takes a node out of the count of its zone."""
+    return _EXCLUDED in labels_of(node)
+
+
+def _first(labels: Mapping[str, str], keys: tuple[str, ...]) -> str:
+    return next((labels[key] for key in keys if key in labels), "")

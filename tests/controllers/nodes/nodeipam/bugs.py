@@ -1,0 +1,40 @@
+"""Deliberate bugs of the node IPAM controller."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller_manager.controllers.nodes.nodeipam.allocator import Allocator
+from controller_manager.controllers.nodes.nodeipam.networks import Network
+from controller_manager.controllers.nodes.nodeipam.range_set import RangeSet
+from controller_manager.controllers.nodes.nodeipam.reconciler import NodeIPAMReconciler
+from tests.simulation.planted import Bug
+
+_OLD: Final = "ranges-that-an-old-cache-lacks"
+_FULL: Final = "cluster-is-full-until-a-node-goes"
+_allocate: Final = RangeSet.allocate
+
+
+async def _believe_the_cache(_: NodeIPAMReconciler) -> None:
+    """Begin with what the cache shows."""
+
+
+def _lowest_first(ranges: RangeSet) -> tuple[Network, int]:
+    ranges._next = 0
+    return _allocate(ranges)
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "give ranges by what the cache shows": Bug(
+        0, NodeIPAMReconciler, "_take_over", _believe_the_cache, _OLD
+    ),
+    "forget the ranges that nodes have": Bug(
+        0, Allocator, "hold", lambda *_: False, _OLD
+    ),
+    "never free a range": Bug(0, Allocator, "release", lambda *_: None, _FULL),
+    "let nodes wait for their back-off": Bug(
+        0, NodeIPAMReconciler, "_wake", lambda _: None, _FULL
+    ),
+    "use a freed range at once": Bug(
+        0, RangeSet, "allocate", _lowest_first, "freed-range-rests"
+    ),
+}

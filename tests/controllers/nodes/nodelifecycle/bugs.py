@@ -1,0 +1,45 @@
+"""Deliberate bugs of the node lifecycle controller."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller_manager.api.core.v1 import Node
+from controller_manager.controllers.nodes.nodelifecycle import (
+    monitor,
+    scheduling,
+    watching,
+)
+from controller_manager.controllers.nodes.nodelifecycle.health import Signs
+from controller_manager.controllers.nodes.nodelifecycle.monitor import NodeMonitor
+from controller_manager.controllers.nodes.nodelifecycle.records import Records
+from controller_manager.controllers.nodes.nodelifecycle.tainter import Tainter
+from tests.simulation.planted import Bug
+
+_DIES: Final = "node-dies-and-comes-back"
+_SILENT: Final = "watch-of-leases-is-silent"
+
+
+async def _trust_the_cache(_: NodeMonitor, __: object) -> bool:
+    return False
+
+
+def _silent_since_ever(_: Signs | None, __: Node, now: float, ___: float) -> Signs:
+    return Signs(now - 1e6, posted=True, heartbeat=None)
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "trust a silent watch of leases": Bug(
+        0, NodeMonitor, "_was_renewed", _trust_the_cache, _SILENT
+    ),
+    "take what was never seen for silence": Bug(
+        0, watching, "observe", _silent_since_ever, _DIES
+    ),
+    "never find a dead node": Bug(0, Records, "due", lambda *_: [], _DIES),
+    "let new pods on a dead node": Bug(
+        0, scheduling, "no_schedule_taints", lambda *_: None, _DIES
+    ),
+    "never evict": Bug(0, Tainter, "add", lambda *_: None, _DIES),
+    "keep the taints of a node that is back": Bug(
+        0, monitor, "without_no_execute", lambda _: None, _DIES
+    ),
+}

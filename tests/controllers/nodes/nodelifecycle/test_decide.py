@@ -1,0 +1,366 @@
+"""What a node should have, and how fast its pods may be evicted: tables."""
+
+import math
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.scheduling import Taint
+from controller_manager.api.core.v1 import (
+    Node,
+    NodeCondition,
+    NodeMeta,
+    NodeSpec,
+    NodeStatus,
+)
+from controller_manager.controllers.nodes.nodelifecycle.health import (
+    Signs,
+    observe,
+    unknown_conditions,
+)
+from controller_manager.controllers.nodes.nodelifecycle.labels import labels_to_set
+from controller_manager.controllers.nodes.nodelifecycle.taints import (
+    has_opposite,
+    no_execute_taints,
+    no_schedule_taints,
+    taints_json,
+    without_no_execute,
+)
+from controller_manager.controllers.nodes.nodelifecycle.zones import (
+    Change,
+    Count,
+    Disruption,
+    Rates,
+    ZoneState,
+    disruption,
+    is_excluded,
+    zone_of,
+)
+
+NOW = "2026-01-01T00:00:09Z"
+BORN = "2026-01-01T00:00:00Z"
+RATES = Rates(normal=0.1, secondary=0.01, large_size=5, unhealthy_part=0.55)
+NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
+
+
+def make_node(*taints: str, cordoned: bool = False, **conditions: str) -> Node:
+    """Return a node with conditions by type, and taints as ``key:effect``."""
+    return Node(
+        metadata=NodeMeta(name="n", creation_timestamp=BORN),
+        spec=NodeSpec(
+            unschedulable=cordoned,
+            taints=tuple(make_taint(each, "old") for each in taints) or None,
+        ),
+        status=NodeStatus(
+            conditions=tuple(
+                NodeCondition(type=each, status=status, last_heartbeat_time=BORN)
+                for each, status in conditions.items()
+            )
+        ),
+    )
+
+
+def make_taint(text: str, time: str = NOW) -> Taint:
+    """Return a taint; a short key stands for one of Kubernetes."""
+    key, _, effect = text.partition(":")
+    prefix = "" if "/" in key else "node.kubernetes.io/"
+    return Taint(key=f"{prefix}{key}", effect=effect, time_added=time)
+
+
+@pytest.mark.parametrize(
+    ("node", "kept", "new"),
+    [
+        (make_node(Ready="False"), [], ["not-ready:NoSchedule"]),
+        (make_node(Ready="Unknown"), [], ["unreachable:NoSchedule"]),
+        (
+            make_node(
+                Ready="True",
+                MemoryPressure="True",
+                DiskPressure="True",
+                NetworkUnavailable="True",
+                PIDPressure="True",
+            ),
+            [],
+            [
+                "memory-pressure:NoSchedule",
+                "disk-pressure:NoSchedule",
+                "network-unavailable:NoSchedule",
+                "pid-pressure:NoSchedule",
+            ],
+        ),
+        (make_node(cordoned=True), [], ["unschedulable:NoSchedule"]),
+        (make_node("unschedulable:NoSchedule", Ready="True"), [], []),
+        (
+            make_node("a/b:NoSchedule", "not-ready:NoExecute", Ready="False"),
+            ["a/b:NoSchedule", "not-ready:NoExecute"],
+            ["not-ready:NoSchedule"],
+        ),
+        (
+            make_node("not-ready:NoSchedule", Ready="Unknown"),
+            [],
+            ["unreachable:NoSchedule"],
+        ),
+    ],
+)
+def test_no_schedule_taints_follow_the_conditions(
+    node: Node, kept: list[str], new: list[str]
+) -> None:
+    """Taints of others, and with other effects, stay; new ones have a time."""
+    expected = [make_taint(each, "old") for each in kept] + [
+        make_taint(each) for each in new
+    ]
+    assert no_schedule_taints(node, NOW) == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        make_node(),
+        make_node(Ready="True", MemoryPressure="False", NetworkUnavailable="Unknown"),
+        make_node("not-ready:NoSchedule", "not-ready:NoExecute", Ready="False"),
+        make_node("not-ready:PreferNoSchedule", "not-ready:NoExecute", Ready="True"),
+    ],
+)
+def test_no_schedule_taints_that_are_right_stay(node: Node) -> None:
+    """Nothing is written."""
+    assert no_schedule_taints(node, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("node", "expected", "opposite"),
+    [
+        (make_node(Ready="False"), (make_taint("not-ready:NoExecute"),), False),
+        (make_node(Ready="Unknown"), (make_taint("unreachable:NoExecute"),), False),
+        (
+            make_node("unreachable:NoExecute", Ready="False"),
+            (make_taint("not-ready:NoExecute"),),
+            True,
+        ),
+        (make_node("not-ready:NoExecute", Ready="False"), None, False),
+        (make_node("not-ready:NoExecute", Ready="True"), (), False),
+        (make_node(Ready="True"), None, False),
+        (make_node(), None, False),
+    ],
+)
+def test_no_execute_taints_follow_the_health(
+    node: Node, expected: tuple[Taint, ...] | None, *, opposite: bool
+) -> None:
+    """The two keys never stand together."""
+    assert (no_execute_taints(node, NOW), has_opposite(node)) == (expected, opposite)
+
+
+def test_no_execute_taints_of_others_are_not_removed() -> None:
+    """Only the two keys of this controller."""
+    node = make_node("a/b:NoExecute", "unreachable:NoExecute", Ready="Unknown")
+    assert without_no_execute(node) == (make_taint("a/b:NoExecute", "old"),)
+
+
+def test_taints_are_written_with_all_their_fields() -> None:
+    """The list is replaced; an empty one is removed."""
+    taint = Taint(key="a", value="b", effect="NoExecute", time_added=NOW)
+    written = {"key": "a", "value": "b", "effect": "NoExecute", "timeAdded": NOW}
+    assert taints_json([taint, Taint(key="c", effect="NoSchedule")]) == [
+        written,
+        {"key": "c", "effect": "NoSchedule"},
+    ]
+    assert taints_json([]) is None
+
+
+def _unknown(kind: str) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "status": "Unknown",
+        "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.",
+        "lastTransitionTime": NOW,
+    }
+
+
+def _never(kind: str) -> dict[str, Any]:
+    return _unknown(kind) | {
+        "reason": "NodeStatusNeverUpdated",
+        "message": "Kubelet never posted node status.",
+        "lastHeartbeatTime": BORN,
+    }
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (
+            make_node(),
+            [_never(each) for each in ("Ready", "MemoryPressure")]
+            + [_never(each) for each in ("DiskPressure", "PIDPressure")],
+        ),
+        (
+            make_node(
+                Ready="True",
+                MemoryPressure="Unknown",
+                DiskPressure="False",
+                NetworkUnavailable="False",
+            ),
+            [_unknown("Ready"), _unknown("DiskPressure"), _never("PIDPressure")],
+        ),
+        (make_node(Ready="Unknown", DiskPressure="False"), []),
+    ],
+)
+def test_the_conditions_of_a_silent_node_become_unknown(
+    node: Node, expected: list[dict[str, Any]]
+) -> None:
+    """But NetworkUnavailable, which is not the kubelet's."""
+    assert unknown_conditions(node, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "node", "expected"),
+    [
+        (None, make_node(), Signs(93.0, posted=False, heartbeat=None)),
+        (None, make_node(Ready="True"), Signs(100.0, posted=True, heartbeat=BORN)),
+        (
+            Signs(50.0, posted=True, heartbeat=BORN),
+            make_node(Ready="True"),
+            Signs(50.0, posted=True, heartbeat=BORN),
+        ),
+        (
+            Signs(50.0, posted=True, heartbeat="2027-01-01T00:00:00Z"),
+            make_node(Ready="True"),
+            Signs(100.0, posted=True, heartbeat=BORN),
+        ),
+        (
+            Signs(50.0, posted=False, heartbeat=None),
+            make_node(),
+            Signs(50.0, posted=False, heartbeat=None),
+        ),
+        (
+            Signs(50.0, posted=True, heartbeat=BORN),
+            make_node(),
+            Signs(100.0, posted=False, heartbeat=None),
+        ),
+    ],
+)
+def test_a_new_heartbeat_is_a_sign_of_life(
+    known: Signs | None, node: Node, expected: Signs
+) -> None:
+    """Whatever the clock of the node says; it was seen now, at 100 seconds."""
+    assert observe(known, node, 100.0, 7.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "state", "rate"),
+    [
+        (Count(0, 1), FULL, 0.1),
+        (Count(1, 0), NORMAL, 0.1),
+        (Count(1, 2), NORMAL, 0.1),
+        (Count(1, 3), PARTIAL, 0.0),
+        (Count(3, 3), NORMAL, 0.1),
+        (Count(2, 3), PARTIAL, 0.0),
+        (Count(2, 4), PARTIAL, 0.01),
+    ],
+)
+def test_a_zone_has_a_state_and_a_rate(
+    count: Count, state: ZoneState, rate: float
+) -> None:
+    """A large zone in which many nodes are down is evicted slowly, a small one not."""
+    assert RATES.state_of(count) is state
+    assert math.isclose(RATES.rate(state, count.size), rate)
+
+
+UP, DOWN, HALF = Count(3, 0), Count(0, 3), Count(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("before", "counts", "expected"),
+    [
+        ({}, {}, Disruption(Change.NONE, {}, {})),
+        ({}, {"a": UP}, Disruption(Change.NONE, {"a": NORMAL}, {"a": 0.1})),
+        ({"a": NORMAL}, {"a": UP}, Disruption(Change.NONE, {"a": NORMAL}, {})),
+        ({"a": NORMAL}, {"a": HALF}, Disruption(Change.NONE, {"a": PARTIAL}, {"a": 0})),
+        (
+            {"a": NORMAL},
+            {"a": DOWN},
+            Disruption(Change.ALL_DOWN, {"a": FULL}, {"a": 0}),
+        ),
+        ({}, {"a": DOWN}, Disruption(Change.ALL_DOWN, {"a": FULL}, {"a": 0})),
+        ({"a": FULL}, {"a": DOWN}, Disruption(Change.NONE, {"a": FULL}, {})),
+        (
+            {"a": FULL},
+            {"a": HALF},
+            Disruption(Change.RECOVERED, {"a": PARTIAL}, {"a": 0}),
+        ),
+        (
+            {"a": NORMAL, "b": NORMAL},
+            {"a": DOWN, "b": UP},
+            Disruption(Change.NONE, {"a": FULL, "b": NORMAL}, {"a": 0.1}),
+        ),
+        (
+            {"a": FULL, "b": NORMAL},
+            {"a": DOWN},
+            Disruption(Change.NONE, {"a": FULL}, {}),
+        ),
+        (
+            {"a": FULL},
+            {"a": DOWN, "b": UP},
+            Disruption(
+                Change.RECOVERED, {"a": FULL, "b": NORMAL}, {"a": 0.1, "b": 0.1}
+            ),
+        ),
+        (
+            {"a": FULL},
+            {"a": DOWN, "b": DOWN},
+            Disruption(Change.NONE, {"a": FULL, "b": FULL}, {"b": 0}),
+        ),
+    ],
+)
+def test_the_zones_decide_together(
+    before: dict[str, ZoneState], counts: dict[str, Count], expected: Disruption
+) -> None:
+    """While all are down, nothing is evicted."""
+    assert disruption(before, counts, RATES) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "zone"),
+    [
+        ({}, ""),
+        ({"topology.kubernetes.io/zone": "z"}, ":\x00:z"),
+        ({"topology.kubernetes.io/region": "r"}, "r:\x00:"),
+        (
+            {
+                "topology.kubernetes.io/region": "new",
+                "failure-domain.beta.kubernetes.io/region": "r",
+                "failure-domain.beta.kubernetes.io/zone": "z",
+            },
+            "r:\x00:z",
+        ),
+    ],
+)
+def test_a_zone_is_a_pair_of_labels(labels: dict[str, str], zone: str) -> None:
+    """The old labels win, as upstream."""
+    assert zone_of(Node(metadata=NodeMeta(labels=labels))) == zone
+
+
+def test_a_label_excludes_a_node_from_the_count() -> None:
+    """Whatever its value is."""
+    labels = {"node.kubernetes.io/exclude-disruption": ""}
+    assert is_excluded(Node(metadata=NodeMeta(labels=labels)))
+    assert not is_excluded(Node())
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({}, {}),
+        ({"beta.kubernetes.io/os": "linux"}, {}),
+        ({"kubernetes.io/os": "linux"}, {"beta.kubernetes.io/os": "linux"}),
+        ({"kubernetes.io/arch": "a", "beta.kubernetes.io/arch": "a"}, {}),
+        (
+            {"kubernetes.io/arch": "a", "beta.kubernetes.io/arch": "b"},
+            {"beta.kubernetes.io/arch": "a"},
+        ),
+    ],
+)
+def test_beta_labels_follow_the_stable_ones(
+    labels: dict[str, str], expected: dict[str, str]
+) -> None:
+    """Without a stable label nothing is touched."""
+    assert labels_to_set(labels) == expected

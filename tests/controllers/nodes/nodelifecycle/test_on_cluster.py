@@ -1,0 +1,247 @@
+"""Nodes die and come back on a cluster in memory, on virtual time."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.core.v1 import NODES
+from controller_manager.client.client import PatchType
+from tests.clusters import Cluster
+from tests.controllers.nodes.nodelifecycle.fixtures import (
+    add_node,
+    add_pod,
+    all_taints,
+    events,
+    heartbeats,
+    lifecycle_config,
+    post,
+    ready_pods,
+    renew,
+    statuses,
+    taints,
+)
+
+pytestmark = pytest.mark.looptime
+
+UNREACHABLE = ["unreachable:NoSchedule", "unreachable:NoExecute"]
+NOT_READY = ["not-ready:NoSchedule", "not-ready:NoExecute"]
+
+
+async def test_a_node_without_heartbeats_is_unreachable_and_comes_back(
+    cluster: Cluster,
+) -> None:
+    """Its conditions are Unknown, it is tainted, and its pods are not ready."""
+    add_node(cluster, "ok")
+    add_node(cluster, "dead")
+    add_pod(cluster, "p", "dead")
+    add_pod(cluster, "other", "ok")
+    async with (
+        heartbeats(cluster, "ok", "dead") as alive,
+        cluster.manager(lifecycle_config()) as recording,
+    ):
+        await asyncio.sleep(20)
+        assert recording.writes == []
+        alive.remove("dead")
+        await asyncio.sleep(12)
+        assert await statuses(cluster, "dead") == {
+            "Ready": "Unknown",
+            "MemoryPressure": "Unknown",
+            "DiskPressure": "Unknown",
+            "PIDPressure": "Unknown",
+        }
+        assert await all_taints(cluster) == {"ok": [], "dead": UNREACHABLE}
+        assert await ready_pods(cluster) == {"p": "False", "other": "True"}
+        alive.add("dead")
+        await post(cluster, "dead")
+        await asyncio.sleep(3)
+        assert await all_taints(cluster) == {"ok": [], "dead": []}
+        assert [write.status for write in recording.writes] == [200] * 6
+    assert await events(cluster) == [
+        (
+            "Node/dead Normal NodeNotReady [node-controller]: "
+            "Node dead status is now: NodeNotReady"
+        ),
+        (
+            "Node/dead Normal RegisteredNode [node-controller]: "
+            "Node dead event: Registered Node dead in Controller"
+        ),
+        (
+            "Node/ok Normal RegisteredNode [node-controller]: "
+            "Node ok event: Registered Node ok in Controller"
+        ),
+        "Pod/p Warning NodeNotReady [node-controller]: Node is not ready",
+    ]
+
+
+async def test_a_kubelet_that_says_that_it_is_not_ready_keeps_its_pods_ready(
+    cluster: Cluster,
+) -> None:
+    """It still speaks for them; the node has both taints."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    add_pod(cluster, "p", "a")
+    async with (
+        heartbeats(cluster, "ok", "a"),
+        cluster.manager(lifecycle_config()),
+    ):
+        await asyncio.sleep(2)
+        await post(cluster, "a", Ready="False")
+        await asyncio.sleep(3)
+        assert await taints(cluster, "a") == NOT_READY
+        assert await ready_pods(cluster) == {"p": "True"}
+        await post(cluster, "a")
+        await asyncio.sleep(3)
+        assert await taints(cluster, "a") == []
+
+
+async def test_a_node_that_never_posts_is_unreachable_unless_it_has_a_lease(
+    cluster: Cluster,
+) -> None:
+    """After the start-up grace period, which begins when it is created."""
+    add_node(cluster, "ok")
+    async with (
+        heartbeats(cluster, "ok", "leased"),
+        cluster.manager(lifecycle_config()),
+    ):
+        cluster.add("Node", "mute")
+        cluster.add("Node", "leased")
+        await asyncio.sleep(4)
+        assert await statuses(cluster, "mute") == {}
+        await asyncio.sleep(5)
+        assert await all_taints(cluster) == {
+            "ok": [],
+            "mute": UNREACHABLE,
+            "leased": [],
+        }
+        assert await statuses(cluster, "leased") == {}
+
+
+async def test_a_cluster_that_is_down_evicts_nothing(cluster: Cluster) -> None:
+    """All NoExecute taints are removed, and given again once a node is back."""
+    for name in "abc":
+        add_node(cluster, name)
+    async with (
+        heartbeats(cluster, "a", "b", "c") as alive,
+        cluster.manager(lifecycle_config()),
+    ):
+        await asyncio.sleep(2)
+        alive.remove("a")
+        await asyncio.sleep(10)
+        assert await taints(cluster, "a") == UNREACHABLE
+        alive.clear()
+        await asyncio.sleep(15)
+        assert await all_taints(cluster) == dict.fromkeys("abc", UNREACHABLE[:1])
+        alive.add("c")
+        await post(cluster, "c")
+        await asyncio.sleep(4)
+        assert await all_taints(cluster) == {
+            "a": UNREACHABLE,
+            "b": UNREACHABLE,
+            "c": [],
+        }
+
+
+async def test_nodes_of_a_zone_are_tainted_at_its_rate(cluster: Cluster) -> None:
+    """One at once, and then one every eight seconds."""
+    for name in ("a", "b", "ok"):
+        add_node(cluster, name)
+    async with (
+        heartbeats(cluster, "a", "b", "ok"),
+        cluster.manager(lifecycle_config(node_eviction_rate=0.125)),
+    ):
+        await asyncio.sleep(2)
+        await post(cluster, "a", Ready="False")
+        await post(cluster, "b", Ready="False")
+        await asyncio.sleep(7)
+        found = await all_taints(cluster)
+        assert sorted(found.values()) == [[], NOT_READY[:1], NOT_READY]
+        await asyncio.sleep(3)
+        assert sorted((await all_taints(cluster)).values()) == [
+            [],
+            NOT_READY,
+            NOT_READY,
+        ]
+
+
+async def test_a_small_zone_in_which_many_nodes_are_down_evicts_nothing(
+    cluster: Cluster,
+) -> None:
+    """A large one goes on at the second rate."""
+    for name in "abcde":
+        add_node(cluster, name)
+    async with (
+        heartbeats(cluster, *"abcde"),
+        cluster.manager(lifecycle_config(node_eviction_rate=0.05)),
+    ):
+        await asyncio.sleep(2)
+        for name in "abc":
+            await post(cluster, name, Ready="False")
+        await asyncio.sleep(300)
+        found = sorted((await all_taints(cluster)).values())
+        assert found == [[], [], *[NOT_READY[:1]] * 3]
+
+
+async def test_a_new_leader_does_not_take_its_own_blindness_for_dead_nodes(
+    cluster: Cluster,
+) -> None:
+    """Each node has a whole grace period, however old its heartbeats are."""
+    add_node(cluster, "a")
+    add_node(cluster, "b")
+    cluster.add_namespace("kube-node-lease")
+    await renew(cluster, "a")
+    await asyncio.sleep(1000)
+    async with cluster.manager(lifecycle_config()) as recording:
+        await asyncio.sleep(5)
+        assert recording.writes == []
+        await asyncio.sleep(4)
+        assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
+
+
+async def test_a_new_leader_marks_the_pods_that_the_old_one_left(
+    cluster: Cluster,
+) -> None:
+    """It crashed after it had set the condition of the node."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    await post(cluster, "a", Ready="Unknown")
+    add_pod(cluster, "p", "a")
+    async with heartbeats(cluster, "ok"), cluster.manager(lifecycle_config()):
+        await asyncio.sleep(3)
+        assert await ready_pods(cluster) == {"p": "False"}
+
+
+async def test_labels_and_the_cordon_are_written_at_once(cluster: Cluster) -> None:
+    """In one patch."""
+    labels = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}
+    add_node(cluster, "a", labels=labels)
+    async with (
+        heartbeats(cluster, "a"),
+        cluster.manager(lifecycle_config()) as recording,
+    ):
+        await asyncio.sleep(1)
+        patch = {"spec": {"unschedulable": True}}
+        await cluster.client.patch(NODES, "", "a", patch, PatchType.MERGE)
+        await asyncio.sleep(1)
+        assert await taints(cluster, "a") == ["unschedulable:NoSchedule"]
+        found = await cluster.client.get(NODES, "", "a")
+    assert found.metadata.labels == {**labels, "beta.kubernetes.io/os": "linux"}
+    assert [write.status for write in recording.writes] == [200, 200]
+
+
+async def test_a_node_that_is_removed_is_reported(cluster: Cluster) -> None:
+    """And nothing is remembered of it."""
+    add_node(cluster, "a")
+    async with heartbeats(cluster, "a"), cluster.manager(lifecycle_config()):
+        await asyncio.sleep(2)
+        await cluster.client.delete(NODES, "", "a")
+        await asyncio.sleep(3)
+    assert await events(cluster) == [
+        (
+            "Node/a Normal RegisteredNode [node-controller]: "
+            "Node a event: Registered Node a in Controller"
+        ),
+        (
+            "Node/a Normal RemovingNode [node-controller]: "
+            "Node a event: Removing Node a from Controller"
+        ),
+    ]

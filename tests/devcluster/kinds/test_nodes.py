@@ -1,0 +1,100 @@
+"""Nodes: the ranges for their pods, and the taint of those that clients post."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.server.statuses import Refusal
+from tests.clusters import Cluster
+from tests.conformance.access import MERGE, Access
+from tests.devcluster.kinds.requests import causes, create, update
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+NOT_A_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+MINE = {"key": "example.com/mine", "effect": "NoExecute"}
+
+
+def node(**spec: Any) -> JSON:
+    """Return a node with a spec."""
+    return {"metadata": {"name": "a"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"podCIDR": "10.0.0.0/24"}, ("10.0.0.0/24", ["10.0.0.0/24"])),
+        ({"podCIDRs": ["10.0.0.0/24"]}, ("10.0.0.0/24", ["10.0.0.0/24"])),
+        (
+            {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.1.0/24", "fd00::/64"]},
+            ("10.0.0.0/24", ["10.0.0.0/24"]),
+        ),
+        ({}, (None, None)),
+    ],
+)
+async def test_the_older_field_is_the_first_range(
+    cluster: Cluster, given: JSON, stored: tuple[str | None, list[str] | None]
+) -> None:
+    """As the conversions of the API server keep them equal."""
+    spec = create(cluster, "Node", node(**given))["spec"]
+    assert (spec.get("podCIDR"), spec.get("podCIDRs")) == stored
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        (["10.0.0.0"], f'spec.podCIDRs[0]: Invalid value: "10.0.0.0": {NOT_A_RANGE}'),
+        (
+            ["10.0.0.0/24", "10.0.1.0/24"],
+            "spec.podCIDRs: may specify no more than one CIDR for each IP family",
+        ),
+    ],
+)
+async def test_ranges_are_checked(
+    cluster: Cluster, ranges: list[str], expected: str
+) -> None:
+    """One of each family at most."""
+    with pytest.raises(Refusal) as raised:
+        create(cluster, "Node", node(podCIDRs=ranges))
+    assert causes(raised.value) == [expected]
+
+
+async def test_ranges_that_a_node_has_stay(cluster: Cluster) -> None:
+    """They are set once."""
+    bare = create(cluster, "Node", node())
+    given = {"spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}}
+    stored = update(cluster, bare, given)
+    assert stored["spec"]["podCIDRs"] == ["10.0.0.0/24"]
+    for ranges in (None, ["10.0.1.0/24"]):
+        with pytest.raises(Refusal) as raised:
+            update(cluster, stored, {"spec": {"podCIDR": None, "podCIDRs": ranges}})
+        assert causes(raised.value) == [
+            (
+                "spec.podCIDRs: Forbidden: node updates may not change podCIDR except "
+                'from "" to valid'
+            )
+        ]
+
+
+@pytest.mark.parametrize(
+    ("taints", "stored"),
+    [
+        (None, [NOT_READY]),
+        ([MINE], [MINE, NOT_READY]),
+        ([{**NOT_READY, "value": "x"}], [{**NOT_READY, "value": "x"}]),
+    ],
+)
+async def test_a_node_that_a_client_posts_is_not_ready_yet(
+    cluster: Cluster, taints: list[JSON] | None, stored: list[JSON]
+) -> None:
+    """The admission plugin taints it, as long as nobody knows better."""
+    access = Access(cluster.transport, "n")
+    body = {"apiVersion": "v1", "kind": "Node", **node(taints=taints)}
+    posted = await access.call("POST", access.path("Node"), body)
+    assert posted["spec"]["taints"] == stored
+    patch = {"spec": {"taints": None}}
+    path = access.path("Node", "a")
+    assert "taints" not in (await access.call("PATCH", path, patch, MERGE))["spec"]
