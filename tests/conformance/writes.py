@@ -34,7 +34,7 @@ def concerns(write: Write, namespace: str, others: Iterable[Other] = ()) -> bool
         path = write.path.partition("?")[0]
         return path.endswith(mine) or f"{mine}/" in path
     _, name, _ = _target(write.path)
-    return (name or "").startswith(namespace)
+    return name.startswith(namespace)
 
 
 def _is_to(write: Write, wanted: Other) -> bool:

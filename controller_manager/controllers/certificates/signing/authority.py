@@ -16,13 +16,14 @@ from msgspec import Struct
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.controllers.certificates.signing.options import AuthorityFiles
 from controller_manager.observability.logs import Logger
+from controller_manager.runtime.context import InvalidConfiguration
 
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 _KEY_TYPES: Final = ("EC PRIVATE KEY", "RSA PRIVATE KEY", "PRIVATE KEY")
 
 
-class UnusableAuthority(ValueError):  # noqa: N818 - named after what it means
+class UnusableAuthority(InvalidConfiguration):
     """The files of an authority cannot be used; the message names flag and file.
 
     The message never has anything of a key.

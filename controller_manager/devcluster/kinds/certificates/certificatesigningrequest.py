@@ -178,6 +178,8 @@ def _condition(obj: JSON) -> str:
 def _replace_approval(old: JSON, new: JSON) -> JSON:
     """Return the request with other conditions, and nothing else changed."""
     status = {**old["status"], "conditions": conditions_of(new)}
+    if not status["conditions"]:
+        del status["conditions"]  # Go leaves an empty list out
     return {**old, "metadata": new["metadata"], "status": status}
 
 
