@@ -15,7 +15,7 @@ from controller_manager.client.builder import Connections
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import PodRangesConfig
-from controller_manager.options.gates import Gate
+from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.registry import (
     Registry,
     RegistryError,
@@ -117,10 +117,13 @@ async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
 ) -> None:
     """Compared with a manager that has no controllers yet."""
     families = CollectorRegistry()
+    gates = {each.name: True for each in registry()[name].gates if not each.locked}
     # Without this the node IPAM controller does not run.
     pods = PodRangesConfig(allocate=True, cluster="10.244.0.0/16")
+    # The manager needs one that runs, and a controller may need files.
+    config = make_config(controllers=(name, "ttl-controller"))
     manager = ControllerManager(
-        replace(make_config(controllers=(name,)), pod_ranges=pods),
+        replace(config, features=FeatureGates(gates), pod_ranges=pods),
         Connections(cluster.transport, root_ca="PEM"),
         clock=cluster.clock,
         rng=cluster.rng,

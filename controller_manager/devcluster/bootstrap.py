@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from controller_manager.api.authentication.v1 import TOKEN_REVIEWS
 from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
+from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from controller_manager.registry import Registry
@@ -81,18 +82,32 @@ def bootstrap_objects(build: Registry) -> list[JSON]:
             [*map(rule, _MANAGER_PERMISSIONS), _on_the_lease()],
             user_or_group("User", MANAGER),
         ),
+        *_of_kubelets(),
         *_of_controllers(build),
     ]
 
 
+def _of_kubelets() -> Iterator[JSON]:
+    """Return the roles that administrators bind to nodes and newcomers."""
+    about = "system:certificates.k8s.io:certificatesigningrequests"
+    for name in ("nodeclient", "selfnodeclient"):
+        permission = allow(SIGNING_REQUESTS, "create", subresource=name)
+        yield cluster_role(f"{about}:{name}", [rule(permission)], _LABELS)
+    permission = allow(SIGNING_REQUESTS, "create", "get", "list", "watch")
+    yield cluster_role("system:node-bootstrapper", [rule(permission)], _LABELS)
+
+
 def _of_controllers(build: Registry) -> Iterator[JSON]:
-    # Controllers may share an account; its role is the same for all of them.
-    accounts = {each.account: each for each in build.descriptors}
-    for descriptor in accounts.values():
+    accounts: dict[str, dict[Permission, None]] = {}
+    for descriptor in build.descriptors:
+        # Several controllers may share an account, and so a role.
+        granted = accounts.setdefault(descriptor.account, {})
+        granted.update(dict.fromkeys(descriptor.permissions))
+    for account, permissions in accounts.items():
         yield from _granted(
-            controller_role_name(descriptor.account),
-            map(rule, descriptor.permissions),
-            service_account(descriptor.account),
+            controller_role_name(account),
+            map(rule, permissions),
+            service_account(account),
         )
 
 

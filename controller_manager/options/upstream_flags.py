@@ -52,71 +52,6 @@ _ATTACH_DETACH: Final = section(
 )
 
 
-def _signer(name: str, field: str, what: str) -> tuple[Flag, Flag]:
-    return (
-        Flag(
-            f"cluster-signing-{name}-cert-file",
-            "string",
-            None,
-            f"The authority that signs {what}.",
-            f"CSRSigningController.{field}.CertFile",
-        ),
-        Flag(
-            f"cluster-signing-{name}-key-file",
-            "string",
-            None,
-            f"The key of the authority that signs {what}.",
-            f"CSRSigningController.{field}.KeyFile",
-        ),
-    )
-
-
-_SIGNING: Final = section(
-    "Certificatesigningrequest-signing-controller",
-    Flag(
-        "cluster-signing-cert-file",
-        "string",
-        None,
-        "The authority that signs all certificates.",
-        "CSRSigningController.ClusterSigningCertFile",
-    ),
-    Flag(
-        "cluster-signing-duration",
-        "duration",
-        "8760h0m0s",
-        "The longest validity of signed certificates.",
-        "CSRSigningController.ClusterSigningDuration",
-    ),
-    Flag(
-        "cluster-signing-key-file",
-        "string",
-        None,
-        "The key of the authority that signs all certificates.",
-        "CSRSigningController.ClusterSigningKeyFile",
-    ),
-    *_signer(
-        "kube-apiserver-client",
-        "KubeAPIServerClientSignerConfiguration",
-        "for kubernetes.io/kube-apiserver-client",
-    ),
-    *_signer(
-        "kubelet-client",
-        "KubeletClientSignerConfiguration",
-        "for kubernetes.io/kube-apiserver-client-kubelet",
-    ),
-    *_signer(
-        "kubelet-serving",
-        "KubeletServingSignerConfiguration",
-        "for kubernetes.io/kubelet-serving",
-    ),
-    *_signer(
-        "legacy-unknown",
-        "LegacyUnknownSignerConfiguration",
-        "for kubernetes.io/legacy-unknown",
-    ),
-)
-
-
 def _syncs(
     title: str,
     flag: str,
@@ -286,7 +221,6 @@ _MORE_CONTROLLERS: Final = (
 UPSTREAM_FLAGS: Final = (
     *_SERVICE_LB,
     *_ATTACH_DETACH,
-    *_SIGNING,
     *_CONTROLLERS,
     *_VOLUMES,
     *_MORE_CONTROLLERS,

@@ -11,11 +11,15 @@ _ALL: Final = "*"
 
 
 class Permission(Struct, frozen=True):
-    """A rule of a role: these verbs on a resource of a group; ``*`` is any."""
+    """A rule of a role: these verbs on a resource of a group; ``*`` is any.
+
+    With `names`, the rule is about objects of these names only.
+    """
 
     group: str
     resource: str
     verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
 
 def allow(resource: AnyResource, *verbs: str, subresource: str = "") -> Permission:

@@ -14,9 +14,11 @@ _NAMESPACE: Final = "kube-system"
 
 def rule(permission: Permission) -> JSON:
     """Return a permission as the rule of a role."""
+    names = {"resourceNames": list(permission.names)} if permission.names else {}
     return {
         "apiGroups": [permission.group],
         "resources": [permission.resource],
+        **names,
         "verbs": list(permission.verbs),
     }
 

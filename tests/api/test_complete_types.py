@@ -23,7 +23,9 @@ from controller_manager.api.meta import APIStruct, CompleteObject, Projection
 from controller_manager.api.resource import Resource
 
 MODELS: Final = {
+    "CertificateSigningRequest": "V1CertificateSigningRequest",
     "ClusterRole": "V1ClusterRole",
+    "ClusterTrustBundle": "V1beta1ClusterTrustBundle",
     "ConfigMap": "V1ConfigMap",
     "ControllerRevision": "V1ControllerRevision",
     "CronJob": "V1CronJob",

@@ -187,8 +187,6 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
     assert config.authentication.client_ca_file == "/etc/kubernetes/pki/ca.crt"
     inert = {
         "--cluster-name",
-        "--cluster-signing-cert-file",
-        "--cluster-signing-key-file",
         "--service-account-private-key-file",
     }
     assert sorted(config.warnings) == sorted(

@@ -72,6 +72,10 @@ AS_UPSTREAM: Final[Mapping[str, str]] = {
 what upstream does."""
 
 
+WITH_ROLES: Final = frozenset(("auth-csr-kubelet-client",))
+"""Recordings in which roles decide, also where controllers are not confined."""
+
+
 @dataclass(frozen=True)
 class Recording:
     """One recorded scenario."""
@@ -190,7 +194,7 @@ class Recording:
         features = FeatureGates(self._arguments.server_gates)
         epoch = EPOCH + timedelta(hours=10)
         cluster = Cluster(
-            rbac=rbac,
+            rbac=rbac or self.name in WITH_ROLES,
             features=features,
             epoch=epoch,
             service_cluster_ip_range=self._arguments.service_cluster_ip_range,

@@ -33,7 +33,8 @@ def concerns(write: Write, namespace: str, others: Iterable[Other] = ()) -> bool
     if namespaces in write.path:
         path = write.path.partition("?")[0]
         return path.endswith(mine) or f"{mine}/" in path
-    return write.path.rpartition("/")[2].startswith(namespace)
+    _, name, _ = _target(write.path)
+    return name.startswith(namespace)
 
 
 def _is_to(write: Write, wanted: Other) -> bool:

@@ -33,6 +33,8 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.devcluster.server.storage import Stored
 
 JSON = dict[str, Any]
+Permit = Callable[[JSON, JSON], None]
+"""Raises Refusal if a user may not change the old object to the new one."""
 
 
 def field_manager(
@@ -50,8 +52,11 @@ def apply_configuration(
     messages: Callable[[], Mapping[str, Message]],
     target: Target,
     request: Request,
+    permit: Permit,
 ) -> Response:
     """Apply the configuration in a body; an object that is absent is created.
+
+    `permit` refuses changes that the user may not make.
 
     Raises Refusal.
     """
@@ -63,7 +68,7 @@ def apply_configuration(
     _check(target, config)
     fields = field_manager(target, request, "Apply", objects.clock)
     if objects.has(kind, target.namespace, target.name) or target.subresource:
-        code, stored = 200, _changed(objects, target, fields, config)
+        code, stored = 200, _changed(objects, target, fields, config, permit)
     else:
         code, stored = 201, _created(objects, target, fields, config)
     shown = in_version(kind, stored)
@@ -96,16 +101,26 @@ def _created(
         to_stored(target.kind, named),
         dry_run=target.dry_run,
         managed=partial(with_managers, managers),
+        user=target.user,
     )
 
 
 def _changed(
-    objects: Objects, target: Target, fields: FieldManager, config: JSON
+    objects: Objects,
+    target: Target,
+    fields: FieldManager,
+    config: JSON,
+    permit: Permit,
 ) -> Stored:
     stored = objects.find(target.kind, target.namespace, target.name)
     current = in_version(target.kind, stored).obj
     force = is_true(target.query, "force")
     applied, managers = fields.applied(current, config, force=force)
+
+    def managed(old: JSON, new: JSON) -> JSON:
+        permit(old, new)
+        return with_managers(managers, new)
+
     return objects.update(
         target.kind.stored,
         target.namespace,
@@ -114,5 +129,5 @@ def _changed(
         target.subresource,
         dry_run=target.dry_run,
         uid_is_precondition=False,
-        managed=lambda _, new: with_managers(managers, new),
+        managed=managed,
     )

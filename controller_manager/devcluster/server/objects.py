@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
+from controller_manager.devcluster.server.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.object_meta import (
@@ -111,9 +112,11 @@ class Objects:
         *,
         dry_run: bool = False,
         managed: Callable[[JSON], JSON] | None = None,
+        user: User = ANONYMOUS,
     ) -> Stored:
-        """Store a new object; `managed` adds the managers of its fields."""
+        """Store a new object of `user`; `managed` adds the managers of its fields."""
         obj, strategy = self._prepared(kind, namespace, obj), kind.strategy
+        strategy.record_user(obj, user)
         metadata = obj["metadata"]
         name = metadata.get("name", "")
         causes = validate_metadata(metadata, strategy.validate_name)
@@ -182,7 +185,8 @@ class Objects:
     ) -> Stored:
         """Replace an object, or the part that a subresource writes.
 
-        `managed` adds the managers of its fields, given the old and the new one.
+        `managed` adds the managers of its fields, given the old and the new one, and
+        may raise Refusal.
         """
         stored = self.find(kind, namespace, name)
         old = stored.obj
@@ -199,6 +203,7 @@ class Objects:
         _carry_over(old, metadata)
         new = _replaced(kind, old, new, subresource)
         kind.strategy.apply_defaults(new)
+        kind.strategy.stamp(old, new, self.clock.now())
         if not subresource:
             kind.strategy.assign(old, new, self.storage)
         causes += _validated(kind, old, new, subresource)

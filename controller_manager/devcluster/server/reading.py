@@ -74,6 +74,10 @@ class Reader:
                 return Response(200, JSON_HEADERS, body)
             case "scale":
                 return json_response(200, scale_of(kind, stored))
+        part = kind.subresource(target.subresource)
+        if part is not None and part.replace is not None and "get" in part.verbs:
+            body = self._encoded(target, stored, form)
+            return Response(200, JSON_HEADERS, body)
         raise not_implemented(f"{kind.plural}/{target.subresource}")
 
     async def list_or_watch(

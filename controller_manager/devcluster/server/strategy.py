@@ -5,6 +5,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.deletion import Deletion, marked_deleted
 from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.names import validate_subdomain
@@ -109,11 +111,22 @@ class Strategy:
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in other fields of `obj`, which has its defaults."""
 
+    def record_user(self, obj: JSON, user: User) -> None:
+        """Fill in who creates `obj`."""
+
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Restore fields of `new` that a PUT of the object may not change."""
 
     def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
         """Restore fields of `new` that a write of the status may not change."""
+
+    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
+        """Fill in the times of `new` that the server sets in any update."""
+
+    def authorize(
+        self, user: User, authorizer: Authorizer, old: JSON, new: JSON
+    ) -> None:
+        """Raise Refusal if a user may not make this change."""
 
     def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
         """Fill in what a changed object, with its defaults, gets from the server.

@@ -1,11 +1,13 @@
 """POST, PUT, PATCH and DELETE."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.apply import MEDIA_TYPE
 from controller_manager.devcluster.server.applying import (
+    Permit,
     apply_configuration,
     field_manager,
 )
@@ -117,6 +119,7 @@ class Writer:
             target.namespace,
             to_stored(kind, obj),
             dry_run=target.dry_run,
+            user=target.user,
         )
         shown = in_version(kind, stored)
         return written(201, shown, unknown, target.field_validation)
@@ -164,7 +167,8 @@ class Writer:
         if content_type == MEDIA_TYPE:
             _check_replaceable(target)
             messages = self._catalogue.messages
-            return apply_configuration(self._objects, messages, target, request)
+            permit = self._permit(target)
+            return apply_configuration(self._objects, messages, target, request, permit)
         patch = decode_json(request.body or b"")
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
@@ -179,8 +183,20 @@ class Writer:
         return self._updated(target, changed, managed, uid_is_precondition=False)
 
     def _managed(self, target: Target, request: Request) -> Managed:
-        """Return what records who changed the fields of an object."""
-        return field_manager(target, request, "Update", self._objects.clock).updated
+        """Return what checks the user, and records who changed the fields."""
+        permit = self._permit(target)
+        manager = field_manager(target, request, "Update", self._objects.clock)
+
+        def managed(old: JSON, new: JSON) -> JSON:
+            permit(old, new)
+            return manager.updated(old, new)
+
+        return managed
+
+    def _permit(self, target: Target) -> Permit:
+        """Return what refuses changes that the user of a request may not make."""
+        strategy = target.kind.stored.strategy
+        return partial(strategy.authorize, target.user, self._authorizer)
 
     def _updated(
         self,

@@ -31,7 +31,29 @@ _ADDRESSES: Final = {"a": 1, "one": 2, "two": 3, "three": 4, "unborn": 5, "zzz":
 
 _TARGET: Final[JSON] = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
 
+_REQUEST: Final = (
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIWk1JR0FBZ0VBTUI0"
+    "eERUQUxCZ05WQkFvTUJHUmxkbk14RFRBTEJnTlZCQU1NQkdwaGJtVXdXVEFUQmdjcQpo"
+    "a2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVIxTVpjOVY0ZHRIRDE1d2tKWFlHMzgrNDRq"
+    "M2x1aGt6OWNkMVEyCldpM3UzUzBmVnpnSU9KSzlDeGk0ZFZBTVYrS3oxbkRJSVRDYVAx"
+    "V1J3cUdBYTI4Mm9BQXdDZ1lJS29aSXpqMEUKQXdJRFNBQXdSUUlnSUJuTTkzR0lPZUND"
+    "VjhCbm81V0dreUFRS0dNNW4xVDVZSTFJMGVTblVzUUNJUURCK1JNbApVQzdicXNYK0Nz"
+    "VGV1NE1PNlFVN0RpT3AxUEdNc3JFZnZVOFZiZz09Ci0tLS0tRU5EIENFUlRJRklDQVRF"
+    "IFJFUVVFU1QtLS0tLQo="
+)
+"""A request for a certificate of jane's, a member of devs."""
+
+_AUTHORITY: Final = "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n"
+
 _MORE: Final[dict[str, JSON]] = {
+    "CertificateSigningRequest": {
+        "spec": {
+            "request": _REQUEST,
+            "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": ["client auth"],
+        }
+    },
+    "ClusterTrustBundle": {"spec": {"trustBundle": _AUTHORITY}},
     "ControllerRevision": {"data": {"spec": {}}, "revision": 1},
     "CronJob": {
         "spec": {

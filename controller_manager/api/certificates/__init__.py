@@ -1,0 +1,1 @@
+"""The group certificates.k8s.io."""

@@ -1,0 +1,30 @@
+"""What has become of a request (certificate_controller_utils.go)."""
+
+from controller_manager.api.certificates.v1 import (
+    APPROVED,
+    DENIED,
+    FAILED,
+    CertificateSigningRequest,
+)
+
+
+def is_approved(request: CertificateSigningRequest) -> bool:
+    """Tell whether somebody has approved a request, and nobody has denied it."""
+    return _has(request, APPROVED) and not _has(request, DENIED)
+
+
+def is_decided(request: CertificateSigningRequest) -> bool:
+    """Tell whether somebody has approved or denied a request."""
+    return _has(request, APPROVED) or _has(request, DENIED)
+
+
+def has_failed(request: CertificateSigningRequest) -> bool:
+    """Tell whether a signer has refused a request."""
+    return any(
+        each.type == FAILED and each.status in ("", "True")
+        for each in request.status.conditions or ()
+    )
+
+
+def _has(request: CertificateSigningRequest, kind: str) -> bool:
+    return any(each.type == kind for each in request.status.conditions or ())

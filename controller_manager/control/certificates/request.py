@@ -1,0 +1,126 @@
+"""What a PKCS#10 request asks for (ParseCSR of pkg/apis/certificates/helpers.go)."""
+
+import base64
+import binascii
+import warnings
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.x509.oid import ExtensionOID, NameOID
+from msgspec import Struct
+
+from controller_manager.control.certificates.pem import blocks
+
+_TYPE: Final = "CERTIFICATE REQUEST"
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""What the parser raises for a request that is not well-formed."""
+
+
+class InvalidRequest(ValueError):  # noqa: N818 - named after what it checks
+    """There is no well-formed request; the message says why."""
+
+
+class AlternativeNames(Struct, frozen=True):
+    """The alternative names of the four types that signers know, by type."""
+
+    dns: tuple[str, ...] = ()
+    emails: tuple[str, ...] = ()
+    addresses: tuple[IPv4Address | IPv6Address, ...] = ()
+    uris: tuple[str, ...] = ()
+
+
+class ParsedRequest(Struct, frozen=True):
+    """A request: its subject, its alternative names, and all of it.
+
+    `organizations` and `common_name` are those that Go's crypto/x509 would return: of
+    several common names the last one counts.
+    """
+
+    common_name: str
+    organizations: tuple[str, ...]
+    subject: x509.Name
+    names: AlternativeNames
+    request: x509.CertificateSigningRequest
+
+    def is_signed(self) -> bool:
+        """Tell whether the request is signed by the key that it has."""
+        try:
+            return self.request.is_signature_valid
+        except _UNREADABLE:
+            return False
+
+
+def parse_request(encoded: str | None) -> ParsedRequest:
+    """Return the request in the field ``spec.request``; raises InvalidRequest."""
+    try:
+        data = base64.b64decode(encoded or "", validate=True)
+    except (binascii.Error, ValueError) as error:
+        msg = "the request is not encoded in base64"
+        raise InvalidRequest(msg) from error
+    block = next(blocks(data), None)
+    if block is None or block.type != _TYPE:
+        msg = f"PEM block type must be {_TYPE}"
+        raise InvalidRequest(msg)
+    try:
+        return _parsed(x509.load_der_x509_csr(block.content))
+    except _UNREADABLE as error:
+        msg = f"the request cannot be read: {error}"
+        raise InvalidRequest(msg) from error
+
+
+def _parsed(request: x509.CertificateSigningRequest) -> ParsedRequest:
+    with warnings.catch_warnings():
+        # A node's name may be longer than X.520 allows; Go does not mind.
+        warnings.simplefilter("ignore")
+        subject = request.subject
+    common_names = _texts(subject, NameOID.COMMON_NAME)
+    return ParsedRequest(
+        common_name=common_names[-1] if common_names else "",
+        organizations=_texts(subject, NameOID.ORGANIZATION_NAME),
+        subject=subject,
+        names=_alternative_names(request),
+        request=request,
+    )
+
+
+def _texts(subject: x509.Name, kind: x509.ObjectIdentifier) -> tuple[str, ...]:
+    found = (each.value for each in subject.get_attributes_for_oid(kind))
+    return tuple(value for value in found if isinstance(value, str))
+
+
+def _alternative_names(request: x509.CertificateSigningRequest) -> AlternativeNames:
+    try:
+        found = request.extensions.get_extension_for_oid(
+            ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+        ).value
+    except x509.ExtensionNotFound:
+        return AlternativeNames()
+    if not isinstance(found, x509.SubjectAlternativeName):
+        msg = "the extension subjectAltName cannot be read"
+        raise InvalidRequest(msg)
+    return AlternativeNames(
+        dns=tuple(found.get_values_for_type(x509.DNSName)),
+        emails=tuple(found.get_values_for_type(x509.RFC822Name)),
+        addresses=tuple(_addresses(found.get_values_for_type(x509.IPAddress))),
+        uris=tuple(found.get_values_for_type(x509.UniformResourceIdentifier)),
+    )
+
+
+def _addresses(found: Iterable[object]) -> Iterable[IPv4Address | IPv6Address]:
+    for each in found:
+        if not isinstance(each, IPv4Address | IPv6Address):
+            msg = f"{each} is a range, and no IP address"
+            raise InvalidRequest(msg)
+        # Go writes such an address as one of IPv4.
+        mapped = each.ipv4_mapped if isinstance(each, IPv6Address) else None
+        yield mapped or each

@@ -1,0 +1,15 @@
+"""How long controllers of requests wait after a failure (certificate_controller.go)."""
+
+from typing import Final
+
+from controller_manager.workqueue.ratelimiters import ExponentialBackoff
+
+_FIRST: Final = 0.2
+
+
+def request_backoff() -> ExponentialBackoff:
+    """Return delays of 0.2 s, 0.4 s, 0.8 s … and two minutes at most.
+
+    Upstream waits up to 1,000 s.
+    """
+    return ExponentialBackoff(_FIRST)

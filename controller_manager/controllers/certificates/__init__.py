@@ -1,0 +1,1 @@
+"""Requests for certificates, and the authorities of a cluster (SIG Auth)."""

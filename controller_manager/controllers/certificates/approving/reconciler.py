@@ -1,0 +1,125 @@
+"""Approves requests of kubelets, if RBAC allows it (sarapprove.go)."""
+
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.authorization.v1 import (
+    SUBJECT_ACCESS_REVIEWS,
+    ResourceAttributes,
+    SubjectAccessReview,
+    SubjectAccessReviewSpec,
+)
+from controller_manager.api.certificates.v1 import (
+    APPROVED,
+    SIGNING_REQUESTS,
+    CertificateSigningRequest,
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestSpec,
+)
+from controller_manager.api.meta import key_of
+from controller_manager.client.errors import NotFound
+from controller_manager.control.certificates.conditions import is_decided
+from controller_manager.control.certificates.request import (
+    InvalidRequest,
+    parse_request,
+)
+from controller_manager.control.certificates.retries import request_backoff
+from controller_manager.controllers.certificates.approving.recognition import (
+    Right,
+    rights,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+from controller_manager.workqueue.ratelimiters import Backoff
+
+REASON: Final = "AutoApproved"
+
+
+def _is_undecided(request: CertificateSigningRequest) -> bool:
+    return not request.status.certificate and not is_decided(request)
+
+
+class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
+    """Asks the API server whether a request may be approved; it assumes nothing.
+
+    RBAC may allow it later, so a request that was not allowed is tried again.
+    """
+
+    watches = (For(SIGNING_REQUESTS, when=_is_undecided),)
+    queue_name = "csrapproving"
+    workers = 5
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self._refusals = request_backoff()
+
+    def backoff(self) -> Backoff:
+        """Return the delays between retries."""
+        return request_backoff()
+
+    def forget(self, key: str) -> None:
+        """Drop the refusals of a request that is gone."""
+        self._refusals.forget(key)
+
+    async def reconcile(self, request: CertificateSigningRequest) -> Outcome:
+        """Approve the request if its user has one of the rights that are enough."""
+        key = key_of(request)
+        if not _is_undecided(request):
+            self._refusals.forget(key)
+            return DONE
+        asked = []
+        for right in _rights_of(request):
+            if await self._has(request.spec, right):
+                self._refusals.forget(key)
+                await self._approve(request, right)
+                return DONE
+            asked.append(right.subresource)
+        if not asked:
+            return DONE
+        reason = f"{' and '.join(asked)} not allowed by the subject access review"
+        return Requeue(self._refusals.when(key), reason)
+
+    async def _has(self, spec: CertificateSigningRequestSpec, right: Right) -> bool:
+        """Ask whether the user of a request has a right."""
+        attributes = ResourceAttributes(
+            group=SIGNING_REQUESTS.group,
+            resource=SIGNING_REQUESTS.plural,
+            verb="create",
+            subresource=right.subresource,
+        )
+        review = SubjectAccessReview(
+            spec=SubjectAccessReviewSpec(
+                resource_attributes=attributes,
+                user=spec.username,
+                uid=spec.uid,
+                groups=spec.groups,
+                extra=spec.extra,
+            )
+        )
+        answer = await self.client.create(SUBJECT_ACCESS_REVIEWS, review)
+        return answer.status.allowed
+
+    async def _approve(self, request: CertificateSigningRequest, right: Right) -> None:
+        condition = CertificateSigningRequestCondition(
+            type=APPROVED, status="True", reason=REASON, message=right.message
+        )
+        conditions = (*(request.status.conditions or ()), condition)
+        status = replace(request.status, conditions=conditions)
+        with suppress(NotFound):
+            await self.client.update(
+                SIGNING_REQUESTS, replace(request, status=status), "approval"
+            )
+
+
+def _rights_of(request: CertificateSigningRequest) -> tuple[Right, ...]:
+    try:
+        parsed = parse_request(request.spec.request)
+    except InvalidRequest as error:
+        msg = f"unable to parse csr {request.metadata.name!r}: {error}"
+        raise SyncError(msg) from error
+    return tuple(rights(request.spec, parsed))

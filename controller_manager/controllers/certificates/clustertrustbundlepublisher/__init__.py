@@ -1,0 +1,36 @@
+"""kube-apiserver-serving-clustertrustbundle-publisher-controller.
+
+Publishes the authorities of the API server's serving certificate for all workloads.
+"""
+
+from controller_manager.api.certificates.v1beta1 import (
+    KUBE_APISERVER_SERVING,
+    SERVING_TRUST_BUNDLES,
+)
+from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
+    gates,
+)
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
+
+CONTROLLER = Descriptor(
+    name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
+    load=".reconciler:TrustBundleReconciler",
+    requires=(SERVING_TRUST_BUNDLES,),
+    gates=(gates.CLUSTER_TRUST_BUNDLE,),
+    permissions=(
+        Permission(
+            SERVING_TRUST_BUNDLES.group,
+            "signers",
+            ("attest",),
+            (KUBE_APISERVER_SERVING,),
+        ),
+        allow(SERVING_TRUST_BUNDLES, "create", "delete", "list", "update", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "clustertrustbundle_publisher_sync_duration_seconds",
+        "clustertrustbundle_publisher_sync_total",
+    ),
+    service_account="kube-apiserver-serving-clustertrustbundle-publisher",
+)

@@ -1,0 +1,122 @@
+"""Keeps one bundle with the authorities (clustertrustbundlepublisher/publisher.go)."""
+
+import hashlib
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
+from http import HTTPStatus
+
+from msgspec.structs import replace
+
+from controller_manager.api.certificates.v1beta1 import (
+    KUBE_APISERVER_SERVING,
+    SERVING_TRUST_BUNDLES,
+    ClusterTrustBundle,
+    ClusterTrustBundleSpec,
+)
+from controller_manager.api.meta import ObjectMeta, is_deleting
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import APIError, NotFound
+from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
+    gates,
+    metrics,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+from controller_manager.runtime.worker import Workers
+
+
+def bundle_name(signer: str, authorities: str) -> str:
+    """Return the name of the bundle of a signer with these authorities."""
+    digest = hashlib.sha256(authorities.encode()).digest()[:12]
+    return f"{signer.replace('/', ':')}:{digest.hex()}"
+
+
+class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
+    """Creates the bundle of the current authorities, then deletes those of former ones.
+
+    A former bundle stays until the current one is there: some authority is always
+    published.
+    """
+
+    def _former(self, bundle: ClusterTrustBundle) -> Iterable[str]:
+        """Return the former bundles, once the current one is there."""
+        return self.objects.keys() if self._is_right(bundle) else ()
+
+    watches = (
+        For(SERVING_TRUST_BUNDLES),
+        Maps(SERVING_TRUST_BUNDLES, _former, on=("add", "update")),
+    )
+    queue_name = "ca_cert_publisher_cluster_trust_bundles"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        self._authorities = context.root_ca
+        self._name = bundle_name(KUBE_APISERVER_SERVING, context.root_ca)
+        self._metrics = context.metrics.of(metrics.TrustBundleMetrics)
+        super().__init__(context)
+
+    @classmethod
+    def make(cls, context: ControllerContext) -> Workers | None:
+        """Return the workers; `None` without the feature gate or an authority."""
+        enabled = context.config.features.is_enabled(gates.CLUSTER_TRUST_BUNDLE)
+        return super().make(context) if enabled and context.root_ca else None
+
+    def starting(self) -> None:
+        """Look for the bundle also if there is none yet."""
+        self.queue.add(self._name)
+
+    async def reconcile(self, bundle: ClusterTrustBundle) -> Outcome:
+        """Repair the current bundle, or delete a former one."""
+        if is_deleting(bundle) or self._is_right(bundle):
+            return DONE
+        if bundle.metadata.name == self._name:
+            spec = replace(bundle.spec, trust_bundle=self._authorities)
+            repaired = replace(bundle, spec=spec)
+            await self._count(self.client.update(SERVING_TRUST_BUNDLES, repaired))
+            return DONE
+        current = self.objects.get("", self._name)
+        if current is not None and self._is_right(current):
+            await self._count(self._delete(bundle))
+        return DONE
+
+    async def reconcile_absent(self, key: str) -> Outcome:
+        """Create the current bundle."""
+        if key != self._name:
+            return DONE
+        bundle = ClusterTrustBundle(
+            metadata=ObjectMeta(name=self._name),
+            spec=ClusterTrustBundleSpec(
+                signer_name=KUBE_APISERVER_SERVING, trust_bundle=self._authorities
+            ),
+        )
+        await self._count(self.client.create(SERVING_TRUST_BUNDLES, bundle))
+        return DONE
+
+    def _is_right(self, bundle: ClusterTrustBundle) -> bool:
+        return (
+            bundle.metadata.name == self._name
+            and bundle.spec.trust_bundle == self._authorities
+        )
+
+    async def _delete(self, bundle: ClusterTrustBundle) -> None:
+        options = DeleteOptions(uid=bundle.metadata.uid)
+        with suppress(NotFound):
+            name = bundle.metadata.name
+            await self.client.delete(SERVING_TRUST_BUNDLES, "", name, options)
+
+    async def _count(self, write: Awaitable[object]) -> None:
+        """Await a write; count it by the HTTP status of its outcome."""
+        started = self.clock.monotonic()
+        code = int(HTTPStatus.OK)
+        try:
+            await write
+        except APIError as error:
+            code = error.code
+            raise
+        except Exception:
+            code = int(HTTPStatus.INTERNAL_SERVER_ERROR)
+            raise
+        finally:
+            self._metrics.synced(code, self.clock.monotonic() - started)

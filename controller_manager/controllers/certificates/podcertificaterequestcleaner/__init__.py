@@ -1,0 +1,21 @@
+"""podcertificaterequest-cleaner-controller: deletes old requests of pods."""
+
+from controller_manager.api.certificates.v1beta1 import (
+    POD_CERTIFICATE_REQUEST_METADATA,
+)
+from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
+    gates,
+)
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow
+
+CONTROLLER = Descriptor(
+    name="podcertificaterequest-cleaner-controller",
+    load=".reconciler:PodCertificateRequestReconciler",
+    requires=(POD_CERTIFICATE_REQUEST_METADATA,),
+    gates=(gates.POD_CERTIFICATE_REQUEST,),
+    permissions=(
+        allow(POD_CERTIFICATE_REQUEST_METADATA, "delete", "get", "list", "watch"),
+    ),
+    service_account="podcertificaterequestcleaner",
+)

@@ -1,0 +1,56 @@
+"""Deletes requests of pods that nobody waits for any more (pcrcleaner.go)."""
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from controller_manager.api.certificates.v1beta1 import (
+    POD_CERTIFICATE_REQUEST_METADATA,
+)
+from controller_manager.api.meta import PartialObject, is_deleting
+from controller_manager.api.times import parse_time
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import NotFound
+from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
+    gates,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+from controller_manager.runtime.worker import Workers
+
+_AGE: Final = timedelta(minutes=15)
+"""A kubelet has its answer, or has given up, before a request is so old."""
+
+
+class PodCertificateRequestReconciler(Reconciler[PartialObject]):
+    """Deletes each request at its time; upstream looks at all every five minutes."""
+
+    watches = (For(POD_CERTIFICATE_REQUEST_METADATA),)
+    queue_name = "podcertificaterequestcleaner"
+
+    @classmethod
+    def make(cls, context: ControllerContext) -> Workers | None:
+        """Return the workers; `None` while the feature gate is disabled."""
+        if context.config.features.is_enabled(gates.POD_CERTIFICATE_REQUEST):
+            return super().make(context)
+        return None
+
+    async def reconcile(self, request: PartialObject) -> Outcome:
+        """Delete the request if it is old enough, else requeue it for then."""
+        metadata = request.metadata
+        if is_deleting(request) or not metadata.creation_timestamp:
+            return DONE
+        due = parse_time(metadata.creation_timestamp) + _AGE
+        left = (due - self.context.server_clock.now()).total_seconds()
+        if left > 0:
+            return Done(left)
+        with suppress(NotFound):
+            await self.client.delete(
+                POD_CERTIFICATE_REQUEST_METADATA,
+                metadata.namespace,
+                metadata.name,
+                DeleteOptions(uid=metadata.uid),
+            )
+        return DONE

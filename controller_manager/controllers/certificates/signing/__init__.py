@@ -1,0 +1,23 @@
+"""certificatesigningrequest-signing-controller: signs approved requests.
+
+``complaints`` decides which requests a signer refuses; ``usages`` and ``certificate``
+make a certificate; ``authority`` has the files of an authority; ``reconciler`` writes.
+"""
+
+from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
+from controller_manager.control.certificates.permissions import (
+    PERMISSIONS,
+    SERVICE_ACCOUNT,
+)
+from controller_manager.controllers.certificates.signing.options import SigningOptions
+from controller_manager.runtime.descriptor import Descriptor
+
+CONTROLLER = Descriptor(
+    name="certificatesigningrequest-signing-controller",
+    aliases=("csrsigning",),
+    load=".reconciler:SigningReconciler",
+    requires=(SIGNING_REQUESTS,),
+    options=SigningOptions,
+    permissions=PERMISSIONS,
+    service_account=SERVICE_ACCOUNT,
+)

@@ -1,0 +1,149 @@
+"""An authority, read from its files again when they change (ca_provider.go)."""
+
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_der_private_key,
+)
+from msgspec import Struct
+
+from controller_manager.control.certificates.pem import blocks
+from controller_manager.controllers.certificates.signing.options import AuthorityFiles
+from controller_manager.observability.logs import Logger
+from controller_manager.runtime.context import InvalidConfiguration
+
+Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+_KEY_TYPES: Final = ("EC PRIVATE KEY", "RSA PRIVATE KEY", "PRIVATE KEY")
+
+
+class UnusableAuthority(InvalidConfiguration):
+    """The files of an authority cannot be used; the message names flag and file.
+
+    The message never has anything of a key.
+    """
+
+
+class Authority:
+    """A certificate and its key. Its text never shows the key."""
+
+    __slots__ = ("certificate", "key", "key_identifier")
+
+    def __init__(self, certificate: x509.Certificate, key: Key) -> None:
+        """Take the certificate and the key, which belong together."""
+        self.certificate = certificate
+        self.key = key
+        self.key_identifier = _key_identifier(certificate)
+
+    def __repr__(self) -> str:
+        """Return whose authority it is."""
+        return f"Authority({self.certificate.subject.rfc4514_string()!r})"
+
+
+class _Content(Struct, frozen=True):
+    """The bytes of both files."""
+
+    certificate: bytes
+    key: bytes
+
+
+class AuthoritySource:
+    """Reads an authority; while its files are not usable, the last one stays in use."""
+
+    def __init__(self, files: AuthorityFiles, logger: Logger) -> None:
+        """Read the files; raises UnusableAuthority."""
+        self._files = files
+        self._logger = logger
+        self._content = _read(files)
+        self._authority = _parsed(files, self._content)
+
+    def current(self) -> Authority:
+        """Return the authority in the files, or the last one that was usable."""
+        try:
+            content = _read(self._files)
+            if content != self._content:
+                self._authority = _parsed(self._files, content)
+                self._content = content
+                self._logger.info("Loaded new authority", cert=self._files.certificate)
+        except UnusableAuthority as error:
+            # Most likely only one of the two files has been replaced so far.
+            self._logger.warning("New authority not usable", err=str(error))
+        return self._authority
+
+
+def _read(files: AuthorityFiles) -> _Content:
+    return _Content(
+        _bytes_of(files.certificate, f"--{files.flag}-cert-file"),
+        _bytes_of(files.key, f"--{files.flag}-key-file"),
+    )
+
+
+def _bytes_of(path: str, flag: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is no path"
+        msg = f"{flag}: {path}: {why}"
+        raise UnusableAuthority(msg) from error
+
+
+def _parsed(files: AuthorityFiles, content: _Content) -> Authority:
+    where = f"--{files.flag}-cert-file: {files.certificate}"
+    certificate = _certificate(content.certificate, where)
+    key = _key(content.key, f"--{files.flag}-key-file: {files.key}")
+    if _public(key.public_key()) != _public(certificate.public_key()):
+        msg = f"{where}: the key in {files.key} is not the certificate's"
+        raise UnusableAuthority(msg)
+    return Authority(certificate, key)
+
+
+def _certificate(data: bytes, where: str) -> x509.Certificate:
+    found = [each for each in blocks(data) if each.type == "CERTIFICATE"]
+    if len(found) != 1:
+        msg = f"{where}: expected 1 certificate, found {len(found)}"
+        raise UnusableAuthority(msg)
+    try:
+        return x509.load_der_x509_certificate(found[0].content)
+    except ValueError as error:
+        msg = f"{where}: the certificate cannot be read: {error}"
+        raise UnusableAuthority(msg) from error
+
+
+def _key(data: bytes, where: str) -> Key:
+    block = next((each for each in blocks(data) if each.type in _KEY_TYPES), None)
+    if block is None:
+        msg = f"{where}: there is no private key in it, or it is encrypted"
+        raise UnusableAuthority(msg)
+    try:
+        key = load_der_private_key(block.content, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # The parser's message is left out: it might have parts of the key.
+        key = None
+    if not isinstance(key, Key):
+        msg = f"{where}: is no key with which certificates can be signed"
+        raise UnusableAuthority(msg)
+    return key
+
+
+def _public(key: object) -> bytes:
+    """Return a public key as bytes that can be compared."""
+    encoded: bytes = key.public_bytes(  # type: ignore[attr-defined]
+        Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    )
+    return encoded
+
+
+def _key_identifier(certificate: x509.Certificate) -> bytes:
+    try:
+        found = certificate.extensions.get_extension_for_class(
+            x509.SubjectKeyIdentifier
+        )
+    except x509.ExtensionNotFound:
+        return b""
+    return found.value.digest

@@ -1,0 +1,125 @@
+"""The flags of the signing controller (csrsigningcontroller.go of app/options)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.certificates.v1 import (
+    KUBE_APISERVER_CLIENT,
+    KUBELET_CLIENT,
+    KUBELET_SERVING,
+    LEGACY_UNKNOWN,
+)
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import Flag
+
+_CLIENT: Final = ("kube-apiserver-client", "KubeAPIServerClientSignerConfiguration")
+_KUBELET_CLIENT: Final = ("kubelet-client", "KubeletClientSignerConfiguration")
+_KUBELET_SERVING: Final = ("kubelet-serving", "KubeletServingSignerConfiguration")
+_LEGACY: Final = ("legacy-unknown", "LegacyUnknownSignerConfiguration")
+
+
+class AuthorityFiles(Struct, frozen=True):
+    """The files of an authority, and the beginning of the flags that name them."""
+
+    certificate: str
+    key: str
+    flag: str = "cluster-signing"
+
+
+def _certificate(signer: tuple[str, str], name: str) -> Flag:
+    return Flag(
+        f"cluster-signing-{signer[0]}-cert-file",
+        "string",
+        None,
+        f"The authority that signs for {name}.",
+        f"CSRSigningController.{signer[1]}.CertFile",
+    )
+
+
+def _key(signer: tuple[str, str], name: str) -> Flag:
+    return Flag(
+        f"cluster-signing-{signer[0]}-key-file",
+        "string",
+        None,
+        f"The key of the authority that signs for {name}.",
+        f"CSRSigningController.{signer[1]}.KeyFile",
+    )
+
+
+class SigningOptions(ControllerOptions):
+    """The authorities, and the longest validity in seconds."""
+
+    cert_file: str = option(
+        Flag(
+            "cluster-signing-cert-file",
+            "string",
+            None,
+            "The authority that signs all certificates.",
+            "CSRSigningController.ClusterSigningCertFile",
+        )
+    )
+    duration: float = option(
+        Flag(
+            "cluster-signing-duration",
+            "duration",
+            "8760h0m0s",
+            "The longest validity of signed certificates.",
+            "CSRSigningController.ClusterSigningDuration",
+        )
+    )
+    key_file: str = option(
+        Flag(
+            "cluster-signing-key-file",
+            "string",
+            None,
+            "The key of the authority that signs all certificates.",
+            "CSRSigningController.ClusterSigningKeyFile",
+        )
+    )
+    client_cert_file: str = option(_certificate(_CLIENT, KUBE_APISERVER_CLIENT))
+    client_key_file: str = option(_key(_CLIENT, KUBE_APISERVER_CLIENT))
+    kubelet_client_cert_file: str = option(
+        _certificate(_KUBELET_CLIENT, KUBELET_CLIENT)
+    )
+    kubelet_client_key_file: str = option(_key(_KUBELET_CLIENT, KUBELET_CLIENT))
+    kubelet_serving_cert_file: str = option(
+        _certificate(_KUBELET_SERVING, KUBELET_SERVING)
+    )
+    kubelet_serving_key_file: str = option(_key(_KUBELET_SERVING, KUBELET_SERVING))
+    legacy_unknown_cert_file: str = option(_certificate(_LEGACY, LEGACY_UNKNOWN))
+    legacy_unknown_key_file: str = option(_key(_LEGACY, LEGACY_UNKNOWN))
+
+    def authorities(self) -> Mapping[str, AuthorityFiles]:
+        """Return the files of each signer that has any, by the signer's name.
+
+        If a signer has files of its own, the common files are for no signer.
+        """
+        own = {
+            KUBE_APISERVER_CLIENT: AuthorityFiles(
+                self.client_cert_file,
+                self.client_key_file,
+                "cluster-signing-kube-apiserver-client",
+            ),
+            KUBELET_CLIENT: AuthorityFiles(
+                self.kubelet_client_cert_file,
+                self.kubelet_client_key_file,
+                "cluster-signing-kubelet-client",
+            ),
+            KUBELET_SERVING: AuthorityFiles(
+                self.kubelet_serving_cert_file,
+                self.kubelet_serving_key_file,
+                "cluster-signing-kubelet-serving",
+            ),
+            LEGACY_UNKNOWN: AuthorityFiles(
+                self.legacy_unknown_cert_file,
+                self.legacy_unknown_key_file,
+                "cluster-signing-legacy-unknown",
+            ),
+        }
+        if given := {name: each for name, each in own.items() if each.certificate}:
+            return given
+        if not self.cert_file or not self.key_file:
+            return {}
+        return dict.fromkeys(own, AuthorityFiles(self.cert_file, self.key_file))

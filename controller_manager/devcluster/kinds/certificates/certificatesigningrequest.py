@@ -1,0 +1,199 @@
+"""CertificateSigningRequest: asks a signer for a certificate."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.certificates.signers import (
+    GROUP,
+    PLURAL,
+    check_signer,
+    check_subject,
+)
+from controller_manager.devcluster.kinds.certificates.signing_validation import (
+    DECISIONS,
+    conditions_of,
+    validate_certificate,
+    validate_conditions,
+    validate_no_decision,
+    validate_spec,
+)
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
+from controller_manager.devcluster.server.authorization import Authorizer
+from controller_manager.devcluster.server.kind import (
+    READ_AND_WRITE,
+    Kind,
+    Subresource,
+    status_of,
+)
+from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+    human_duration,
+)
+
+JSON = dict[str, Any]
+
+_KIND: Final = "CertificateSigningRequest"
+_USER_FIELDS: Final = ("username", "uid", "groups", "extra")
+
+
+class CertificateSigningRequestStrategy(Strategy):
+    """Only the subresources change a request once it is created."""
+
+    columns: ClassVar = (
+        NAME,
+        AGE,
+        Column("SignerName"),
+        Column("Requestor"),
+        Column("RequestedDuration"),
+        Column("Condition"),
+    )
+    null_condition_times: ClassVar = ("lastUpdateTime", "lastTransitionTime")
+    selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = fields_by_path(
+        "spec.signerName"
+    )
+    empty: ClassVar = {"spec": {}, "status": {}}
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the spec and the status also when they are empty."""
+        obj.setdefault("spec", {})
+        obj.setdefault("status", {})
+
+    def record_user(self, obj: JSON, user: User) -> None:
+        """Fill in who makes the request; what the request says does not count."""
+        spec = obj["spec"]
+        for name in _USER_FIELDS:
+            spec.pop(name, None)
+        found = {
+            "username": user.name,
+            "uid": user.uid,
+            # Authentication adds this group to every user.
+            "groups": list(dict.fromkeys((*user.groups, AUTHENTICATED))),
+        }
+        spec.update({key: value for key, value in found.items() if value})
+
+    def mutate(self, obj: JSON, storage: Storage) -> None:
+        """Refuse a request for a client certificate of an administrator."""
+        del storage
+        check_subject(obj)
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Keep the spec: a request does not change."""
+        new["spec"] = old["spec"]
+
+    def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
+        """Keep what was decided, and fill in the times of new conditions."""
+        for kind in DECISIONS:
+            before, after = conditions_of(old, kind), conditions_of(new, kind)
+            if len(before) == len(after):
+                for kept, changed in zip(before, after, strict=True):
+                    changed.clear()
+                    changed.update(kept)
+
+    def authorize(
+        self, user: User, authorizer: Authorizer, old: JSON, new: JSON
+    ) -> None:
+        """Check that the user may approve, or sign, for the request's signer."""
+        name, signer = old["metadata"]["name"], old["spec"].get("signerName", "")
+        if _decisions(old) != _decisions(new):
+            check_signer(user, authorizer, "approve", name, signer)
+        before, after = (each["status"].get("certificate") for each in (old, new))
+        if before != after:
+            check_signer(user, authorizer, "sign", name, signer)
+
+    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
+        """Fill in the times that conditions lack."""
+        for condition in conditions_of(new):
+            if not condition.get("lastUpdateTime"):
+                condition["lastUpdateTime"] = format_time(now)
+            if not condition.get("lastTransitionTime"):
+                former = [
+                    each.get("lastTransitionTime")
+                    for each in conditions_of(old, condition.get("type", ""))
+                    if each.get("status") == condition.get("status")
+                ]
+                found = next((each for each in former if each), format_time(now))
+                condition["lastTransitionTime"] = found
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec, which does not change later."""
+        return list(validate_spec(obj["spec"]))
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the status decides nothing, and replaces no certificate."""
+        return [
+            *validate_conditions(old, new),
+            *validate_no_decision(old, new),
+            *validate_certificate(old, new),
+        ]
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check the conditions."""
+        return list(validate_conditions(old, new))
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec = obj.get("spec", {})
+        duration = spec.get("expirationSeconds")
+        return [
+            name_of(obj),
+            age(obj, now),
+            spec.get("signerName", "<none>"),
+            spec.get("username", ""),
+            "<none>" if duration is None else human_duration(duration),
+            _condition(obj),
+        ]
+
+
+def _decisions(obj: JSON) -> list[tuple[Any, ...]]:
+    return [
+        (each.get("type"), each.get("reason"), each.get("message"))
+        for each in conditions_of(obj, *DECISIONS)
+    ]
+
+
+def _condition(obj: JSON) -> str:
+    """Return what kubectl shows: the decision, and what has come of it."""
+    found = {each.get("type") for each in conditions_of(obj)}
+    if "Denied" in found:
+        words = ["Denied"]
+    else:
+        words = ["Approved"] if "Approved" in found else ["Pending"]
+    if "Failed" in found:
+        words.append("Failed")
+    if obj.get("status", {}).get("certificate"):
+        words.append("Issued")
+    return ",".join(words)
+
+
+def _replace_approval(old: JSON, new: JSON) -> JSON:
+    """Return the request with other conditions, and nothing else changed."""
+    status = {**old["status"], "conditions": conditions_of(new)}
+    if not status["conditions"]:
+        del status["conditions"]  # Go leaves an empty list out
+    return {**old, "metadata": new["metadata"], "status": status}
+
+
+KIND: Final = Kind(
+    GROUP,
+    "v1",
+    _KIND,
+    PLURAL,
+    namespaced=False,
+    model="V1CertificateSigningRequest",
+    short_names=("csr",),
+    subresources=(
+        Subresource("approval", _KIND, READ_AND_WRITE, replace=_replace_approval),
+        status_of(_KIND),
+    ),
+    strategy=CertificateSigningRequestStrategy(),
+)

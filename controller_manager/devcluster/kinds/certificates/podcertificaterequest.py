@@ -1,0 +1,50 @@
+"""PodCertificateRequest: a kubelet asks for a certificate of a pod."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class PodCertificateRequestStrategy(Strategy):
+    """A request does not change; signers write its status."""
+
+    columns: ClassVar = (
+        NAME,
+        Column("PodName"),
+        Column("ServiceAccountName"),
+        Column("NodeName"),
+        Column("SignerName"),
+        AGE,
+    )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the spec and the status also when they are empty."""
+        obj.setdefault("spec", {}).setdefault("maxExpirationSeconds", 86400)
+        obj.setdefault("status", {})
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Keep the spec: a request does not change."""
+        new["spec"] = old["spec"]
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        fields = ("podName", "serviceAccountName", "nodeName", "signerName")
+        spec = obj["spec"]
+        return [name_of(obj), *(spec.get(each, "") for each in fields), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "certificates.k8s.io",
+    "v1beta1",
+    "PodCertificateRequest",
+    "podcertificaterequests",
+    model="V1beta1PodCertificateRequest",
+    subresources=(status_of("PodCertificateRequest"),),
+    strategy=PodCertificateRequestStrategy(),
+)

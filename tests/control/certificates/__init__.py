@@ -1,0 +1,1 @@
+"""Tests of what the controllers of certificate requests share."""

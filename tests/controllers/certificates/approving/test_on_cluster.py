@@ -1,0 +1,151 @@
+"""Requests of kubelets are approved on a cluster in memory, if RBAC allows it."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from controller_manager.api.certificates.v1 import (
+    KUBE_APISERVER_CLIENT,
+    KUBELET_SERVING,
+    CertificateSigningRequestCondition,
+)
+from controller_manager.devcluster.server.authentication import User
+from tests.clusters import Cluster
+from tests.controllers.certificates.authorities import (
+    SERVING_USAGES,
+    request_for,
+    signing_request,
+)
+from tests.controllers.certificates.clusters import (
+    APPROVING,
+    NEWCOMER,
+    NODE,
+    SIGNING,
+    allow,
+    config_for,
+    decide,
+    make,
+    read,
+)
+
+pytestmark = pytest.mark.looptime
+
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
+
+
+@pytest.mark.parametrize(
+    ("user", "right", "message"),
+    [
+        (
+            NODE,
+            ("selfnodeclient", "system:nodes"),
+            "Auto approving self kubelet client certificate after SubjectAccessReview.",
+        ),
+        (
+            NODE,
+            ("nodeclient", "system:nodes"),
+            "Auto approving kubelet client certificate after SubjectAccessReview.",
+        ),
+        (
+            NEWCOMER,
+            ("nodeclient", "system:bootstrappers"),
+            "Auto approving kubelet client certificate after SubjectAccessReview.",
+        ),
+    ],
+)
+async def test_one_right_is_enough(
+    tmp_path: Path, user: User, right: tuple[str, str], message: str
+) -> None:
+    """A node that has asked for itself is asked about itself first."""
+    cluster = Cluster(rbac=True)
+    allow(cluster, *right)
+    make(cluster, signing_request(), user)
+    config = config_for(tmp_path, (APPROVING, SIGNING))
+    async with cluster.confined_manager(config) as recording:
+        await asyncio.sleep(10)
+    found = await read(cluster)
+    assert found.status.certificate
+    assert found.status.conditions is not None
+    (condition,) = found.status.conditions
+    time = condition.last_update_time
+    assert condition == CertificateSigningRequestCondition(
+        type="Approved",
+        status="True",
+        reason="AutoApproved",
+        message=message,
+        last_update_time=time,
+        last_transition_time=time,
+    )
+    asked = 2 if user is NODE and right[0] == "nodeclient" else 1
+    paths = [each.path for each in recording.writes]
+    assert paths[: asked + 1] == [REVIEWS] * asked + [APPROVAL]
+
+
+async def test_who_may_not_is_asked_about_again(tmp_path: Path) -> None:
+    """At least every two minutes: RBAC may allow it later."""
+    cluster = Cluster(rbac=True)
+    make(cluster, signing_request(), NEWCOMER)
+    config = config_for(tmp_path, (APPROVING,))
+    async with cluster.confined_manager(config) as recording:
+        await asyncio.sleep(3600)
+        asked = len(recording.writes)
+        assert {each.path for each in recording.writes} == {REVIEWS}
+        allow(cluster, "nodeclient", "system:bootstrappers")
+        await asyncio.sleep(121)
+        assert (await read(cluster)).status.conditions
+        assert len(recording.writes) <= asked + 3
+    # 0.2 s, 0.4 s … 102.4 s are 10 tries in 204.6 s; then there is one in two minutes.
+    assert asked == 11 + int((3600 - 204.6) // 120)
+
+
+@pytest.mark.parametrize(
+    "request_json",
+    [
+        signing_request(
+            request=request_for(dns=("n1",)),
+            signer=KUBELET_SERVING,
+            usages=SERVING_USAGES,
+        ),
+        signing_request(signer=KUBE_APISERVER_CLIENT, usages=("client auth",)),
+        signing_request(usages=("client auth", "server auth")),
+        signing_request(request=request_for("system:node:n1", ("system:masters",))),
+        signing_request(request=request_for("jane")),
+        signing_request(request=request_for(dns=("n1",))),
+    ],
+)
+async def test_what_is_no_kubelets_client_is_not_asked_about(
+    tmp_path: Path, request_json: dict[str, object]
+) -> None:
+    """Not even for an administrator, who may do everything."""
+    cluster = Cluster(rbac=True)
+    master = User("system:node:n1", groups=("system:masters", "system:nodes"))
+    make(cluster, request_json, master)
+    config = config_for(tmp_path, (APPROVING,))
+    async with cluster.confined_manager(config) as recording:
+        await asyncio.sleep(600)
+    assert recording.writes == []
+
+
+async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -> None:
+    """The review allows it, as upstream's does."""
+    cluster = Cluster(rbac=True)
+    make(cluster, signing_request(), User("admin", groups=("system:masters",)))
+    config = config_for(tmp_path, (APPROVING,))
+    async with cluster.confined_manager(config) as recording:
+        await asyncio.sleep(1)
+    assert [each.path for each in recording.writes] == [REVIEWS, APPROVAL]
+
+
+async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
+    """Somebody has decided."""
+    cluster = Cluster(rbac=True)
+    allow(cluster, "nodeclient", "system:nodes")
+    make(cluster, signing_request())
+    await decide(cluster, "a", "Denied")
+    config = config_for(tmp_path, (APPROVING,))
+    async with cluster.confined_manager(config) as recording:
+        await asyncio.sleep(timedelta(minutes=10).total_seconds())
+    assert recording.writes == []

@@ -1,0 +1,299 @@
+"""The certificate that a signer makes."""
+
+import base64
+import warnings
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller_manager.control.certificates.request import (
+    InvalidRequest,
+    parse_request,
+)
+from controller_manager.controllers.certificates.signing.authority import Authority, Key
+from controller_manager.controllers.certificates.signing.certificate import (
+    CannotSign,
+    issue,
+    lifetime,
+)
+from controller_manager.controllers.certificates.signing.usages import UnknownUsages
+from tests.controllers.certificates.authorities import (
+    BEGINS,
+    CLIENT_USAGES,
+    ENDS,
+    certificate_for,
+    encoded,
+    new_key,
+    request_for,
+    seconds,
+)
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+DAY = timedelta(days=1)
+YEAR = 365 * DAY
+KEY = ec.generate_private_key(ec.SECP256R1())
+AUTHORITY = Authority(certificate_for(KEY), KEY)
+
+
+def issued(
+    request: str = "",
+    usages: tuple[str, ...] = CLIENT_USAGES,
+    validity: timedelta = DAY,
+    now: datetime = NOW,
+    authority: Authority = AUTHORITY,
+) -> x509.Certificate:
+    parsed = parse_request(request or request_for())
+    return x509.load_pem_x509_certificate(
+        issue(authority, parsed, usages, validity, now)
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "longest", "found"),
+    [
+        (None, YEAR, YEAR),
+        (3600, YEAR, timedelta(hours=1)),
+        (86400, DAY, DAY),
+        (86401, DAY, DAY),
+        (1, YEAR, timedelta(minutes=10)),
+        (-5, YEAR, timedelta(minutes=10)),
+        (600, timedelta(minutes=5), timedelta(minutes=5)),
+    ],
+)
+def test_the_lifetime_is_between_ten_minutes_and_the_longest(
+    wanted: int | None, longest: timedelta, found: timedelta
+) -> None:
+    """As the request asks, if it asks."""
+    assert lifetime(wanted, longest) == found
+
+
+@pytest.mark.parametrize(
+    ("validity", "whole"),
+    [
+        (timedelta(minutes=10), timedelta(minutes=15)),
+        (timedelta(hours=8, seconds=-1), timedelta(hours=8, minutes=5, seconds=-1)),
+        (timedelta(hours=8), timedelta(hours=8)),
+        (YEAR, YEAR),
+    ],
+)
+def test_a_certificate_begins_five_minutes_ago(
+    validity: timedelta, whole: timedelta
+) -> None:
+    """One that lasts eight hours or more ends so much earlier."""
+    certificate = issued(validity=validity)
+    begins = datetime(2026, 1, 1, 11, 55, tzinfo=UTC)
+    assert certificate.not_valid_before_utc == begins
+    assert seconds(certificate) == whole
+
+
+def test_a_certificate_ends_with_its_authority() -> None:
+    """An authority that has ended signs nothing, even within the back-dating."""
+    last = ENDS - timedelta(minutes=1)
+    assert issued(now=last).not_valid_after_utc == ENDS
+    for late in (ENDS, ENDS + timedelta(minutes=4), ENDS + DAY):
+        with pytest.raises(CannotSign, match="expired in the past"):
+            issued(now=late)
+
+
+def test_names_are_copied_and_extensions_are_not() -> None:
+    """A request cannot make itself an authority."""
+    name = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, "first"),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "b"),
+            x509.NameAttribute(NameOID.COMMON_NAME, "last"),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "a"),
+            x509.NameAttribute(NameOID.EMAIL_ADDRESS, "x@example.com"),
+        ]
+    )
+    names = x509.SubjectAlternativeName(
+        [
+            x509.UniformResourceIdentifier("spiffe://a/b"),
+            x509.DNSName("a.example.com"),
+            x509.DirectoryName(name),
+        ]
+    )
+    request = encoded(
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(name)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(names, critical=True)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False
+        )
+    )
+    certificate = issued(request)
+    assert certificate.subject.rfc4514_string() == "CN=last,O=a+O=b"
+    assert [
+        (each.oid._name, each.critical, each.value) for each in certificate.extensions
+    ] == [
+        (
+            "keyUsage",
+            True,
+            x509.KeyUsage(
+                digital_signature=True,
+                content_commitment=False,
+                key_encipherment=True,
+                data_encipherment=False,
+                key_agreement=False,
+                key_cert_sign=False,
+                crl_sign=False,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+        ),
+        (
+            "extendedKeyUsage",
+            False,
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]),
+        ),
+        ("basicConstraints", True, x509.BasicConstraints(ca=False, path_length=None)),
+        (
+            "authorityKeyIdentifier",
+            False,
+            x509.AuthorityKeyIdentifier(AUTHORITY.key_identifier, None, None),
+        ),
+        (
+            "subjectAltName",
+            False,
+            x509.SubjectAlternativeName(
+                [
+                    x509.DNSName("a.example.com"),
+                    x509.UniformResourceIdentifier("spiffe://a/b"),
+                ]
+            ),
+        ),
+    ]
+    assert certificate.public_key() == new_key().public_key()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa.generate_private_key(65537, 2048),
+        ec.generate_private_key(ec.SECP384R1()),
+        ec.generate_private_key(ec.SECP521R1()),
+        ed25519.Ed25519PrivateKey.generate(),
+    ],
+    ids=lambda key: type(key).__name__,
+)
+def test_every_kind_of_key_signs(key: Key) -> None:
+    """RSA, ECDSA and Ed25519."""
+    authority = Authority(certificate_for(key), key)
+    issued(authority=authority).verify_directly_issued_by(authority.certificate)
+
+
+def test_a_node_may_have_a_long_name() -> None:
+    """X.520 allows 64 letters; Go does not mind, and nobody is warned."""
+    name = f"system:node:{'n' * 200}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        attribute = x509.NameAttribute(NameOID.COMMON_NAME, name, _validate=False)
+    subject = x509.Name([attribute])
+    request = encoded(x509.CertificateSigningRequestBuilder().subject_name(subject))
+    assert parse_request(request).common_name == name
+    certificate = issued(request)
+    with pytest.warns(UserWarning, match="length"):
+        assert certificate.subject == subject
+
+
+def test_unknown_usages_are_named() -> None:
+    """The API server lets none through."""
+    with pytest.raises(UnknownUsages, match=r'\["fishing" "\*"\]'):
+        issued(usages=("client auth", "fishing", "*"))
+
+
+def test_a_request_with_a_foreign_signature_is_not_signed() -> None:
+    """The last byte belongs to the signature."""
+    pem = base64.b64decode(request_for())
+    der = bytearray(x509.load_pem_x509_csr(pem).public_bytes(Encoding.DER))
+    der[-1] ^= 1
+    broken = _PEM.format(base64.b64encode(bytes(der)).decode())
+    request = base64.b64encode(broken.encode()).decode()
+    assert not parse_request(request).is_signed()
+    with pytest.raises(CannotSign, match="unable to verify"):
+        issued(request)
+
+
+_SOUND = x509.load_pem_x509_csr(
+    base64.b64decode(request_for("jane", ["devs"], dns=["a.b"], uris=["x://y"]))
+).public_bytes(Encoding.DER)
+_PEM = "-----BEGIN CERTIFICATE REQUEST-----\n{}\n-----END CERTIFICATE REQUEST-----\n"
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    dns=st.lists(st.from_regex(r"[a-z]{1,9}(\.[a-z]{1,9}){0,2}", fullmatch=True)),
+    addresses=st.lists(st.ip_addresses().map(str), max_size=4),
+    organizations=st.lists(
+        st.text(st.characters(categories=["L", "N", "S"]), min_size=1, max_size=15),
+        max_size=3,
+    ),
+    common_name=st.text(st.characters(categories=["L", "P"]), max_size=16),
+    wanted=st.integers(-(2**31), 2**31 - 1) | st.none(),
+    offset=st.integers(-3600, 3600),
+)
+def test_whatever_is_asked_a_certificate_gives_no_more(
+    dns: list[str],
+    addresses: list[str],
+    organizations: list[str],
+    common_name: str,
+    wanted: int | None,
+    offset: int,
+) -> None:
+    """It is no authority, lasts no longer, and has no other names."""
+    request = request_for(common_name, organizations, dns=dns, addresses=addresses)
+    now = NOW + timedelta(seconds=offset)
+    certificate = issued(request, validity=lifetime(wanted, DAY), now=now)
+    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert not constraints.value.ca
+    assert certificate.issuer == AUTHORITY.certificate.subject
+    assert BEGINS < certificate.not_valid_before_utc < now
+    assert certificate.not_valid_after_utc <= now + DAY
+    assert seconds(certificate) >= timedelta(minutes=15)
+    parsed = parse_request(request)
+    assert parsed.common_name == common_name
+    found = [each.value for each in certificate.subject]
+    assert sorted(found) == sorted([*{*organizations}, *filter(None, [common_name])])
+    try:
+        names = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
+    except x509.ExtensionNotFound:
+        assert dns == addresses == []
+        return
+    assert names.value.get_values_for_type(x509.DNSName) == dns
+    assert len(list(names.value)) == len(dns) + len(addresses)
+    assert names.critical is (not found)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200) | st.binary(max_size=300).map(base64.b64encode))
+def test_what_is_no_request_is_refused_in_one_way(data: bytes) -> None:
+    """Whatever stands in the field, the parser raises nothing else."""
+    with pytest.raises(InvalidRequest):
+        parse_request(data.decode("latin-1"))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_a_damaged_request_is_refused_or_has_no_valid_signature(
+    data: st.DataObject,
+) -> None:
+    """Each bit counts."""
+    der = bytearray(_SOUND)
+    place = data.draw(st.integers(0, len(der) - 1))
+    der[place] ^= data.draw(st.integers(1, 255))
+    broken = _PEM.format(base64.b64encode(bytes(der)).decode())
+    request = base64.b64encode(broken.encode()).decode()
+    try:
+        parsed = parse_request(request)
+    except InvalidRequest:
+        return
+    assert not parsed.is_signed()

@@ -1,0 +1,234 @@
+"""Approved requests are signed on a cluster in memory."""
+
+import asyncio
+import io
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from controller_manager.api.certificates.v1 import (
+    KUBE_APISERVER_CLIENT,
+    KUBELET_SERVING,
+    LEGACY_UNKNOWN,
+    SIGNING_REQUESTS,
+    CertificateSigningRequestCondition,
+)
+from controller_manager.client.client import PatchType
+from controller_manager.controllers.certificates.signing.options import (
+    AuthorityFiles,
+    SigningOptions,
+)
+from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.manager.startup import StartError
+from controller_manager.observability.logs import make_logger
+from tests.clusters import Cluster, make_config
+from tests.controllers.certificates.authorities import (
+    SERVING_USAGES,
+    condition,
+    issued_in,
+    pem_of,
+    request_for,
+    seconds,
+    signing_request,
+    write_authority,
+)
+from tests.controllers.certificates.clusters import (
+    SIGNING,
+    config_for,
+    decide,
+    make,
+    read,
+)
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_an_approved_request_is_signed_once(tmp_path: Path) -> None:
+    """Confined to its role; nothing happens before the approval."""
+    cluster = Cluster(rbac=True)
+    make(cluster, signing_request())
+    async with cluster.confined_manager(config_for(tmp_path)) as recording:
+        await asyncio.sleep(600)
+        assert recording.writes == []
+        await decide(cluster, "a")
+        await asyncio.sleep(600)
+    found = await read(cluster)
+    certificate = issued_in({"certificate": found.status.certificate})
+    assert certificate.subject.rfc4514_string() == "CN=system:node:n1,O=system:nodes"
+    assert seconds(certificate) == timedelta(days=365)
+    assert [(each.method, each.path, each.status) for each in recording.writes] == [
+        ("PUT", f"{SIGNING_REQUESTS.path('', 'a')}/status", 200)
+    ]
+
+
+async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
+    """The condition says why, and since when."""
+    cluster = Cluster(rbac=True)
+    request = signing_request(signer=KUBELET_SERVING, usages=SERVING_USAGES)
+    make(cluster, request)
+    async with cluster.confined_manager(config_for(tmp_path)) as recording:
+        await decide(cluster, "a")
+        await asyncio.sleep(600)
+    status = (await read(cluster)).status
+    assert status.certificate is None
+    assert status.conditions is not None
+    approved, failed = status.conditions
+    time = failed.last_update_time
+    assert failed == CertificateSigningRequestCondition(
+        type="Failed",
+        status="True",
+        reason="SignerValidationFailure",
+        message="DNS or IP subjectAltName is required",
+        last_update_time=time,
+        last_transition_time=time,
+    )
+    assert approved.type == "Approved"
+    assert len(recording.writes) == 1
+
+
+async def test_what_is_not_for_its_signers_is_left_alone(tmp_path: Path) -> None:
+    """A denied request, one that has failed, and one of another signer."""
+    cluster = Cluster()
+    make(cluster, signing_request("denied"))
+    make(cluster, signing_request("foreign", signer="example.com/signer"))
+    make(cluster, signing_request("failed"))
+    await decide(cluster, "denied", "Denied")
+    await decide(cluster, "failed")
+    patch = {"status": {"conditions": [condition("Approved"), condition("Failed")]}}
+    await cluster.client.patch(
+        SIGNING_REQUESTS, "", "failed", patch, PatchType.MERGE, "status"
+    )
+    await decide(cluster, "foreign")
+    config = config_for(tmp_path)
+    async with cluster.manager(config) as recording:
+        await asyncio.sleep(600)
+    assert [each for each in recording.writes if "certificates" in each.path] == []
+
+
+async def test_a_changed_authority_signs_from_then_on(tmp_path: Path) -> None:
+    """While key and certificate do not fit together, the last one signs."""
+    log = io.StringIO()
+    cluster = Cluster()
+    config = config_for(tmp_path)
+    for name in "abc":
+        make(cluster, signing_request(name))
+    async with cluster.manager(config, logger=make_logger(stream=log)):
+        await decide(cluster, "a")
+        await asyncio.sleep(1)
+        certificate = (tmp_path / "ca.crt").read_bytes()
+        key = ec.generate_private_key(ec.SECP256R1())
+        write_authority(tmp_path, key, "next-ca")
+        new = (tmp_path / "ca.crt").read_bytes()
+        (tmp_path / "ca.crt").write_bytes(certificate)
+        await decide(cluster, "b")
+        await asyncio.sleep(1)
+        (tmp_path / "ca.crt").write_bytes(new)
+        await decide(cluster, "c")
+        await asyncio.sleep(1)
+    issuers = [
+        issued_in(
+            {"certificate": (await read(cluster, name)).status.certificate}
+        ).issuer.rfc4514_string()
+        for name in "abc"
+    ]
+    assert issuers == ["CN=test-ca", "CN=test-ca", "CN=next-ca"]
+    assert "New authority not usable" in log.getvalue()
+    assert "PRIVATE KEY" not in log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "message"),
+    [
+        (b"", None, "expected 1 certificate, found 0"),
+        (None, b"", "there is no private key in it, or it is encrypted"),
+        (None, b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
+         "is no key with which certificates can be signed"),
+        (None, pem_of(ec.generate_private_key(ec.SECP256R1())),
+         "is not the certificate's"),
+    ],
+)  # fmt: skip
+async def test_an_unusable_authority_is_one_line(
+    tmp_path: Path, certificate: bytes | None, key: bytes | None, message: str
+) -> None:
+    """It names the file, and has nothing of the key."""
+    config = config_for(tmp_path)
+    for name, content in (("ca.crt", certificate), ("ca.key", key)):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+    with pytest.raises(ExceptionGroup) as caught:
+        async with Cluster().manager(config):
+            pass
+    (error,) = caught.value.exceptions
+    assert isinstance(error, StartError)
+    assert message in str(error)
+    assert str(tmp_path) in str(error)
+    assert "c2VjcmV0" not in str(error)
+
+
+async def test_without_files_it_does_not_run() -> None:
+    """As upstream."""
+    log = io.StringIO()
+    config = make_config(controllers=(SIGNING, "ttl"))
+    async with Cluster().manager(config, logger=make_logger(stream=log)):
+        pass
+    assert "no csr cert/key was specified" in log.getvalue()
+
+
+def test_files_of_one_signer_switch_the_common_ones_off() -> None:
+    """Upstream then runs the signers that have files of their own."""
+    common = SigningOptions(cert_file="c", key_file="k")
+    assert {*common.authorities().values()} == {AuthorityFiles("c", "k")}
+    assert len(common.authorities()) == 4
+    assert SigningOptions(cert_file="c").authorities() == {}
+    own = SigningOptions(legacy_unknown_cert_file="l", legacy_unknown_key_file="m")
+    files = AuthorityFiles("l", "m", "cluster-signing-legacy-unknown")
+    assert own.authorities() == {LEGACY_UNKNOWN: files}
+
+
+async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
+    tmp_path: Path,
+) -> None:
+    """Else all certificates would be useless."""
+    cluster = Cluster()
+    make(cluster, signing_request())
+    config = config_for(tmp_path)
+    skewed = _Skewed(cluster, timedelta(days=2))
+    async with skewed.manager(config):
+        await decide(cluster, "a")
+        await asyncio.sleep(1)
+    status = {"certificate": (await read(cluster)).status.certificate}
+    begins = issued_in(status).not_valid_before_utc
+    late = cluster.clock.now() - begins
+    assert timedelta(minutes=5) <= late <= timedelta(minutes=5, seconds=3)
+
+
+async def test_the_server_refuses_what_a_signer_may_not() -> None:
+    """Nobody gets a client certificate of an administrator."""
+    request = signing_request(
+        request=request_for("jane", ("system:masters",)),
+        signer=KUBE_APISERVER_CLIENT,
+        usages=("client auth",),
+    )
+    with pytest.raises(Refusal, match="with system:masters group is not allowed"):
+        make(Cluster(rbac=True), request)
+
+
+class _Skewed(Cluster):
+    """A view of a cluster with a clock that is wrong."""
+
+    def __init__(self, cluster: Cluster, skew: timedelta) -> None:
+        self.__dict__.update(cluster.__dict__)
+        self.clock = _SkewedClock(cluster.clock, skew)  # type: ignore[assignment]
+
+
+class _SkewedClock:
+    def __init__(self, inner: object, skew: timedelta) -> None:
+        self._inner, self._skew = inner, skew
+
+    def now(self) -> object:
+        return self._inner.now() + self._skew  # type: ignore[attr-defined]
+
+    def monotonic(self) -> float:
+        return self._inner.monotonic()  # type: ignore[attr-defined, no-any-return]
