@@ -24,6 +24,7 @@ from controller_manager.registry import (
 )
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import Cluster, make_config
+from tests.controllers.identity.tokens.clusters import with_key
 
 NAMES = registry().names
 MINE = Descriptor("mine-controller", ".reconciler:Mine", package="mine")
@@ -117,7 +118,8 @@ async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
     """Compared with a manager that has no controllers yet."""
     families = CollectorRegistry()
     manager = ControllerManager(
-        make_config(controllers=(name,)),
+        # Without a key one controller does not run.
+        with_key(make_config(controllers=(name,))),
         Connections(cluster.transport, root_ca="PEM"),
         clock=cluster.clock,
         rng=cluster.rng,

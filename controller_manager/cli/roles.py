@@ -21,13 +21,15 @@ def roles_command(controllers: tuple[str, ...]) -> None:
     """Print the roles of all controllers, or of those that are named, as manifests.
 
     An API server creates the roles of kube-controller-manager's own controllers when
-    it starts. Apply those of other controllers.
+    it starts. Apply those of other controllers. A controller that acts as the manager
+    itself has no role.
     """
     try:
         chosen = registry().select(controllers or ("*",))
     except UnknownControllerError as error:
         raise Failure([f"roles: {error}"]) from None
-    documents = [each for one in chosen for each in _manifests(one)]
+    with_roles = [each for each in chosen if not each.runs_first]
+    documents = [each for one in with_roles for each in _manifests(one)]
     click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
 
 

@@ -87,6 +87,8 @@ def bootstrap_objects(build: Registry) -> list[JSON]:
 
 def _of_controllers(build: Registry) -> Iterator[JSON]:
     for descriptor in build.descriptors:
+        if descriptor.runs_first:
+            continue  # It acts as the manager itself.
         yield from _granted(
             controller_role_name(descriptor.account),
             map(rule, descriptor.permissions),

@@ -337,34 +337,10 @@ _VOLUMES: Final = section(
 )
 
 
-_MORE_CONTROLLERS: Final = (
-    *section(
-        "Serviceaccount-controller",
-        Flag(
-            "concurrent-serviceaccount-token-syncs",
-            "int32",
-            "5",
-            "The number of service account tokens that are synced at a time.",
-            "SAController.ConcurrentSATokenSyncs",
-            used_by=("serviceaccount-token-controller",),
-        ),
-        Flag(
-            "service-account-private-key-file",
-            "string",
-            None,
-            "The key to sign service accounts' tokens with.",
-            "SAController.ServiceAccountKeyFile",
-            used_by=("serviceaccount-token-controller",),
-        ),
-    ),
-)
-
-
 UPSTREAM_FLAGS: Final = (
     *_SERVICE_LB,
     *_ATTACH_DETACH,
     *_SIGNING,
     *_CONTROLLERS,
     *_VOLUMES,
-    *_MORE_CONTROLLERS,
 )

@@ -191,7 +191,6 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
         "--cluster-name",
         "--cluster-signing-cert-file",
         "--cluster-signing-key-file",
-        "--service-account-private-key-file",
         "--service-cluster-ip-range",
     }
     assert sorted(config.warnings) == sorted(
