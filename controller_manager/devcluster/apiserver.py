@@ -73,4 +73,4 @@ class APIServer(GenericAPIServer):
         for obj in bootstrap_objects(registry()):
             kind = self.catalogue.of(obj["apiVersion"], obj["kind"])
             assert kind is not None  # noqa: S101 - a kind that is found
-            self.objects.create(kind, "", obj)
+            self.objects.create(kind, obj["metadata"].get("namespace", ""), obj)

@@ -22,9 +22,8 @@ from controller_manager.runtime.permissions import (
 from controller_manager.runtime.roles import (
     cluster_role,
     cluster_role_binding,
-    controller_role_name,
+    controller_roles,
     rule,
-    service_account,
     user_or_group,
 )
 
@@ -89,11 +88,7 @@ def _of_controllers(build: Registry) -> Iterator[JSON]:
     for descriptor in build.descriptors:
         if descriptor.runs_first:
             continue  # It acts as the manager itself.
-        yield from _granted(
-            controller_role_name(descriptor.account),
-            map(rule, descriptor.permissions),
-            service_account(descriptor.account),
-        )
+        yield from controller_roles(descriptor.account, descriptor.permissions, _LABELS)
 
 
 def _paths(*paths: str) -> JSON:

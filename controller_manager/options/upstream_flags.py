@@ -167,16 +167,6 @@ _CONTROLLERS: Final = (
         check=at_least(1),
     ),
     *section(
-        "Legacy-serviceaccount-token-cleaner-controller",
-        Flag(
-            "legacy-service-account-token-clean-up-period",
-            "duration",
-            "8760h0m0s",
-            "The time since the last use after which a legacy token is deleted.",
-            "LegacySATokenCleaner.CleanUpPeriod",
-        ),
-    ),
-    *section(
         "Node-ipam-controller",
         Flag(
             "node-cidr-mask-size",
