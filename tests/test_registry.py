@@ -27,6 +27,7 @@ from tests.clusters import Cluster, make_config
 from tests.controllers.identity.tokens.clusters import with_key
 
 NAMES = registry().names
+ENABLED = [each.name for each in registry().descriptors if not each.disabled_by_default]
 MINE = Descriptor("mine-controller", ".reconciler:Mine", package="mine")
 
 
@@ -153,9 +154,9 @@ def _has_suffix(family: Metric) -> bool:
     ("selection", "names"),
     [
         ([], []),
-        (["*"], NAMES),
-        (["*", "-deployment-controller"], set(NAMES) - {"deployment-controller"}),
-        (["-deployment", "*"], set(NAMES) - {"deployment-controller"}),
+        (["*"], ENABLED),
+        (["*", "-deployment-controller"], {*ENABLED} - {"deployment-controller"}),
+        (["-deployment", "*"], {*ENABLED} - {"deployment-controller"}),
         (["replicaset"], ["replicaset-controller"]),
         (["-deployment", "deployment"], []),
     ],

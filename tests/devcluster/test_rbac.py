@@ -58,13 +58,10 @@ async def test_a_controllers_role_is_upstreams(descriptor: Descriptor) -> None:
         for verb in each.verbs
     }
     name = f"system:controller:{descriptor.account}"
-    (role,) = (
-        each
-        for each in bootstrap_objects(registry())
-        if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", name)
-    )
     assert recorded == {
         (group, resource, verb)
+        for role in bootstrap_objects(registry())
+        if role["kind"] in ("ClusterRole", "Role") and role["metadata"]["name"] == name
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
