@@ -193,14 +193,8 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
         "--cluster-signing-key-file",
         "--service-cluster-ip-range",
     }
-    assert sorted(config.warnings) == sorted(
-        [
-            "--controllers: bootstrapsigner is not in this build, it is not run",
-            *(w for w in config.warnings if w.partition(":")[0] in inert),
-        ]
-    )
-    assert {w.partition(":")[0] for w in config.warnings} == {*inert, "--controllers"}
-    assert len(config.warnings) == len(inert) + 1
+    assert {w.partition(":")[0] for w in config.warnings} == inert
+    assert len(config.warnings) == len(inert)
 
 
 def test_all_problems_are_reported_at_once() -> None:
