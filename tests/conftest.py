@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -20,12 +21,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Play scenarios on the cluster of --kubeconfig in one process, not in several.
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of processes: one more than there are cores.
 
-    Each scenario runs a manager of its own, and only one manager may act there.
+    Some tests run real processes and mostly wait for them; others use the core
+    meanwhile. On the cluster of --kubeconfig there is one process only: each scenario
+    runs a manager of its own, and only one manager may act there.
     """
-    return 0 if config.getoption("--kubeconfig") else None
+    return 0 if config.getoption("--kubeconfig") else len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(

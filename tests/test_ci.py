@@ -1,4 +1,4 @@
-"""CI runs the unit tests on the other versions of Python on a machine."""
+"""CI runs the unit tests on the newest other version of Python on a machine."""
 
 import os
 import shutil
@@ -60,17 +60,17 @@ def run_on(machine: Path) -> tuple[int, list[str]]:
     return result.returncode, result.stdout.splitlines()
 
 
-def install(machine: Path, says: str, code: int) -> Path:
-    """Add Python 3.19 whose pip prints a text; return its path."""
-    programs = machine / "pyenv" / "versions" / "3.19.1" / "bin"
+def install(machine: Path, says: str, code: int, version: str = "3.19") -> Path:
+    """Add a version of Python whose pip prints a text; return its path."""
+    programs = machine / "pyenv" / "versions" / f"{version}.1" / "bin"
     programs.mkdir(parents=True)
     for name, text in (
-        ("python3.19", PYTHON),
+        (f"python{version}", PYTHON),
         ("pip", PIP.format(says=says, code=code)),
     ):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    return programs / "python3.19"
+    return programs / f"python{version}"
 
 
 def test_a_machine_with_one_python_is_fine(machine: Path) -> None:
@@ -97,6 +97,23 @@ def test_a_python_for_which_a_dependency_is_not_made_is_left_out(machine: Path) 
     assert run_on(machine) == (
         0,
         [f"-- Python 3.19, {python}", f"Python 3.19 is left out: {complaint}"],
+    )
+
+
+def test_the_newest_python_that_has_all_dependencies_is_taken(machine: Path) -> None:
+    """Older ones are left alone."""
+    complaint = "ERROR: No matching distribution found for uvloop>=0.20"
+    newest = install(machine, complaint, 1, "3.20")
+    python = install(machine, "", 0)
+    install(machine, "", 0, "3.18")
+    assert run_on(machine) == (
+        0,
+        [
+            f"-- Python 3.20, {newest}",
+            f"Python 3.20 is left out: {complaint}",
+            f"-- Python 3.19, {python}",
+            "runs -m pytest -q -m not slow -p no:cacheprovider",
+        ],
     )
 
 

@@ -1,5 +1,6 @@
 """The project's metadata, directories and CI are consistent."""
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_every_controller_has_its_properties_beside_its_tests() -> None:
 
 
 def test_ci_checks_all_that_must_hold() -> None:
-    """It runs the tests as the README does, and on other versions of Python."""
+    """It runs the tests as the README does, and on another version of Python."""
     run = (ROOT / ".ci" / "run").read_text()
     steps = (
         ".ci/other-pythons",
@@ -106,13 +107,12 @@ def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:
     assert "slow" in markers
 
 
-@pytest.mark.parametrize(
-    ("kubeconfig", "workers"), [(None, None), ("~/.kube/config", 0)]
-)
+@pytest.mark.parametrize(("kubeconfig", "workers"), [(None, 3), ("~/.kube/config", 0)])
 def test_on_a_real_cluster_one_scenario_plays_at_a_time(
-    kubeconfig: str | None, workers: int | None
+    monkeypatch: pytest.MonkeyPatch, kubeconfig: str | None, workers: int
 ) -> None:
     """Each starts a manager, and two managers would act on the same objects."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     config = Mock(spec=pytest.Config)
     config.getoption.return_value = kubeconfig
     assert pytest_xdist_auto_num_workers(config) == workers

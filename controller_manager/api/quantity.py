@@ -18,7 +18,7 @@ _MOST_DIGITS: Final = 1000
 
 _MOST_EXPONENT: Final = 2**31 - 1
 
-_FAST_DIGITS: Final = 19
+_FAST_DIGITS: Final = 18
 _FAST_BINARY_DIGITS: Final = 14
 
 _FORM: Final = re.compile(
@@ -258,19 +258,12 @@ def _suffix(suffix: str) -> tuple[Format, int]:
 
 
 def _is_fast(number: str, fraction: str, form: Format, scale: int) -> bool:
-    """Tell whether upstream parses the number as a 64 bit integer.
-
-    It does so for few digits. It refuses nineteen digits that do not fit.
-    """
+    """Tell whether upstream parses the number as a 64 bit integer: if it is short."""
     if form is Format.BINARY_SI:
         room = _FAST_BINARY_DIGITS - len(number) - scale * 3 // 10
         return room >= 0 and not fraction
     fits = len(number) + len(fraction) <= _FAST_DIGITS
-    if not fits or scale - len(fraction) < _NANO_SCALE:
-        return False
-    if int(number + fraction) >= 2**63:
-        raise QuantityError(_WRONG_NUMBER)
-    return True
+    return fits and scale - len(fraction) >= _NANO_SCALE
 
 
 def _prints_as_written(digits: str, places: int, form: Format, scale: int) -> bool:

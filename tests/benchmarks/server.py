@@ -57,7 +57,8 @@ class BenchServer:
         ) -> Response | StreamingResponse:
             if DRIVER not in request.headers.get("user-agent", ""):
                 self._counts[_verb(request)] += 1
-                self._counts["bytes sent"] += len(request.body or b"")
+                if request.body:
+                    self._counts["bytes sent"] += len(request.body)
             return await handle_as(certificate_user, request)
 
         cluster.server.handle_as = counted  # type: ignore[method-assign]

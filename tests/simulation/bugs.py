@@ -197,4 +197,4 @@ BUGS: Final[Mapping[str, Bug]] = {
         for name, bug in module.BUGS.items()
     },
 }
-"""The scenario of each bug must find it, or else one of two hundred seeds."""
+"""The scenario of each bug must find it, or else one of some thirty seeds."""

@@ -32,6 +32,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.scaling.history im
     History,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
+    BY_TARGET,
     Selection,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.settings import (
@@ -98,7 +99,10 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         return Tools(
             Settings.of(context.config),
             TargetScales(scales, context.resources, context.rng, context.logger),
-            Selection(context.lister(PODS, BY_LABEL, BY_NAMESPACE)),
+            Selection(
+                context.lister(PODS, BY_LABEL, BY_NAMESPACE),
+                context.lister(HORIZONTAL_POD_AUTOSCALERS, BY_TARGET),
+            ),
             apis.Sources(
                 client,
                 clock,

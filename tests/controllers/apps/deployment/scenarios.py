@@ -69,6 +69,7 @@ async def pods_fail_after_a_rollout(environment: Environment) -> None:
     kind = environment.world.kind("resourcequotas")
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
     environment.world.server.objects.create(kind, NAMESPACE, quota)
+    await asyncio.sleep(5)  # a quota holds once its controller has counted
     for pod in environment.world.stored("pods", NAMESPACE)[:3]:
         environment.world.delete("pods", pod, grace=0)
     await asyncio.sleep(300)

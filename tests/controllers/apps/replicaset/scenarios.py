@@ -33,6 +33,7 @@ async def quota_is_raised(environment: Environment) -> None:
     kind = environment.world.kind("resourcequotas")
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
     stored = environment.world.server.objects.create(kind, NAMESPACE, quota)
+    await asyncio.sleep(5)  # a quota holds once its controller has counted
     environment.create(replicas=3)
     await asyncio.sleep(3 * 3600)
     assert environment.status("availableReplicas") == 2

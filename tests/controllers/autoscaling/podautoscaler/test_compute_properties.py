@@ -123,6 +123,19 @@ def test_inside_the_tolerance_nothing_changes(
 
 
 @unhurried
+@given(healthy_samples(), judgements)
+def test_a_target_of_zero_asks_for_all_that_there_may_be(
+    sample: PodSample, judgement: Judgement
+) -> None:
+    """The API server refuses one; it must not stop the other metrics."""
+    requests = requests_of(sample)
+    utilized = replicas_for_utilization(sample, lambda: requests, 1, 0, judgement)
+    averaged = replicas_for_average(sample, 1, 0, judgement)
+    assert utilized.replicas == (MAX_INT32 if utilized.utilization else 0)
+    assert averaged.replicas == (MAX_INT32 if averaged.usage else 0)
+
+
+@unhurried
 @given(amounts, targets, replicas, judgements)
 def test_a_shared_metric_never_asks_for_a_negative_number(
     usage: int, target: int, current: int, judgement: Judgement

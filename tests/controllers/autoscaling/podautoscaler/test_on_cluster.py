@@ -201,7 +201,22 @@ async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
         stage.delete("HorizontalPodAutoscaler", "second")
         await periods(2)
         assert stage.conditions()["ScalingActive"] == ("True", "ValidMetricFound")
-    assert (before, stage.replicas()) == (4, 4)
+    assert (before, stage.replicas()) == (2, 4)
+
+
+async def test_a_manager_that_starts_lets_no_autoscaler_fight() -> None:
+    """Upstream learns of the second one when it syncs it: the first one scales."""
+    stage = Stage()
+    stage.add_target(3)
+    stage.add_pods(ready("100m", "100m", "100m"))
+    stage.add_autoscaler([cpu(1)], 1, 10)
+    stage.add_autoscaler([cpu(5)], 1, 10, name="second")
+    async with stage.cluster.manager(config_of()):
+        await periods(2.5)
+    names = (NAME, "second")
+    found = [stage.conditions(name)["ScalingActive"] for name in names]
+    assert found == [("False", "AmbiguousSelector")] * 2
+    assert stage.replicas() == 3
 
 
 async def test_a_new_autoscaler_of_an_old_name_starts_afresh() -> None:

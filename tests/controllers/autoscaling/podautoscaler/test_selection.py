@@ -8,6 +8,7 @@ import pytest
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.selectors import parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
+    BY_TARGET,
     Selection,
 )
 from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
@@ -46,5 +47,6 @@ def test_a_selector_of_any_form_selects_in_its_namespace(
     lister: Lister[Pod], selector: str, names: list[str]
 ) -> None:
     """In the order of the names."""
-    found = Selection(lister).pods("n", parse_selector(selector))
+    autoscalers = Lister(Store[Any](), "HorizontalPodAutoscaler", BY_TARGET)
+    found = Selection(lister, autoscalers).pods("n", parse_selector(selector))
     assert [pod.metadata.name for pod in found] == names

@@ -1,6 +1,6 @@
 """Which addresses a service is to have, as a reader of its objects sees it.
 
-It knows only what the simulation's users write: ports by number, one address family.
+It knows only what the simulation's users write: one address family.
 """
 
 from typing import Any
@@ -27,12 +27,27 @@ def expected_offers(service: JSON, pods: list[JSON]) -> set[Offer]:
     spec = service["spec"]
     publishes = spec.get("publishNotReadyAddresses", False)
     return {
-        (ip, int(port["targetPort"]), publishes or _is_ready(pod))
+        (ip, number, publishes or _is_ready(pod))
         for pod in pods
         if selects(service, pod)
         for port in spec.get("ports", [])
         if (ip := _address(pod, including_terminating=publishes))
+        and (number := _number(port, pod))
     }
+
+
+def _number(port: JSON, pod: JSON) -> int | None:
+    """Return the number of a service's port at a pod; `None` if it has no such port."""
+    target = port.get("targetPort", port["port"])
+    if isinstance(target, int):
+        return target
+    numbers = (
+        each["containerPort"]
+        for container in pod["spec"]["containers"]
+        for each in container.get("ports", [])
+        if each.get("name") == target
+    )
+    return next(numbers, None)
 
 
 def selects(service: JSON, pod: JSON) -> bool:

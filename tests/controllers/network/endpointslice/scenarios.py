@@ -64,7 +64,7 @@ async def pod_that_ends_for_long(environment: Environment) -> None:
         "pods", found, lambda obj: obj["metadata"].update(finalizers=held)
     )
     environment.world.delete("pods", found)
-    await asyncio.sleep(5)
+    await asyncio.sleep(2)  # it is killed after three seconds
     assert _ready(environment) == 1
     assert [
         each["conditions"]["terminating"] for each in _endpoints(environment)

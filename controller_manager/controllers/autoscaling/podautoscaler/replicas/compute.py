@@ -80,7 +80,7 @@ def replicas_for_utilization(
     question = _Question(
         groups,
         usages,
-        lambda used: _utilization(used, requested) / target,
+        lambda used: ratio(_utilization(used, requested), target),
         lambda name: divided(requested[name] * assumed_percent, _ALL),
     )
     utilization = _utilization(usages, requested)

@@ -1,6 +1,7 @@
 """The pods of a target, if its selector is valid and no other autoscaler's, too."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.core.v1 import Pod
@@ -18,15 +19,38 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
     SCALING_ACTIVE,
     Draft,
 )
+from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
+
+
+def _target_of(autoscaler: HorizontalPodAutoscaler) -> str:
+    """Return what an autoscaler scales; the version of the API does not count."""
+    target = autoscaler.spec.scale_target_ref
+    group = target.api_version.rpartition("/")[0]
+    namespace = autoscaler.metadata.namespace
+    return f"{namespace}/{target.kind}.{group}/{target.name}"
+
+
+BY_TARGET: Final = Index(
+    "target",
+    lambda autoscaler: (_target_of(autoscaler),),
+    lambda old, new: old.spec.scale_target_ref == new.spec.scale_target_ref,
+)
+"""Finds the autoscalers of one target."""
 
 
 class Selection:
     """Selects the pods of targets (validateAndParseSelector of horizontal.go)."""
 
-    def __init__(self, pods: Lister[Pod]) -> None:
-        """Take the pods; no selector is known yet."""
+    def __init__(
+        self, pods: Lister[Pod], autoscalers: Lister[HorizontalPodAutoscaler]
+    ) -> None:
+        """Take the pods, and the autoscalers by their targets.
+
+        No selector is known yet.
+        """
         self._pods = pods
+        self._autoscalers = autoscalers
         self._overlaps = Overlaps()
 
     def forget(self, key: str) -> None:
@@ -68,6 +92,9 @@ class Selection:
             raise refused(message, "InvalidSelector") from error
         namespace = autoscaler.metadata.namespace
         self._overlaps.put(key_of(autoscaler), selector)
+        # Others of this target, which may not have been synced yet, have it too.
+        for other in self._autoscalers.by_index(BY_TARGET, _target_of(autoscaler)):
+            self._overlaps.put(key_of(other), selector)
         pods = self._pods.matching(namespace, selector)
         selecting = self._overlaps.selecting(namespace, pods)
         if len(selecting) > 1:
