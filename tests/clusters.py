@@ -35,6 +35,8 @@ from controller_manager.options.gates import FeatureGates
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TOKEN = "test"
+NAMESPACES = frozenset(("default", "kube-system"))
+"""The namespaces that each cluster has."""
 
 
 def informer_metrics() -> InformerMetrics:
@@ -130,8 +132,8 @@ class Cluster:
         )
         self.transport = InMemoryTransport(self.server, TOKEN)
         self.client = Client(self.transport, self.clock)
-        self.add_namespace("default")
-        self.add_namespace("kube-system")
+        for name in sorted(NAMESPACES):
+            self.add_namespace(name)
 
     def add_namespace(self, name: str) -> None:
         """Create a namespace."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from controller_manager.client.transport import Request, Transport
 from tests.conformance.paths import is_cluster_scoped, path_of
@@ -16,8 +16,36 @@ PATCH_TYPES: Final = {
     "json": "application/json-patch+json",
 }
 NOT_FOUND: Final = (404,)
+_AUTHENTICATED: Final = "system:authenticated"
 GONE_OR_CHANGED: Final = (404, 409)
 """What a node is told about a pod that was deleted, or changed, in the meantime."""
+
+
+class Other(NamedTuple):
+    """Objects of another namespace that belong to a scenario."""
+
+    kind: str
+    namespace: str
+    name: str
+    """The name of one object, or the beginning of names, before ``*``."""
+
+    @property
+    def title(self) -> str:
+        """What a checkpoint calls them."""
+        return f"{self.kind}@{self.namespace}"
+
+    def fits(self, name: str) -> bool:
+        """Tell whether an object of this name is one of them."""
+        if self.name.endswith("*"):
+            return name.startswith(self.name[:-1])
+        return name == self.name
+
+
+def other(text: str) -> Other:
+    """Return what a recording names as ``KIND NAMESPACE/NAME``."""
+    kind, _, rest = text.partition(" ")
+    namespace, _, name = rest.partition("/")
+    return Other(kind, namespace, name)
 
 
 class Access:
@@ -35,16 +63,23 @@ class Access:
         content_type: str = "",
         *,
         expected: Collection[int] = (),
+        user: JSON | None = None,
     ) -> JSON:
-        """Return the answer to a request.
+        """Return the answer to a request, sent in the name of `user` if there is one.
 
-        Raises AssertionError for an error whose status is not `expected`.
+        `user` has the fields "user" and "groups". Raises AssertionError for an error
+        whose status is not `expected`.
         """
         headers = {"accept": "application/json"}
         encoded = None
         if body is not None:
             encoded = json.dumps(body).encode()
             headers["content-type"] = content_type or "application/json"
+        if user is not None:
+            headers["impersonate-user"] = user["user"]
+            # The server adds this group; so one value is left, as HTTP headers have.
+            groups = [each for each in user["groups"] if each != _AUTHENTICATED]
+            headers["impersonate-group"] = "\n".join(groups)
         path, _, query = path.partition("?")
         pairs = tuple(
             (name, value)
@@ -60,9 +95,14 @@ class Access:
         decoded: JSON = json.loads(answer.body)
         return decoded
 
-    def path(self, kind: str, name: str = "", subresource: str = "") -> str:
-        """Return the path of objects of a kind, or of one of them."""
-        return path_of(kind, self._namespace, name, subresource)
+    def path(
+        self, kind: str, name: str = "", subresource: str = "", namespace: str = ""
+    ) -> str:
+        """Return the path of objects of a kind, or of one of them.
+
+        `namespace` is the scenario's own by default.
+        """
+        return path_of(kind, namespace or self._namespace, name, subresource)
 
     async def items(self, kind: str, selector: str = "") -> list[JSON]:
         """Return the scenario's objects of a kind, those with these labels."""
@@ -74,6 +114,32 @@ class Access:
         items: list[JSON] = (await self.call("GET", self.path(kind) + query))["items"]
         mine = [each for each in items if self._owns(kind, each)]
         return [{**each, "kind": kind} for each in mine]
+
+    async def others(self, wanted: Other) -> list[JSON]:
+        """Return the scenario's objects of another namespace."""
+        path = path_of(wanted.kind, wanted.namespace)
+        items: list[JSON] = (await self.call("GET", path))["items"]
+        return [
+            {**each, "kind": wanted.kind}
+            for each in items
+            if wanted.fits(each["metadata"]["name"])
+        ]
+
+    async def cluster_events(self) -> list[JSON]:
+        """Return the events about the scenario's cluster-scoped objects.
+
+        They are in the namespace "default".
+        """
+        items: list[JSON] = (await self.call("GET", path_of("Event", "default")))[
+            "items"
+        ]
+        about = ((each, each["involvedObject"]) for each in items)
+        return [
+            each
+            for each, obj in about
+            if not obj.get("namespace")
+            and obj.get("name", "").startswith(self._namespace)
+        ]
 
     async def full_name(self, kind: str, name: str) -> str:
         """Return a name; of one that ends in ``*``, that of the oldest such object.

@@ -2,6 +2,8 @@
 
 from typing import Any, Protocol
 
+from tests.conformance.access import Other
+
 JSON = dict[str, Any]
 
 
@@ -10,6 +12,12 @@ class Form(Protocol):
 
     kinds: tuple[str, ...]
     """The kinds that checkpoints show."""
+
+    others: tuple[Other, ...]
+    """The objects of other namespaces that checkpoints show."""
+
+    cluster_events: bool
+    """Whether checkpoints show the events about cluster-scoped objects."""
 
     settled: tuple[str, ...]
     """The kinds that must not change for a while before a checkpoint is taken."""

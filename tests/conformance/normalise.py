@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tests.conformance.access import Other
+
 JSON = dict[str, Any]
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -22,6 +24,8 @@ class GroupedForm:
     """Conditions that a pod gets when it becomes ready."""
 
     late_pods = 10.0
+    others: tuple[Other, ...] = ()
+    cluster_events = False
 
     def __init__(self, kinds: Sequence[str] = ()) -> None:
         """Take the kinds that the checkpoints show besides the usual ones."""

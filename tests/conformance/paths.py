@@ -12,8 +12,14 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Final = {
+    "CertificateSigningRequest": _Kind(
+        "certificates.k8s.io/v1", "certificatesigningrequests", namespaced=False
+    ),
     "ClusterRole": _Kind(
         "rbac.authorization.k8s.io/v1", "clusterroles", namespaced=False
+    ),
+    "ClusterRoleBinding": _Kind(
+        "rbac.authorization.k8s.io/v1", "clusterrolebindings", namespaced=False
     ),
     "ConfigMap": _Kind("v1", "configmaps"),
     "ControllerRevision": _Kind("apps/v1", "controllerrevisions"),

@@ -25,7 +25,7 @@ CHECK_TIMEOUT: Final = 60.0
 AT_ONCE: Final = 16
 """So many of the steps in a step ``many`` are played at the same time."""
 
-_OBJECT: Final = frozenset(("kind", "name"))
+_OBJECT: Final = frozenset(("kind", "name", "namespace"))
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "patch": _OBJECT | {"patch", "type", "subresource"},
     "delete": _OBJECT | {"options"},
@@ -162,21 +162,30 @@ class Player:
     async def _create(self, obj: JSON) -> None:
         kind = obj["kind"]
         body = {"apiVersion": api_version_of(kind), **obj}
-        status = body.pop("status", None)
-        created = await self._access.call("POST", self._access.path(kind), body)
+        status, user = body.pop("status", None), body.pop("as", None)
+        namespace = obj.get("metadata", {}).get("namespace", "")
+        path = self._access.path(kind, namespace=namespace)
+        created = await self._access.call("POST", path, body, user=user)
         if status:
-            path = self._access.path(kind, created["metadata"]["name"], "status")
+            path = f"{path}/{created['metadata']['name']}/status"
             await self._access.call("PATCH", path, {"status": status}, MERGE)
 
     async def _patch(self, step: JSON) -> None:
         name = await self._access.full_name(step["kind"], step["name"])
-        path = self._access.path(step["kind"], name, step.get("subresource", ""))
+        path = self._access.path(
+            step["kind"],
+            name,
+            step.get("subresource", ""),
+            step.get("namespace", ""),
+        )
         kind = PATCH_TYPES[step.get("type", "strategic")]
         await self._access.call("PATCH", path, step["patch"], kind)
 
     async def _delete(self, step: JSON) -> None:
         name = await self._access.full_name(step["kind"], step["name"])
-        path = self._access.path(step["kind"], name)
+        path = self._access.path(
+            step["kind"], name, namespace=step.get("namespace", "")
+        )
         answer = await self._access.call("DELETE", path, step.get("options") or {})
         about: JSON = answer.get("details") or answer["metadata"]
         self._deleted[path] = about["uid"]
@@ -207,7 +216,9 @@ class Player:
 
     async def _wait(self, step: JSON) -> None:
         deadline = self._deadline(step)
-        path = self._access.path(step["kind"], step["name"])
+        path = self._access.path(
+            step["kind"], step["name"], namespace=step.get("namespace", "")
+        )
         while True:
             obj = await self._access.call("GET", path, expected=NOT_FOUND)
             if _holds(obj, step) or self._is_replaced(path, obj, step):
@@ -239,6 +250,11 @@ class Player:
         # Events are not waited for.
         await asyncio.sleep(0.3)
         lists = {kind: await self._access.items(kind) for kind in self._form.kinds}
+        if self._form.cluster_events:
+            lists["Event"] += await self._access.cluster_events()
+        for wanted in self._form.others:
+            lists.setdefault(wanted.title, [])
+            lists[wanted.title] += await self._access.others(wanted)
         shown = (each for kind, each in lists.items() if kind != "Event")
         self._form.learn([obj for objects in shown for obj in objects])
         self._results.append(("check", title, lists))
@@ -251,8 +267,7 @@ class Player:
         while True:
             versions = {
                 each["metadata"]["uid"]: each["metadata"]["resourceVersion"]
-                for kind in self._form.settled
-                for each in await self._access.items(kind)
+                for each in await self._watched()
             }
             if versions != before:
                 before, quiet_since = versions, now()
@@ -260,6 +275,12 @@ class Player:
                 return
             assert now() < deadline, "the cluster does not come to rest"
             await asyncio.sleep(self._poll)
+
+    async def _watched(self) -> list[JSON]:
+        """Return the objects that must not change before a checkpoint is taken."""
+        found = [await self._access.items(kind) for kind in self._form.settled]
+        found += [await self._access.others(each) for each in self._form.others]
+        return [each for objects in found for each in objects]
 
 
 def _holds(obj: JSON, step: JSON) -> bool:

@@ -19,8 +19,9 @@ from controller_manager.devcluster.server.json_patch import json_patch
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
-from tests.clusters import EPOCH, Cluster, Write, make_config
+from tests.clusters import EPOCH, NAMESPACES, Cluster, Write, make_config
 from tests.conformance import normalise, whole
+from tests.conformance.access import Other, other
 from tests.conformance.arguments import Arguments, arguments
 from tests.conformance.deliberate import AMENDMENTS
 from tests.conformance.form import Form
@@ -28,7 +29,8 @@ from tests.conformance.managers import Manager
 from tests.conformance.metrics import Require
 from tests.conformance.normalise import GroupedForm
 from tests.conformance.player import QUIET, Player
-from tests.conformance.subjects import SUBJECTS
+from tests.conformance.signing_files import with_files
+from tests.conformance.subjects import SUBJECTS, Subject
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import concerns
 
@@ -48,6 +50,8 @@ _KNOWN_FIELDS: Final = {
     "podfields",
     "ignore",
     "pack",
+    "also",
+    "cluster_events",
     "steps",
     "checkpoints",
     "writes",
@@ -56,8 +60,9 @@ _KNOWN_FIELDS: Final = {
 
 `quiet` are the seconds without a change before a checkpoint, `podfields` the paths of
 more fields in which pods are shown. Everything that matches a pattern of `mask` is the
-same; events that match a pattern of `ignore` differ from run to run. With `pack`,
-chance decides which endpoint is in which slice.
+same; events that match a pattern of `ignore` differ from run to run. `also` names
+objects of other namespaces. With `cluster_events`, the events about cluster-scoped
+objects are shown. With `pack`, chance decides which endpoint is in which slice.
 """
 
 AS_UPSTREAM: Final[Mapping[str, str]] = {
@@ -118,7 +123,7 @@ class Recording:
     @cached_property
     def _arguments(self) -> Arguments:
         text = (self.path.parent / "ARGS").read_text()
-        return arguments(text, AS_UPSTREAM.get(self.name, ""))
+        return arguments(with_files(text), AS_UPSTREAM.get(self.name, ""))
 
     def config(self, **generic: Any) -> Config:
         """Return a config with the flags of its family, and those of `AS_UPSTREAM`.
@@ -145,8 +150,12 @@ class Recording:
     @property
     def needs(self) -> tuple[str, ...]:
         """The controllers that it is about."""
-        subject = SUBJECTS.get(self.family)
+        subject = self._subject
         return subject.controllers if subject else self.config().generic.controllers
+
+    @property
+    def _subject(self) -> Subject | None:
+        return SUBJECTS.get(self.name) or SUBJECTS.get(self.family)
 
     @property
     def _names_controllers(self) -> bool:
@@ -160,7 +169,7 @@ class Recording:
         """
         if self._names_controllers:
             return writes
-        subject = SUBJECTS.get(self.family)
+        subject = self._subject
         if subject is None or self._content.get("pack"):
             return ()
         return [
@@ -176,12 +185,19 @@ class Recording:
         """
         features = FeatureGates(self._arguments.server_gates)
         epoch = EPOCH + timedelta(hours=10)
-        return Cluster(
+        cluster = Cluster(
             rbac=rbac,
             features=features,
             epoch=epoch,
             service_cluster_ip_range=self._arguments.service_cluster_ip_range,
         )
+        for namespace in {each.namespace for each in self._others} - NAMESPACES:
+            cluster.add_namespace(namespace)
+        return cluster
+
+    @property
+    def _others(self) -> list[Other]:
+        return [other(each) for each in self._content.get("also", ())]
 
     def form(self) -> Form:
         """Return the form of the checkpoints, without any alias yet."""
@@ -190,9 +206,12 @@ class Recording:
 
     def whole_form(self) -> WholeForm:
         """Return the second form with what this recording says about it."""
-        names = ("kinds", "mask", "podfields", "ignore")
-        pack = self._content.get("pack", False)
-        return WholeForm(*(self._content.get(each, ()) for each in names), pack=pack)
+        names = ("kinds", "mask", "podfields", "ignore", "also")
+        return WholeForm(
+            *(self._content.get(each, ()) for each in names),
+            cluster_events=self._content.get("cluster_events", False),
+            pack=self._content.get("pack", False),
+        )
 
     def player(
         self,
@@ -249,8 +268,9 @@ class Recording:
         return most(len(self.writes))
 
     def writes_of(self, writes: Iterable[Write]) -> list[Write]:
-        """Return the writes to the scenario's namespace and to objects in it."""
-        return [each for each in writes if concerns(each, self.name)]
+        """Return the writes to the scenario's namespace and to its objects."""
+        others = self._others
+        return [each for each in writes if concerns(each, self.name, others)]
 
 
 def most(recorded: int) -> int:

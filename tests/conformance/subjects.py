@@ -1,4 +1,4 @@
-"""What a family of recordings is about, if all controllers ran when it was made."""
+"""What recordings are about, if all controllers ran when they were made."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -28,15 +28,38 @@ _AUTOSCALERS: Final = Subject(
     ("horizontalpodautoscalers",),
 )
 
+_NODES: Final = ("node-lifecycle-controller", "taint-eviction-controller")
+_TOKENS: Final = Subject(
+    ("serviceaccount-controller", "serviceaccount-token-controller"),
+    ("secrets", "serviceaccounts"),
+)
+_SIGNING: Final = "certificatesigningrequest-signing-controller"
+_APPROVING: Final = "certificatesigningrequest-approving-controller"
+_REQUESTS: Final = ("certificatesigningrequests",)
+
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "endpoints": _ENDPOINTS,
     "manyendpoints": _ENDPOINTS,
     "hpa": _AUTOSCALERS,
     "hpazero": _AUTOSCALERS,
     "quota": Subject(("resourcequota-controller",), ("resourcequotas",)),
-    "identity": Subject(("clusterrole-aggregation-controller",), ("clusterroles",)),
+    "nodes": Subject(_NODES, ("nodes", "pods")),
+    "noderate": Subject(_NODES, ("nodes", "pods")),
+    "auth-aggregation": Subject(
+        ("clusterrole-aggregation-controller",), ("clusterroles",)
+    ),
+    "auth-bootstrap-tokens-expire": Subject(
+        ("token-cleaner-controller",), ("secrets",)
+    ),
+    "auth-cluster-info": Subject(("bootstrap-signer-controller",), ("configmaps",)),
+    "auth-csr-client": Subject((_SIGNING,), _REQUESTS),
+    "auth-csr-kubelet-client": Subject((_SIGNING, _APPROVING), _REQUESTS),
+    "auth-csr-kubelet-serving": Subject((_SIGNING,), _REQUESTS),
+    "auth-sa-token-repaired": _TOKENS,
+    "auth-sa-token-strangers": _TOKENS,
+    "auth-sa-tokens": _TOKENS,
 }
-"""The subjects by family.
+"""The subjects by the name of a recording, or by family.
 
 A family that is not named here is about the controllers that its ARGS name, or about
 all of them.

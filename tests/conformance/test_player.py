@@ -323,3 +323,48 @@ async def test_what_the_metrics_apis_answer_is_set_by_an_object(
     await play(cluster, {"metrics": {"fail": 503}}, {"metrics": last})
     (found,) = await Access(cluster.transport, "n").items("ConfigMap")
     assert json.loads(found["data"]["answers"]) == last
+
+
+async def test_steps_act_in_another_namespace_and_in_the_name_of_a_user(
+    cluster: Cluster,
+) -> None:
+    """Checkpoints show what a recording names there, and events about nodes."""
+    where = {"kind": "ConfigMap", "name": "info", "namespace": "kube-system"}
+    event = {
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Node", "name": "n-1"},
+        "type": "Normal",
+        "reason": "Seen",
+        "message": "seen",
+        "source": {"component": "test"},
+    }
+    steps: list[JSON] = [
+        {
+            "create": {
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": "kube-system"},
+                "data": {"a": "1"},
+                "as": {"user": "robot", "groups": ["system:masters"]},
+            }
+        }
+        for name in ("info", "other")
+    ]
+    steps += [
+        {"patch": {**where, "patch": {"data": {"a": "2"}}}},
+        {"wait": {**where, "until": {"data.a": "2"}}},
+        {"create": event},
+        {"check": "there"},
+        {"delete": where},
+        {"check": "gone"},
+    ]
+    form = WholeForm(also=("ConfigMap kube-system/info*",), cluster_events=True)
+    async with SwitchedManager(no_manager) as playing:
+        player = Player(cluster.transport, "n", cluster.clock, form, playing)
+        played = await player.play(steps)
+    there = {"data": {"a": "2"}, "metadata": {"name": "info"}}
+    events = ["Node/n-1 Normal Seen [test]: seen"]
+    assert [each["state"] for each in played] == [
+        {"Pod": [], "Event": events, "ConfigMap@kube-system": [there]},
+        {"Pod": [], "Event": events, "ConfigMap@kube-system": []},
+    ]

@@ -82,9 +82,11 @@ def test_a_recording_that_says_more_than_is_understood_is_refused(
 ) -> None:
     """Otherwise it would end differently for no visible reason."""
     (tmp_path / "hpa").mkdir()
-    (tmp_path / "hpa" / "one.json").write_text('{"steps": [], "also": ["a"]}')
+    (tmp_path / "hpa" / "one.json").write_text('{"steps": [], "copies": 2}')
     recording = find_recordings(tmp_path)["one"]
-    with pytest.raises(ValueError, match=r"^recordings/hpa/one\.json: what is also\?$"):
+    with pytest.raises(
+        ValueError, match=r"^recordings/hpa/one\.json: what is copies\?$"
+    ):
         assert recording.steps
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.clusters import Write
+from tests.conformance.access import other
 from tests.conformance.aliases import Aliases
 from tests.conformance.writes import concerns, normalised, unknown_kinds
 
@@ -35,6 +36,24 @@ def write(method: str, path: str, body: JSON | None = None, status: int = 200) -
 def test_a_write_concerns_a_scenario(path: str, *, is_concerned: bool) -> None:
     """If it is about its namespace, or a cluster-scoped object of its name."""
     assert concerns(write("PATCH", path), "n") == is_concerned
+
+
+@pytest.mark.parametrize(
+    ("name", "is_concerned"),
+    [
+        ("bootstrap-token-a", True),
+        ("bootstrap-token-", True),
+        ("other", False),
+        ("", False),
+    ],
+)
+def test_a_write_concerns_a_scenario_in_another_namespace(
+    name: str, *, is_concerned: bool
+) -> None:
+    """If the scenario names the object, or the beginning of its name."""
+    others = [other("Secret kube-system/bootstrap-token-*")]
+    sent = write("DELETE", f"/api/v1/namespaces/kube-system/secrets/{name}")
+    assert concerns(sent, "n", others) == is_concerned
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from tests.conformance.access import other
 from tests.conformance.aliases import Aliases
 from tests.conformance.endpoints import in_order, packed
 from tests.conformance.normalise import is_ready
+from tests.conformance.readable import readable
 from tests.conformance.selection import field
 
 JSON = dict[str, Any]
@@ -73,17 +75,22 @@ class WholeForm:
         mask: Sequence[str] = (),
         pod_fields: Sequence[str] = (),
         ignored: Sequence[str] = (),
+        also: Sequence[str] = (),
         *,
+        cluster_events: bool = False,
         pack: bool = False,
     ) -> None:
         """Take the kinds that the checkpoints show besides pods and events.
 
         What matches a pattern of `mask` counts as the same everywhere. Pods are shown
         with `pod_fields` besides the usual fields; events that match a pattern of
-        `ignored` are not shown. With `pack`, chance decides which endpoint is in which
-        slice.
+        `ignored` are not shown. Shown are the objects of other namespaces that `also`
+        names, and with `cluster_events` the events about cluster-scoped objects. With
+        `pack`, chance decides which endpoint is in which slice.
         """
         self.kinds: tuple[str, ...] = tuple(dict.fromkeys(("Pod", "Event", *kinds)))
+        self.others = tuple(map(other, also))
+        self.cluster_events = cluster_events
         self.settled = tuple(each for each in self.kinds if each not in _NEVER_SETTLED)
         self.aliases = Aliases(mask)
         self._pod_fields = (*_OF_PODS, *pod_fields)
@@ -100,7 +107,8 @@ class WholeForm:
         shown: dict[str, Callable[[JSON], JSON]] = {"Pod": self._pod}
         state: JSON = {
             kind: self._counted(
-                shown.get(kind, whole)({**each, "kind": kind}) for each in objects
+                shown.get(kind, whole)({**each, "kind": kind.partition("@")[0]})
+                for each in objects
             )
             for kind, objects in lists.items()
             if kind != "Event"
@@ -216,7 +224,8 @@ def whole(obj: JSON) -> JSON:
     The defaults of a pod template say nothing about a controller: it is reduced to
     labels, annotations and images.
     """
-    result = in_order(obj.get("kind", ""), without_noise(obj))
+    kind = obj.get("kind", "")
+    result = readable(kind, in_order(kind, without_noise(obj)))
     for name in ("kind", "apiVersion"):
         result.pop(name, None)
     result["metadata"].pop("namespace", None)

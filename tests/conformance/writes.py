@@ -8,7 +8,9 @@ from typing import Any, Final
 from controller_manager.devcluster.kinds.batch.job import KIND as JOB
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
 from tests.clusters import Write
+from tests.conformance.access import Other
 from tests.conformance.aliases import Aliases
+from tests.conformance.paths import path_of
 from tests.conformance.whole import whole, without_noise
 
 JSON = dict[str, Any]
@@ -19,16 +21,25 @@ _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CHANGES: Final = ("update", "patch")
 
 
-def concerns(write: Write, namespace: str) -> bool:
+def concerns(write: Write, namespace: str, others: Iterable[Other] = ()) -> bool:
     """Tell whether a write is to an object of a scenario, which is not an event.
 
-    Its cluster-scoped objects have names that begin with its own name.
+    Its cluster-scoped objects have names that begin with its own name; `others` are its
+    objects in other namespaces.
     """
+    if any(_is_to(write, each) for each in others):
+        return True
     namespaces, mine = "/namespaces/", f"/namespaces/{namespace}"
     if namespaces in write.path:
         path = write.path.partition("?")[0]
         return path.endswith(mine) or f"{mine}/" in path
     return write.path.rpartition("/")[2].startswith(namespace)
+
+
+def _is_to(write: Write, wanted: Other) -> bool:
+    base = f"{path_of(wanted.kind, wanted.namespace)}/"
+    name = write.path.removeprefix(base).partition("/")[0]
+    return write.path.startswith(base) and wanted.fits(name)
 
 
 def normalised(writes: Iterable[Write], aliases: Aliases) -> list[JSON]:
