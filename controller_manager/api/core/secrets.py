@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Final
 
-from controller_manager.api.meta import CompleteObject
+from controller_manager.api.meta import CompleteObject, key_of
 from controller_manager.api.resource import Resource
 
 SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type
@@ -27,6 +27,10 @@ class Secret(CompleteObject, frozen=True):
     data: dict[str, str] | None = None
     string_data: dict[str, str] | None = None
     type: str = ""
+
+    def __repr__(self) -> str:
+        """Return the name only: what a secret holds must not be in any log."""
+        return f"Secret({key_of(self)!r})"
 
 
 SECRETS: Resource[Secret] = Resource("", "v1", "secrets", "Secret", Secret)

@@ -160,3 +160,10 @@ def test_an_account_without_the_reference_is_not_written() -> None:
     assert without_reference(ROBOT, "tok") is None
     account = replace(ROBOT, secrets=(ObjectReference(name="keep"),))
     assert without_reference(account, "tok") is None
+
+
+def test_a_secret_does_not_show_what_it_holds() -> None:
+    """An error that names it must not give its token away."""
+    secret = _secret(WHOLE)
+    assert repr(secret) == str(secret) == "Secret('web/tok')"
+    assert WHOLE["token"] not in f"{[secret]} {secret!r}"
