@@ -60,12 +60,19 @@ class Resource(Generic[ObjectT]):
     def may_select(self, obj: KubeObject) -> bool:
         """Tell whether a watch with this `field_selector` may show `obj`.
 
-        It can evaluate only the selector ``metadata.name=NAME``. For other selectors
-        the answer is no.
+        It can evaluate only the selectors ``metadata.name=NAME`` and ``type=TYPE``. For
+        other selectors the answer is no.
         """
-        if not self.field_selector:
-            return True
-        return self.field_selector == f"metadata.name={obj.metadata.name}"
+        field, _, wanted = self.field_selector.partition("=")
+        match field:
+            case "":
+                return True
+            case "metadata.name":
+                return obj.metadata.name == wanted
+            case "type":
+                return getattr(obj, "type", None) == wanted
+            case _:
+                return False
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the URL path of the collection, object or subresource.

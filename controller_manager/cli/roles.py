@@ -5,14 +5,7 @@ import yaml
 
 from controller_manager.cli.failure import Failure
 from controller_manager.registry import UnknownControllerError, registry
-from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.roles import (
-    cluster_role,
-    cluster_role_binding,
-    controller_role_name,
-    rule,
-    service_account,
-)
+from controller_manager.runtime.roles import controller_roles
 
 
 @click.command("roles")
@@ -21,18 +14,17 @@ def roles_command(controllers: tuple[str, ...]) -> None:
     """Print the roles of all controllers, or of those that are named, as manifests.
 
     An API server creates the roles of kube-controller-manager's own controllers when
-    it starts. Apply those of other controllers.
+    it starts. Apply those of other controllers. A controller that acts as the manager
+    itself has no role.
     """
     try:
         chosen = registry().select(controllers or ("*",))
     except UnknownControllerError as error:
         raise Failure([f"roles: {error}"]) from None
-    documents = [each for one in chosen for each in _manifests(one)]
+    with_roles = [each for each in chosen if not each.runs_first]
+    documents = [
+        each
+        for one in with_roles
+        for each in controller_roles(one.account, one.permissions)
+    ]
     click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
-
-
-def _manifests(descriptor: Descriptor) -> tuple[object, object]:
-    account = descriptor.account
-    name = controller_role_name(account)
-    role = cluster_role(name, map(rule, descriptor.permissions))
-    return role, cluster_role_binding(name, [service_account(account)])

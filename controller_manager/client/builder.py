@@ -132,6 +132,7 @@ class ClientBuilder:
     ) -> Client:
         """Return the client of one controller, with its own limits.
 
+        Without a `service_account` it has the manager's own identity.
         If its requests are slow, for example because of a webhook, other controllers
         are not delayed.
         """
@@ -149,7 +150,7 @@ class ClientBuilder:
 
     def _transport_of(self, service_account: str) -> Transport:
         anonymous = self._connections.anonymous
-        if anonymous is None:
+        if anonymous is None or not service_account:
             return self._connections.manager
         if service_account not in self._accounts:
             token = ServiceAccountToken(

@@ -4,7 +4,10 @@ import random
 from collections.abc import Mapping
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.bootstrap import bootstrap_objects
+from controller_manager.devcluster.bootstrap import (
+    BootstrapAdmission,
+    bootstrap_objects,
+)
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
@@ -17,6 +20,7 @@ from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
@@ -67,10 +71,12 @@ class APIServer(GenericAPIServer):
             self.aggregate(api)
         add_default_cidr(self.objects, service_cluster_ip_range)
         if rbac:
-            self._create_bootstrap_roles()
+            self._create_bootstrap_roles(
+                Objects(storage, clock, rng, BootstrapAdmission())
+            )
 
-    def _create_bootstrap_roles(self) -> None:
+    def _create_bootstrap_roles(self, objects: Objects) -> None:
         for obj in bootstrap_objects(registry()):
             kind = self.catalogue.of(obj["apiVersion"], obj["kind"])
             assert kind is not None  # noqa: S101 - a kind that is found
-            self.objects.create(kind, "", obj)
+            objects.create(kind, obj["metadata"].get("namespace", ""), obj)

@@ -13,6 +13,7 @@ from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.registry import Registry
 from controller_manager.runtime.permissions import (
     RECORD_EVENTS,
@@ -23,9 +24,8 @@ from controller_manager.runtime.permissions import (
 from controller_manager.runtime.roles import (
     cluster_role,
     cluster_role_binding,
-    controller_role_name,
+    controller_roles,
     rule,
-    service_account,
     user_or_group,
 )
 
@@ -58,6 +58,24 @@ _DISCOVERY_PATHS: Final = (
     "/openapi",
     "/openapi/*",
 )
+
+
+class BootstrapAdmission:
+    """Takes the roles of namespaces that do not exist yet."""
+
+    def admit(self, kind: Kind, namespace: str, name: str) -> None:
+        """Allow any object."""
+
+    def charge(
+        self,
+        kind: Kind,
+        new: JSON,
+        old: JSON | None,
+        subresource: str,
+        *,
+        dry_run: bool,
+    ) -> None:
+        """Count nothing: no quota limits roles."""
 
 
 def bootstrap_objects(build: Registry) -> list[JSON]:
@@ -100,15 +118,13 @@ def _of_kubelets() -> Iterator[JSON]:
 def _of_controllers(build: Registry) -> Iterator[JSON]:
     accounts: dict[str, dict[Permission, None]] = {}
     for descriptor in build.descriptors:
+        if descriptor.runs_first:
+            continue  # It acts as the manager itself.
         # Several controllers may share an account, and so a role.
         granted = accounts.setdefault(descriptor.account, {})
         granted.update(dict.fromkeys(descriptor.permissions))
     for account, permissions in accounts.items():
-        yield from _granted(
-            controller_role_name(account),
-            map(rule, permissions),
-            service_account(account),
-        )
+        yield from controller_roles(account, permissions, _LABELS)
 
 
 def _paths(*paths: str) -> JSON:

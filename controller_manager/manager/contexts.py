@@ -56,6 +56,7 @@ class Contexts(Struct, frozen=True):
             metrics=self.metrics,
             consistency=consistency,
             resources=self.resources,
+            reader=self.clients.manager(),
         )
 
     def _client(

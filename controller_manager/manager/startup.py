@@ -140,7 +140,10 @@ class StartUp:
             await asyncio.sleep(_POLL)
 
     async def _available(self) -> list[Descriptor]:
-        """Return the selected controllers whose resources the API server has."""
+        """Return the selected controllers whose resources the API server has.
+
+        They are in the order in which they start.
+        """
         client = self._clients.manager()
         served: dict[str, frozenset[str] | None] = {}
         available = []
@@ -160,7 +163,7 @@ class StartUp:
                 )
             else:
                 available.append(descriptor)
-        return available
+        return sorted(available, key=lambda each: not each.runs_first)
 
     async def _discover(
         self, client: Client, api_version: str

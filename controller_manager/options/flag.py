@@ -76,14 +76,15 @@ def section(title: str, *flags: Flag) -> tuple[Flag, ...]:
     """Return flags in a section; a flag without a path gets one from its name.
 
     A section may be named after a controller: ``Job-controller`` has the flags of
-    job-controller, which have no effect without it.
+    job-controller, which have no effect without it. A flag may name another section:
+    upstream keeps the flags of two controllers together.
     """
     controller = (title.lower(),) if title.endswith("-controller") else ()
     prefix = "".join(word.capitalize() for word in title.replace("-", " ").split())
     return tuple(
         replace(
             flag,
-            section=title,
+            section=flag.section or title,
             used_by=flag.used_by or controller,
             path=flag.path or f"{prefix}.{_field_name(flag.name)}",
         )

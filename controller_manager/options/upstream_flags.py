@@ -101,16 +101,6 @@ _CONTROLLERS: Final = (
         "ephemeral volumes",
         check=at_least(1),
     ),
-    *section(
-        "Legacy-serviceaccount-token-cleaner-controller",
-        Flag(
-            "legacy-service-account-token-clean-up-period",
-            "duration",
-            "8760h0m0s",
-            "The time since the last use after which a legacy token is deleted.",
-            "LegacySATokenCleaner.CleanUpPeriod",
-        ),
-    ),
 )
 
 
@@ -195,33 +185,9 @@ _VOLUMES: Final = section(
 )
 
 
-_MORE_CONTROLLERS: Final = (
-    *section(
-        "Serviceaccount-controller",
-        Flag(
-            "concurrent-serviceaccount-token-syncs",
-            "int32",
-            "5",
-            "The number of service account tokens that are synced at a time.",
-            "SAController.ConcurrentSATokenSyncs",
-            used_by=("serviceaccount-token-controller",),
-        ),
-        Flag(
-            "service-account-private-key-file",
-            "string",
-            None,
-            "The key to sign service accounts' tokens with.",
-            "SAController.ServiceAccountKeyFile",
-            used_by=("serviceaccount-token-controller",),
-        ),
-    ),
-)
-
-
 UPSTREAM_FLAGS: Final = (
     *_SERVICE_LB,
     *_ATTACH_DETACH,
     *_CONTROLLERS,
     *_VOLUMES,
-    *_MORE_CONTROLLERS,
 )

@@ -33,7 +33,8 @@ class ControllerContext:
 
     `root_ca` has the certificates, as PEM, by which clients trust the API server;
     it is empty if none were configured. `resources` finds the resource of a kind; all
-    controllers share it.
+    controllers share it. `reader` reads as the manager itself, as informers do: it is
+    for what is needed so rarely that a cache would be waste.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ControllerContext:
     metrics: Collectors
     consistency: ConsistencyStore
     resources: ResourceMapper
+    reader: Client
 
     def queue(self, name: str, backoff: Backoff | None = None) -> WorkQueue:
         """Return a new work queue with metrics; `backoff` is upstream's by default.

@@ -34,6 +34,9 @@ class Descriptor:
     - `component`: the source of its events, its name by default.
     - `service_account`: its service account in kube-system with
       ``--use-service-account-credentials``, its name by default.
+    - `runs_first`: it starts before the others, which may need what it makes,
+      and always sends its requests with the manager's own identity (upstream:
+      requiresSpecialHandling).
     - `qps_factor`, `burst_factor`: its client's rate limit is the general one times
       these.
     - `package`: the package that `load` is relative to; the registry sets it.
@@ -53,6 +56,7 @@ class Descriptor:
     component: str = ""
     service_account: str = ""
     disabled_by_default: bool = False
+    runs_first: bool = False
     qps_factor: int = 1
     burst_factor: int = 1
     package: str = ""
@@ -64,7 +68,9 @@ class Descriptor:
 
     @property
     def account(self) -> str:
-        """The name of the controller's service account."""
+        """The name of the controller's service account, "" for the manager's own."""
+        if self.runs_first:
+            return ""
         return self.service_account or self.name
 
     @property

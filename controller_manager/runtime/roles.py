@@ -1,6 +1,6 @@
 """Manifests of roles, made from permissions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from controller_manager.runtime.permissions import Permission
@@ -14,13 +14,50 @@ _NAMESPACE: Final = "kube-system"
 
 def rule(permission: Permission) -> JSON:
     """Return a permission as the rule of a role."""
-    names = {"resourceNames": list(permission.names)} if permission.names else {}
-    return {
+    found: JSON = {
         "apiGroups": [permission.group],
         "resources": [permission.resource],
-        **names,
         "verbs": list(permission.verbs),
     }
+    if permission.names:
+        found["resourceNames"] = list(permission.names)
+    return found
+
+
+def controller_roles(
+    account: str,
+    permissions: Iterable[Permission],
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[JSON]:
+    """Yield the roles of a controller's service account, each with its binding.
+
+    There is a cluster role for the permissions that count everywhere, and a role in
+    each namespace that permissions are for. All have one name.
+    """
+    by_namespace: dict[str, list[Permission]] = {}
+    for each in permissions:
+        by_namespace.setdefault(each.namespace, []).append(each)
+    name, subjects = controller_role_name(account), [service_account(account)]
+    for namespace, allowed in by_namespace.items():
+        both = (
+            cluster_role(name, map(rule, allowed), labels),
+            cluster_role_binding(name, subjects, labels),
+        )
+        yield from (_in_namespace(each, namespace) for each in both)
+
+
+def _in_namespace(role: JSON, namespace: str) -> JSON:
+    """Return a cluster role, or its binding, as one of a namespace, unless it is ""."""
+    if not namespace:
+        return role
+    moved = {
+        **role,
+        "kind": role["kind"].removeprefix("Cluster"),
+        "metadata": {**role["metadata"], "namespace": namespace},
+    }
+    if reference := role.get("roleRef"):
+        moved["roleRef"] = {**reference, "kind": "Role"}
+    return moved
 
 
 def cluster_role(

@@ -187,17 +187,9 @@ def test_kubeadms_manifest_starts_as_it_is() -> None:
     assert config.authentication.client_ca_file == "/etc/kubernetes/pki/ca.crt"
     inert = {
         "--cluster-name",
-        "--service-account-private-key-file",
     }
-    assert sorted(config.warnings) == sorted(
-        [
-            "--controllers: bootstrapsigner is not in this build, it is not run",
-            "--controllers: tokencleaner is not in this build, it is not run",
-            *(w for w in config.warnings if w.partition(":")[0] in inert),
-        ]
-    )
-    assert {w.partition(":")[0] for w in config.warnings} == {*inert, "--controllers"}
-    assert len(config.warnings) == len(inert) + 2
+    assert {w.partition(":")[0] for w in config.warnings} == inert
+    assert len(config.warnings) == len(inert)
 
 
 def test_all_problems_are_reported_at_once() -> None:

@@ -51,9 +51,22 @@ def test_the_role_of_a_controller_is_printed_as_manifests() -> None:
 
 
 def test_without_names_all_roles_are_printed() -> None:
-    """A role and a binding for each controller of this build."""
+    """A role and a binding for each controller that does not act as the manager."""
     documents = list(yaml.safe_load_all(run().output))
-    assert len(documents) == 2 * len(registry().names)
+    enabled = registry().select(["*"])
+    own = [each.account for each in enabled if not each.runs_first]
+    assert len(documents) == 2 * len(own)
+    bound = {each["subjects"][0]["name"] for each in documents if "subjects" in each}
+    assert bound == set(own)
+
+
+def test_a_role_that_counts_in_one_namespace_is_printed_as_such() -> None:
+    """It allows nothing elsewhere."""
+    role, binding = yaml.safe_load_all(run("tokencleaner").output)
+    metadata = {"name": "system:controller:token-cleaner", "namespace": "kube-system"}
+    assert (role["kind"], role["metadata"]) == ("Role", metadata)
+    assert (binding["kind"], binding["metadata"]) == ("RoleBinding", metadata)
+    assert binding["roleRef"]["kind"] == "Role"
 
 
 def test_an_unknown_controller_has_no_role() -> None:

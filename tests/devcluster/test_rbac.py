@@ -42,7 +42,11 @@ def _recorded(name: str) -> Grants:
 # There is no recording of upstream's ttl-controller.
 @pytest.mark.parametrize(
     "descriptor",
-    [each for each in registry().descriptors if each.name != "ttl-controller"],
+    [
+        each
+        for each in registry().descriptors
+        if each.name != "ttl-controller" and not each.runs_first
+    ],
     ids=lambda each: each.name,
 )
 async def test_a_controllers_role_is_upstreams(descriptor: Descriptor) -> None:
@@ -54,18 +58,36 @@ async def test_a_controllers_role_is_upstreams(descriptor: Descriptor) -> None:
         for verb in each.verbs
     }
     name = f"system:controller:{descriptor.account}"
-    (role,) = (
-        each
-        for each in bootstrap_objects(registry())
-        if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", name)
-    )
     assert recorded == {
         (group, resource, verb)
+        for role in bootstrap_objects(registry())
+        if role["kind"] in ("ClusterRole", "Role") and role["metadata"]["name"] == name
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
+
+
+@pytest.mark.parametrize(
+    "descriptor",
+    [each for each in registry().descriptors if each.runs_first],
+    ids=lambda each: each.name,
+)
+async def test_a_controller_that_acts_as_the_manager_needs_no_more_than_it_has(
+    descriptor: Descriptor,
+) -> None:
+    """It has no role and no account of its own."""
+    recorded = _recorded("system:kube-controller-manager (the manager's own user)")
+    needed = {
+        (each.group, each.resource, verb)
+        for each in descriptor.permissions
+        for verb in each.verbs
+    }
+    assert needed <= recorded
+    names = {each["metadata"]["name"] for each in bootstrap_objects(registry())}
+    assert f"system:controller:{descriptor.name}" not in names
+    assert "system:controller:" not in names
 
 
 async def test_the_managers_role_is_upstreams() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.core.secrets import SECRETS, Secret
 from controller_manager.api.core.v1 import (
     CONFIG_MAPS,
     NODES,
@@ -94,6 +95,18 @@ async def test_no_key_waits_for_a_write_that_no_informer_shows(
     root = ConfigMap(metadata=ObjectMeta(name="kube-root-ca.crt", resource_version="5"))
     store.record("a", CONFIG_MAPS, root)
     assert store.stale_cache("a") is watched
+
+
+@pytest.mark.parametrize(("selected", "waits"), [("one", True), ("other", False)])
+async def test_a_key_waits_for_a_watch_of_its_objects_type(
+    informers: ControllerInformers, selected: str, *, waits: bool
+) -> None:
+    """Of secrets, some controllers watch one type only."""
+    watched = informers.informer(replace(SECRETS, field_selector=f"type={selected}"))
+    store = ConsistencyStore(informers)
+    metadata = ObjectMeta(name="x", resource_version="5")
+    store.record("a", SECRETS, Secret(metadata=metadata, type="one"))
+    assert store.stale_cache("a") is (watched if waits else None)
 
 
 async def test_versions_that_the_caches_show_are_dropped_in_time(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.worker import Workers
+from tests.conformance.selection import field
 from tests.simulation.objects import path_of
 from tests.simulation.world import World
 
@@ -38,11 +39,11 @@ def wrong_caches(world: World) -> Iterator[str]:
             collection = world.server.storage.collection(
                 informer.resource.group_resource
             )
-            selected = informer.resource.field_selector.removeprefix("metadata.name=")
+            selector = informer.resource.field_selector
             server = {
                 path_of(each.obj): each.obj["metadata"]["resourceVersion"]
                 for each in collection
-                if selected in ("", each.obj["metadata"]["name"])
+                if _selects(selector, each.obj)
             }
             cached = {
                 f"{each.metadata.namespace}/{each.metadata.name}": (
@@ -54,6 +55,12 @@ def wrong_caches(world: World) -> Iterator[str]:
                 differing = sorted(set(server.items()) ^ set(cached.items()))
                 what = informer.resource.plural
                 yield f"manager {manager.number}: {what}: {differing}"
+
+
+def _selects(selector: str, obj: JSON) -> bool:
+    """Tell whether a field selector, as the informers have them, selects an object."""
+    path, _, wanted = selector.partition("=")
+    return not selector or bool(field(obj, path) == wanted)
 
 
 def remembered_deleted(world: World) -> Iterator[str]:

@@ -1,0 +1,82 @@
+"""Keeps the signatures of cluster-info right (bootstrapsigner.go)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from msgspec import structs
+
+from controller_manager.api.core.bootstrap_tokens import (
+    BOOTSTRAP_SECRETS,
+    is_bootstrap_token,
+    time_left,
+)
+from controller_manager.api.core.secrets import Secret
+from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
+from controller_manager.api.meta import is_deleting
+from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.controllers.identity.bootstrapsigner import (
+    CLUSTER_INFO,
+    PUBLIC,
+)
+from controller_manager.controllers.identity.bootstrapsigner.signatures import (
+    CONTENT,
+    signed,
+    signing_tokens,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+_MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
+"""Only these config maps are watched, one a namespace at most."""
+
+
+def _is_public(config_map: ConfigMap) -> bool:
+    return config_map.metadata.namespace == PUBLIC
+
+
+def _cluster_info(_: object, secret: Secret) -> Iterable[str]:
+    return (f"{PUBLIC}/{CLUSTER_INFO}",) if is_bootstrap_token(secret) else ()
+
+
+class BootstrapSignerReconciler(Reconciler[ConfigMap]):
+    """Signs one config map with all bootstrap tokens that may sign."""
+
+    watches = (For(_MAPS, when=_is_public), Maps(BOOTSTRAP_SECRETS, _cluster_info))
+    queue_name = "bootstrap_signer_queue"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self._server_clock = context.server_clock
+
+    async def reconcile(self, config_map: ConfigMap) -> Outcome:
+        """Write the signatures that are missing or wrong, and remove the others."""
+        if is_deleting(config_map):
+            return DONE
+        # There are a few tokens in a cluster; each is a part of the result.
+        secrets = self.lister(BOOTSTRAP_SECRETS).all()
+        now = self._server_clock.now()
+        data = config_map.data or {}
+        if CONTENT not in data:
+            self.logger.v(3).info("No key in ConfigMap", key=CONTENT)
+            return DONE
+        wanted = signed(data, signing_tokens(secrets, now))
+        if wanted is not None:
+            try:
+                await self.client.update(
+                    CONFIG_MAPS, structs.replace(config_map, data=wanted)
+                )
+            except (NotFound, Conflict):
+                return DONE  # It is gone, or its change is synced next.
+        return _until_one_expires(secrets, now)
+
+
+def _until_one_expires(secrets: Iterable[Secret], now: datetime) -> Outcome:
+    """Return when the next token stops signing."""
+    left = (time_left(each, now) for each in secrets if is_bootstrap_token(each))
+    seconds = [each.total_seconds() for each in left if each]
+    return Done(min(seconds)) if seconds else DONE

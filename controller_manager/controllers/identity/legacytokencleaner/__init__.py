@@ -1,0 +1,31 @@
+"""legacy-serviceaccount-token-cleaner-controller: deletes tokens that nobody uses.
+
+``verdict`` decides what becomes of a token (pure functions); ``cleaner`` looks at all
+tokens once a day.
+"""
+
+from typing import Final
+
+from controller_manager.api.core.secrets import SECRETS
+from controller_manager.api.core.v1 import CONFIG_MAPS, PODS, SERVICE_ACCOUNTS
+from controller_manager.controllers.identity.legacytokencleaner.options import (
+    LegacyTokenCleanerOptions,
+)
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow
+
+TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
+"""The config map in which API servers say since when they track the use of tokens."""
+
+CONTROLLER = Descriptor(
+    name="legacy-serviceaccount-token-cleaner-controller",
+    aliases=("legacy-service-account-token-cleaner",),
+    load=".cleaner:init_legacy_token_cleaner",
+    requires=(SERVICE_ACCOUNTS, SECRETS, PODS),
+    options=LegacyTokenCleanerOptions,
+    permissions=(
+        allow(CONFIG_MAPS, "get", names=(TRACKING,)),
+        allow(SECRETS, "delete", "patch"),
+    ),
+    service_account="legacy-service-account-token-cleaner",
+)

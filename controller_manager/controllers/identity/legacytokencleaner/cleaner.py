@@ -1,0 +1,182 @@
+"""Looks at all legacy tokens once a day (legacy_serviceaccount_token_cleaner.go)."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from datetime import UTC
+from typing import Final
+
+from controller_manager.api.core.pod_secrets import SECRET_PODS, secret_names
+from controller_manager.api.core.secrets import (
+    ACCOUNT_NAME,
+    SECRETS,
+    SERVICE_ACCOUNT_TOKEN,
+    Secret,
+)
+from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS
+from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.controllers.identity.legacytokencleaner import TRACKING
+from controller_manager.controllers.identity.legacytokencleaner.options import (
+    LegacyTokenCleanerOptions,
+)
+from controller_manager.controllers.identity.legacytokencleaner.verdict import (
+    INVALID_SINCE,
+    LAST_USED,
+    Limits,
+    Verdict,
+    is_generated_for,
+    is_unused,
+    parse_day,
+    tracked_long_enough,
+    verdict_on_unused,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.outcome import Done, Outcome, SyncError
+
+_PERIOD: Final = 86_400.0
+_KEY: Final = "tokens"
+_TOKEN_SECRETS: Final = replace(SECRETS, field_selector=f"type={SERVICE_ACCOUNT_TOKEN}")
+"""Only these secrets are watched; upstream caches all secrets."""
+
+
+def init_legacy_token_cleaner(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (NewLegacySATokenCleaner)."""
+    cleaner = LegacyTokenCleaner(context)
+    return context.workers(
+        cleaner.rounds, cleaner.clean, 1, on_start=cleaner.enqueue_all
+    )
+
+
+class LegacyTokenCleaner:
+    """Marks unused tokens as invalid, and deletes them a period later."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch token secrets and accounts."""
+        self.rounds = context.queue(context.name)
+        self._client = context.client
+        self._reader = context.reader
+        self._clock = context.server_clock
+        self._logger = context.logger
+        self._period = context.config.of(LegacyTokenCleanerOptions).clean_up_period
+        self._secrets = context.lister(_TOKEN_SECRETS)
+        self._accounts = context.lister(SERVICE_ACCOUNTS)
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Start the daily rounds."""
+        self.rounds.add(_KEY)
+        yield
+
+    async def clean(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
+        """Look at all tokens; requeue for the next day.
+
+        Raises SyncError for tokens that could not be handled; they are tried again.
+        """
+        if not await self._is_tracked():
+            return Done(_PERIOD)
+        limits = Limits.of(self._clock.now(), self._period)
+        unused = [
+            each
+            for each in self._secrets.all()
+            if is_unused(each, limits) and self._is_generated(each)
+        ]
+        used_names: dict[str, Collection[str]] = {}
+        problems = []
+        for secret in unused:
+            try:
+                await self._clean(secret, limits, used_names)
+            except (NotFound, Conflict):
+                continue  # It is gone or has changed; the next round looks again.
+            except (APIError, TransportError, ProtocolError) as error:
+                problems.append(f"{key_of(secret)}: {error}")
+        if problems:
+            raise SyncError("; ".join(problems))
+        return Done(_PERIOD)
+
+    async def _is_tracked(self) -> bool:
+        """Tell whether API servers have tracked the use of tokens for long enough."""
+        try:
+            tracking = await self._client.get(CONFIG_MAPS, "kube-system", TRACKING)
+        except NotFound:
+            self._logger.info("The use of legacy tokens is not tracked")
+            return False
+        since = parse_day((tracking.data or {}).get("since", ""))
+        if since is None:
+            self._logger.error("Config map has no valid day in since", name=TRACKING)
+            return False
+        return tracked_long_enough(since, self._clock.now(), self._period)
+
+    def _is_generated(self, secret: Secret) -> bool:
+        name = annotations_of(secret.metadata).get(ACCOUNT_NAME, "")
+        account = self._accounts.get(secret.metadata.namespace, name)
+        return is_generated_for(secret, account)
+
+    async def _clean(
+        self, secret: Secret, limits: Limits, used_names: dict[str, Collection[str]]
+    ) -> None:
+        verdict = verdict_on_unused(secret, limits)
+        if verdict is Verdict.KEEP:
+            return
+        namespace = secret.metadata.namespace
+        if namespace not in used_names:
+            used_names[namespace] = await self._used_in(namespace)
+        if secret.metadata.name in used_names[namespace]:
+            return
+        if verdict is Verdict.INVALIDATE:
+            await self._invalidate(secret)
+        else:
+            await self._delete(secret)
+
+    async def _used_in(self, namespace: str) -> Collection[str]:
+        """Return the names of the secrets that pods use, as the API server has them.
+
+        No cache holds them: they are needed once a day at most, and 100,000 pods would
+        cost much memory.
+        """
+        return {
+            name
+            async for page in self._reader.list_all(SECRET_PODS, namespace)
+            for pod in page.items
+            for name in secret_names(pod)
+        }
+
+    async def _invalidate(self, secret: Secret) -> None:
+        today = self._clock.now().astimezone(UTC).date().isoformat()
+        metadata = secret.metadata
+        self._logger.info(
+            "Mark the auto-generated service account token as invalid",
+            invalidSince=today,
+            secret=key_of(secret),
+        )
+        patch = {
+            "metadata": {
+                "labels": {INVALID_SINCE: today},
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+            }
+        }
+        await self._client.patch(
+            SECRETS, metadata.namespace, metadata.name, patch, PatchType.MERGE
+        )
+
+    async def _delete(self, secret: Secret) -> None:
+        metadata = secret.metadata
+        labels = metadata.labels or {}
+        self._logger.info(
+            "Delete auto-generated service account token",
+            secret=key_of(secret),
+            creationTime=metadata.creation_timestamp,
+            lastUsed=labels.get(LAST_USED, ""),
+            invalidSince=labels.get(INVALID_SINCE, ""),
+        )
+        options = DeleteOptions(
+            uid=metadata.uid, resource_version=metadata.resource_version
+        )
+        await self._client.delete(SECRETS, metadata.namespace, metadata.name, options)

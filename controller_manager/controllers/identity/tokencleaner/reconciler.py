@@ -1,0 +1,50 @@
+"""Deletes expired bootstrap tokens, each at its time (tokencleaner.go)."""
+
+from controller_manager.api.core.bootstrap_tokens import (
+    BOOTSTRAP_SECRETS,
+    is_bootstrap_token,
+    time_left,
+)
+from controller_manager.api.core.secrets import SECRETS, Secret
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+
+
+class TokenCleanerReconciler(Reconciler[Secret]):
+    """Keeps a timer for each bootstrap token; the time is the API server's."""
+
+    watches = (For(BOOTSTRAP_SECRETS, when=is_bootstrap_token),)
+    queue_name = "token_cleaner"
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context."""
+        super().__init__(context)
+        self._server_clock = context.server_clock
+
+    async def reconcile(self, secret: Secret) -> Outcome:
+        """Delete a token that has expired; otherwise look again when it expires."""
+        if is_deleting(secret):
+            return DONE
+        left = time_left(secret, self._server_clock.now())
+        if left is None:
+            return DONE
+        if left:
+            return Done(left.total_seconds())
+        metadata = secret.metadata
+        self.logger.v(3).info("Deleting expired secret", secret=key_of(secret))
+        options = DeleteOptions(
+            uid=metadata.uid, resource_version=metadata.resource_version
+        )
+        try:
+            await self.client.delete(
+                SECRETS, metadata.namespace, metadata.name, options
+            )
+        except (NotFound, Conflict):
+            # It is gone, or has changed: then the change is synced.
+            return DONE
+        return DONE

@@ -1,0 +1,25 @@
+"""serviceaccount-token-controller: fills and deletes secrets with legacy tokens.
+
+``signing`` reads the private key and signs tokens; ``repair`` decides what a secret
+lacks (pure functions); ``reconciler`` writes secrets, and takes deleted ones off the
+list of their account.
+"""
+
+from controller_manager.api.core.secrets import SECRETS
+from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
+from controller_manager.controllers.identity.tokens.options import TokensOptions
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow
+
+CONTROLLER = Descriptor(
+    name="serviceaccount-token-controller",
+    aliases=("serviceaccount-token",),
+    load=".reconciler:TokensReconciler",
+    requires=(SERVICE_ACCOUNTS, SECRETS),
+    options=TokensOptions,
+    permissions=(
+        allow(SECRETS, "delete", "update"),
+        allow(SERVICE_ACCOUNTS, "get", "update"),
+    ),
+    runs_first=True,
+)

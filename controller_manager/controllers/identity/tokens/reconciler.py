@@ -1,0 +1,169 @@
+"""Fills, deletes and dereferences token secrets (tokens_controller.go)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from controller_manager.api.core.secrets import SECRETS, SERVICE_ACCOUNT_TOKEN, Secret
+from controller_manager.api.core.v1 import SERVICE_ACCOUNTS, ServiceAccount
+from controller_manager.api.meta import KubeObject, is_deleting, key_of
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import Conflict, InvalidName, NotFound
+from controller_manager.controllers.identity.tokens.options import TokensOptions
+from controller_manager.controllers.identity.tokens.repair import (
+    BY_ACCOUNT,
+    account_name,
+    account_uid,
+    is_for,
+    repaired,
+    without_reference,
+)
+from controller_manager.controllers.identity.tokens.signing import (
+    TokenSigner,
+    read_key,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+from controller_manager.runtime.worker import Workers
+
+TOKEN_SECRETS: Final = replace(SECRETS, field_selector=f"type={SERVICE_ACCOUNT_TOKEN}")
+"""Only these secrets are watched, as upstream does."""
+
+
+class _DeletedSecret(msgspec.Struct, frozen=True, array_like=True):
+    """What is left to do for a deleted secret; as JSON it is a key of the queue.
+
+    The annotations of a secret may have any characters, so no separator would do.
+    """
+
+    namespace: str
+    name: str
+    account: str
+    account_uid: str
+
+
+class TokensReconciler(Reconciler[Secret]):
+    """Gives each token secret of an account its token; deletes those of no account."""
+
+    queue_name = "serviceaccount_tokens_secret"
+
+    def _secrets_of(self, account: KubeObject) -> Iterable[str]:
+        """Return the keys of the secrets for an account, and for its namesakes."""
+        return map(key_of, self.objects.by_index(BY_ACCOUNT, key_of(account)))
+
+    watches = (
+        For(TOKEN_SECRETS),
+        Maps(SERVICE_ACCOUNTS, _secrets_of, on=("delete",)),
+    )
+
+    def __init__(self, context: ControllerContext, signer: TokenSigner) -> None:
+        """Take the context, and what signs the tokens."""
+        super().__init__(context)
+        self.objects = context.lister(TOKEN_SECRETS, BY_ACCOUNT)
+        self.workers = context.config.of(TokensOptions).concurrent_syncs
+        self._accounts = self.lister(SERVICE_ACCOUNTS)
+        self._signer = signer
+
+    @classmethod
+    def make(cls, context: ControllerContext) -> Workers | None:
+        """Return the workers; `None` if no private key is configured.
+
+        Raises KeyFileError if the key cannot be used.
+        """
+        path = context.config.of(TokensOptions).private_key_file
+        if not path:
+            context.logger.info(
+                "Controller is disabled because there is no private key"
+            )
+            return None
+        return cls(context, TokenSigner(read_key(path))).make_workers()
+
+    async def reconcile(self, secret: Secret) -> Outcome:
+        """Fill a secret if its account exists; otherwise delete it."""
+        if is_deleting(secret):
+            return DONE
+        account = await self._account_of(secret)
+        try:
+            if account is None:
+                await self._delete(secret)
+            else:
+                await self._repair(secret, account)
+        except (NotFound, Conflict):
+            # It is gone or has changed; a change is synced when the cache shows it.
+            return DONE
+        return DONE
+
+    async def _account_of(self, secret: Secret) -> ServiceAccount | None:
+        """Return the account of a secret, `None` if there is none.
+
+        An account that the cache lacks is read from the API server: the cache of
+        secrets may be ahead.
+        """
+        namespace, name = secret.metadata.namespace, account_name(secret)
+        cached = self._accounts.get(namespace, name)
+        if cached is not None and is_for(secret, cached):
+            return cached
+        if not name:
+            return None
+        try:
+            account = await self.client.get(SERVICE_ACCOUNTS, namespace, name)
+        except (NotFound, InvalidName):
+            return None
+        return account if is_for(secret, account) else None
+
+    async def _repair(self, secret: Secret, account: ServiceAccount) -> None:
+        name = secret.metadata.name
+        changed = repaired(
+            secret,
+            account,
+            self.context.root_ca,
+            lambda: self._signer.sign(account, name),
+        )
+        if changed is not None:
+            # With the version that was decided on: upstream reads the secret again.
+            await self.client.update(SECRETS, changed)
+
+    async def _delete(self, secret: Secret) -> None:
+        metadata = secret.metadata
+        self.logger.v(4).info(
+            "Service account does not exist, deleting token", secret=key_of(secret)
+        )
+        await self.client.delete(
+            SECRETS,
+            metadata.namespace,
+            metadata.name,
+            DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version),
+        )
+
+    def deleted(self, obj: Secret) -> None:
+        """Have a deleted secret taken off the list of its account."""
+        gone = _DeletedSecret(
+            obj.metadata.namespace,
+            obj.metadata.name,
+            account_name(obj),
+            account_uid(obj),
+        )
+        self.queue.add(msgspec.json.encode(gone).decode())
+
+    async def reconcile_absent(self, key: str) -> Outcome:
+        """Take a deleted secret off the list of its account, if that still exists."""
+        if not key.startswith("["):
+            return DONE
+        gone = msgspec.json.decode(key, type=_DeletedSecret)
+        cached = self._accounts.get(gone.namespace, gone.account)
+        if cached is None or gone.account_uid not in ("", cached.metadata.uid):
+            return DONE
+        try:
+            account = await self.client.get(
+                SERVICE_ACCOUNTS, gone.namespace, gone.account
+            )
+            left = without_reference(account, gone.name)
+            if left is not None and account.metadata.uid == cached.metadata.uid:
+                await self.client.update(SERVICE_ACCOUNTS, left)
+        except NotFound:
+            return DONE
+        return DONE

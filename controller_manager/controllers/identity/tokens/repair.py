@@ -1,0 +1,108 @@
+"""Whose token a secret holds, and what it lacks (secretUpdateNeeded)."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import jwt
+from msgspec.structs import replace
+
+from controller_manager.api.core.secrets import (
+    ACCOUNT_NAME,
+    ACCOUNT_UID,
+    Secret,
+    decoded,
+    encoded,
+)
+from controller_manager.api.core.v1 import ServiceAccount
+from controller_manager.api.meta import annotations_of
+from controller_manager.controllers.identity.tokens.signing import ISSUER, UID_CLAIM
+from controller_manager.informers.indexes import Index
+
+TOKEN: Final = "token"  # noqa: S105 - the name of a key, no token
+AUTHORITY: Final = "ca.crt"
+NAMESPACE: Final = "namespace"
+
+
+def account_name(secret: Secret) -> str:
+    """Return the name of the account that a secret is for."""
+    return annotations_of(secret.metadata).get(ACCOUNT_NAME, "")
+
+
+def account_uid(secret: Secret) -> str:
+    """Return the uid of the account that a secret is for, "" if any may have it.
+
+    It is in an annotation. Without the annotation, it is the uid that the secret's
+    legacy token names: another account of the same name cannot use that token.
+    """
+    if uid := annotations_of(secret.metadata).get(ACCOUNT_UID, ""):
+        return uid
+    return _claimed_uid(decoded(secret, TOKEN))
+
+
+def _claimed_uid(token: str) -> str:
+    """Return the uid that a legacy token names; its signature does not matter here."""
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.InvalidTokenError, RecursionError):
+        return ""
+    uid = claims.get(UID_CLAIM) if claims.get("iss") == ISSUER else ""
+    return uid if isinstance(uid, str) else ""
+
+
+def is_for(secret: Secret, account: ServiceAccount) -> bool:
+    """Tell whether a secret is for an account of its namespace."""
+    uid = account_uid(secret)
+    return account.metadata.name == account_name(secret) and (
+        not uid or uid == account.metadata.uid
+    )
+
+
+def repaired(
+    secret: Secret, account: ServiceAccount, root_ca: str, sign: Callable[[], str]
+) -> Secret | None:
+    """Return a secret with what it lacks, `None` if it lacks nothing.
+
+    An absent token or namespace is filled in, and a wrong authority replaced. A wrong
+    token or namespace stays, as upstream lets them. The annotations are set together
+    with a repair only. `root_ca` is empty if the manager has none; `sign` is called if
+    a token is needed.
+    """
+    data = secret.data or {}
+    lacking: dict[str, str] = {}
+    authority = encoded(root_ca)
+    if root_ca and data.get(AUTHORITY) != authority:
+        lacking[AUTHORITY] = authority
+    if not data.get(NAMESPACE):
+        lacking[NAMESPACE] = encoded(secret.metadata.namespace)
+    if not data.get(TOKEN):
+        lacking[TOKEN] = encoded(sign())
+    if not lacking:
+        return None
+    annotations = {
+        **annotations_of(secret.metadata),
+        ACCOUNT_NAME: account.metadata.name,
+        ACCOUNT_UID: account.metadata.uid,
+    }
+    metadata = replace(secret.metadata, annotations=annotations)
+    return replace(secret, metadata=metadata, data={**data, **lacking})
+
+
+def without_reference(account: ServiceAccount, secret: str) -> ServiceAccount | None:
+    """Return an account without a secret of its list, `None` if it is not there."""
+    listed = account.secrets or ()
+    left = tuple(each for each in listed if each.name != secret)
+    if len(left) == len(listed):
+        return None
+    return replace(account, secrets=left or None)
+
+
+def _account_of(secret: Secret) -> Iterable[str]:
+    return (f"{secret.metadata.namespace}/{account_name(secret)}",)
+
+
+def _has_same_account(old: Secret, new: Secret) -> bool:
+    return account_name(old) == account_name(new)
+
+
+BY_ACCOUNT: Final = Index("serviceAccount", _account_of, _has_same_account)
+"""Secrets by the namespace and the name of their account."""

@@ -1,0 +1,31 @@
+"""Bootstrap tokens for tests."""
+
+from typing import Any
+
+from tests.clusters import Cluster
+
+JSON = dict[str, Any]
+
+TYPE = "bootstrap.kubernetes.io/token"
+TOKEN_SECRET = "0123456789abcdef"
+
+
+def bootstrap_token(token_id: str, expiration: str = "", **more: str) -> JSON:
+    """Return a token that may sign and authenticate."""
+    data = {
+        "token-id": token_id,
+        "token-secret": TOKEN_SECRET,
+        "usage-bootstrap-signing": "true",
+        "usage-bootstrap-authentication": "true",
+        **({"expiration": expiration} if expiration else {}),
+        **{key.replace("_", "-"): value for key, value in more.items()},
+    }
+    name = f"bootstrap-token-{token_id}"
+    return {"metadata": {"name": name}, "type": TYPE, "stringData": data}
+
+
+def add_token(cluster: Cluster, secret: JSON, namespace: str = "kube-system") -> None:
+    """Store a secret."""
+    kind = cluster.server.catalogue.find("", "v1", "secrets")
+    assert kind is not None
+    cluster.server.objects.create(kind, namespace, secret)

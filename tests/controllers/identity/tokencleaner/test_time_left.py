@@ -1,0 +1,52 @@
+"""How long a bootstrap token is valid, as a table of texts."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controller_manager.api.core.bootstrap_tokens import time_left, token_id_of_name
+from controller_manager.api.core.secrets import Secret, encoded
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expiration", "seconds"),
+    [
+        ("2026-03-20T12:00:05Z", 5),
+        ("2026-03-20T13:00:05+01:00", 5),
+        ("2026-03-20T12:00:00.5Z", 0.5),
+        ("2026-03-20T12:00:00Z", 0),
+        ("2020-01-01T00:00:00Z", 0),
+        pytest.param("tomorrow", 0, id="no time"),
+        pytest.param("2026-03-21", 0, id="only a day"),
+        pytest.param("2026-03-21T12:00:00", 0, id="no time zone"),
+        pytest.param("2026-02-30T12:00:00Z", 0, id="no such day"),
+        pytest.param("20260321T120000Z", 0, id="another form of ISO 8601"),
+    ],
+)
+def test_a_time_that_cannot_be_read_has_passed(expiration: str, seconds: float) -> None:
+    """As upstream: only RFC 3339 is a time."""
+    secret = Secret(data={"expiration": encoded(expiration)})
+    assert time_left(secret, NOW) == timedelta(seconds=seconds)
+
+
+def test_a_token_without_an_expiration_is_valid_for_ever() -> None:
+    """Also if it is empty."""
+    assert time_left(Secret(), NOW) is None
+    assert time_left(Secret(data={"expiration": ""}), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "token_id"),
+    [
+        ("bootstrap-token-abc123", "abc123"),
+        ("bootstrap-token-abc12", ""),
+        ("bootstrap-token-ABC123", ""),
+        ("other-abc123", ""),
+        ("x-bootstrap-token-abc123", ""),
+    ],
+)
+def test_the_name_of_a_secret_has_the_id_of_its_token(name: str, token_id: str) -> None:
+    """Six small letters and digits."""
+    assert token_id_of_name(name) == token_id
