@@ -15,12 +15,12 @@ from controller_manager.options.durations import parse_duration
 from controller_manager.options.parsing import OptionsError
 
 _COMMAND: Final = "controller_manager.command"
+"""Where the parser leaves the command after ``--``."""
 
 _NOTHING_TO_SERVE: Final = (
     "--secure-port: serves the controllers' health and metrics, but there are "
     "no controllers with --without-controllers; remove one of the two flags"
 )
-"""Where the parser leaves the command after ``--``."""
 
 
 class _Duration(click.ParamType[float]):

@@ -51,7 +51,9 @@ class ResourceMapper:
         self._discovery = Discovery(())
         self._failure: Exception | None = None
         self._finished = 0
-        self._fresh_until: float | None = None
+        self._began: float | None = None
+        """When the last discovery began, by the monotonic clock."""
+
         self._doubted = True
 
     async def resource_of(
@@ -97,7 +99,9 @@ class ResourceMapper:
         Raises what `discover` raises.
         """
         oldest = self._clock.monotonic() - max_age
-        if self._fresh_until is None or self._fresh_until - RETRY_INTERVAL < oldest:
+        # A discovery that is under way may have begun before that: then wait for
+        # the next one, which begins now.
+        while self._failure or self._began is None or self._began < oldest:
             await self._refresh()
         return self._discovery
 
@@ -122,8 +126,8 @@ class ResourceMapper:
         return [each for each in self._discovery.resources if is_wanted(each)]
 
     async def _refresh_if_allowed(self) -> None:
-        until = self._fresh_until
-        if until is None or self._clock.monotonic() >= until:
+        began = self._began
+        if began is None or self._clock.monotonic() >= began + RETRY_INTERVAL:
             await self._refresh()
         elif self._failure is not None:
             raise self._failure
@@ -148,7 +152,7 @@ class ResourceMapper:
             self._failure = None
             self._doubted = False
         self._finished += 1
-        self._fresh_until = began + RETRY_INTERVAL
+        self._began = began
 
 
 def _with_unread(new: Discovery, old: Discovery) -> Discovery:

@@ -3,9 +3,10 @@
 import asyncio
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -20,6 +21,31 @@ from tests.benchmarks.workloads import BENCHMARKS, SIZES
 _ALL: Final = (*BENCHMARKS, "sizes", "all")
 
 
+_SIZES: Final = {
+    "deployments": "How many to create and roll.",
+    "replicas": "Pods of each.",
+    "replica_sets": "Replica sets that `settled` begins with.",
+    "stateful_sets": "How many `statefulset` creates, with 20 pods each.",
+    "nodes": "Nodes of `daemonset`.",
+    "jobs": "How many `jobs` creates, with 10 completions each.",
+    "services": "How many `services` starts with, with 10 pods each.",
+    "autoscalers": "How many `autoscalers` runs, with 2 pods each.",
+}
+"""The numbers that a user may choose, by the field of `Options`."""
+
+
+def _with_sizes(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each size; its default is that of `Options`."""
+    for name, text in reversed(_SIZES.items()):
+        flag, default = f"--{name.replace('_', '-')}", getattr(Options(), name)
+        kind = click.IntRange(1)
+        add = click.option(
+            flag, name, type=kind, default=default, show_default=True, help=text
+        )
+        command = add(command)
+    return command
+
+
 @click.command()
 @click.argument("benchmark", type=click.Choice(_ALL), default="rollout")
 @click.option(
@@ -28,67 +54,12 @@ _ALL: Final = (*BENCHMARKS, "sizes", "all")
     help="Measure on this cluster, on which no manager may run. The default is a "
     "development cluster in a process of its own.",
 )
-@click.option(
-    "--deployments",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="How many to create and roll.",
-)
-@click.option(
-    "--replicas",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    help="Pods of each.",
-)
+@_with_sizes
 @click.option(
     "--idle-pods",
     type=click.IntRange(0),
     help="Pods without an owner in the same namespace; each benchmark has a "
     "number of its own unless this is given.",
-)
-@click.option(
-    "--replica-sets",
-    type=click.IntRange(1),
-    default=4000,
-    show_default=True,
-    help="Replica sets that `settled` begins with.",
-)
-@click.option(
-    "--stateful-sets",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    help="How many `statefulset` creates, with 20 pods each.",
-)
-@click.option(
-    "--nodes",
-    type=click.IntRange(1),
-    default=300,
-    show_default=True,
-    help="Nodes of `daemonset`.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=200,
-    show_default=True,
-    help="How many `jobs` creates, with 10 completions each.",
-)
-@click.option(
-    "--services",
-    type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    help="How many `services` starts with, with 10 pods each.",
-)
-@click.option(
-    "--autoscalers",
-    type=click.IntRange(1),
-    default=500,
-    show_default=True,
-    help="How many `autoscalers` runs, with 2 pods each.",
 )
 @click.option(
     "--versus",
@@ -110,33 +81,15 @@ def main(
     *,
     benchmark: str,
     kubeconfig: Path | None,
-    deployments: int,
-    replicas: int,
     idle_pods: int | None,
-    replica_sets: int,
-    stateful_sets: int,
-    nodes: int,
-    jobs: int,
-    services: int,
-    autoscalers: int,
     versus: str | None,
     json_path: Path | None,
     plot: Path | None,
+    **sizes: Any,
 ) -> None:
     """Measure what the manager costs; `sizes` measures cost against size."""
     console = Console()
-    options = Options(
-        deployments=deployments,
-        replicas=replicas,
-        idle_pods=idle_pods,
-        replica_sets=replica_sets,
-        stateful_sets=stateful_sets,
-        nodes=nodes,
-        jobs=jobs,
-        services=services,
-        autoscalers=autoscalers,
-        kubeconfig=kubeconfig,
-    )
+    options = Options(idle_pods=idle_pods, kubeconfig=kubeconfig, **sizes)
     contenders = [Contender("controller-manager", OURS)]
     if versus is not None:
         if "{kubeconfig}" not in versus:

@@ -158,6 +158,29 @@ async def test_a_failed_discovery_fails_misses_only(
     assert await mapper.resource_of("apps", "Deployment") == known
 
 
+async def test_a_discovery_that_began_too_early_is_followed_by_another(
+    mapper: ResourceMapper, transport: _Watched
+) -> None:
+    """It may lack what has been served since it began."""
+    early = asyncio.create_task(mapper.discovery(30))
+    await asyncio.sleep(0.15)
+    await mapper.discovery(0.1)
+    await early
+    assert sorted(transport.paths) == sorted(_READ_ALL * 2)
+
+
+async def test_after_a_failure_discovery_is_read_again(
+    mapper: ResourceMapper, transport: _Watched
+) -> None:
+    """What was known before is not taken for the answer."""
+    transport.broken = True
+    for _ in range(2):
+        with pytest.raises(TransportError):
+            await mapper.discovery(30)
+    transport.broken = False
+    assert (await mapper.discovery(30)).resources
+
+
 async def test_a_discovery_is_as_new_as_asked_for(
     mapper: ResourceMapper, transport: _Watched
 ) -> None:

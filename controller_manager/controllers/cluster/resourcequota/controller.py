@@ -125,7 +125,7 @@ class QuotaController:
             frozenset((each.group, each.plural) for each, _ in _TYPED),
         )
         self.resources = Resources(
-            context.client,
+            context.resources,
             self.discoveries,
             self._monitors,
             context.logger,

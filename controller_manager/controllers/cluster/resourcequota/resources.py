@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controller_manager.client.client import Client
-from controller_manager.client.discovery import discover
+from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.controllers.cluster.resourcequota.monitors import (
     VERBS,
     Monitors,
@@ -39,14 +38,14 @@ class Resources:
 
     def __init__(
         self,
-        client: Client,
+        mapper: ResourceMapper,
         queue: WorkQueue,
         monitors: Monitors,
         logger: Logger,
         synced: Callable[[], None],
     ) -> None:
-        """Take the queue of this work, and the monitors."""
-        self._client = client
+        """Take the cache of discovery, the queue of this work, and the monitors."""
+        self._mapper = mapper
         self._queue = queue
         self._monitors = monitors
         self._logger = logger
@@ -74,7 +73,7 @@ class Resources:
         return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
 
     async def _discover(self) -> None:
-        discovery = await discover(self._client)
+        discovery = await self._mapper.discovery(_ESTABLISHING)
         if not discovery.preferred(*VERBS):
             self._logger.warning("No resources are discovered, keeping the watches")
             return

@@ -5,14 +5,14 @@ Upstream has the schemas of Kubernetes' own kinds compiled in.
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from controller_manager.api.admissionregistration.v1 import ValidatingAdmissionPolicy
 from controller_manager.client.client import Client
-from controller_manager.client.discovery import discover
 from controller_manager.client.errors import ProtocolError, error_from_response
+from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.control.cel.schemas import Schemas
 from controller_manager.control.cel.types import Type
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
@@ -31,16 +31,22 @@ class Found(NamedTuple):
     lacking: Sequence[targets.GroupVersionKind]
 
 
-async def read_kinds(client: Client, policy: ValidatingAdmissionPolicy) -> Found:
+_MAX_AGE: Final = 1.0
+"""Seconds for which a discovery is used; many policies may change at once."""
+
+
+async def read_kinds(
+    client: Client, resources: ResourceMapper, policy: ValidatingAdmissionPolicy
+) -> Found:
     """Return the types of the kinds that a policy is about; those with a schema.
 
-    Nothing is kept for the next policy: a policy is checked when it changes, and the
-    documents may have changed since.
+    No document is kept for the next policy: a policy is checked when it changes, and
+    the documents may have changed since.
 
     Raises APIError, TransportError or ProtocolError if the server does not answer.
     """
     reader = _Reader(client)
-    served = (await discover(client)).resources
+    served = (await resources.discovery(_MAX_AGE)).resources
     wanted = targets.kinds_to_check(policy, served)
     types = {each: await reader.type_of(each) for each in wanted}
     objects = [(str(each), found) for each, found in types.items() if found]

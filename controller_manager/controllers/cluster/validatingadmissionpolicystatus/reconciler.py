@@ -49,7 +49,7 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
         metadata = policy.metadata
         if metadata.generation <= policy.status.observed_generation:
             return DONE
-        found = await documents.read_kinds(self.client, policy)
+        found = await documents.read_kinds(self.client, self.context.resources, policy)
         if found.lacking and self.queue.failures(key_of(policy)) < _ATTEMPTS:
             listed = ", ".join(map(str, found.lacking))
             msg = f"the API server has no schema yet of: {listed}"

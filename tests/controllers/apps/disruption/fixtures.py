@@ -1,9 +1,8 @@
 """A cluster on which only the disruption controller runs, and a user of it."""
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -19,7 +18,6 @@ from controller_manager.client.client import PatchType
 from controller_manager.client.transport import (
     Request,
     Response,
-    Stream,
     Transport,
 )
 from controller_manager.controllers.apps.disruption.reconciler import (
@@ -34,25 +32,6 @@ from tests.controllers.user import User, settle
 JSON = dict[str, Any]
 
 CONTROLLERS = ("disruption-controller",)
-
-
-@dataclass
-class Meddler:
-    """Passes requests on; `meddle` may act before one, or answer in its place."""
-
-    inner: Transport
-    meddle: Callable[[Request], Awaitable[Response | None]] | None = None
-    host: str = "meddler"
-
-    async def request(self, request: Request) -> Response:
-        answer = await self.meddle(request) if self.meddle else None
-        return answer or await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        """Leave the inner transport open: it is the cluster's."""
 
 
 def writes_status(request: Request) -> bool:

@@ -11,7 +11,6 @@ from controller_manager.client.transport import Request
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.fixtures import (
     Guard,
-    Meddler,
     config,
     counted_syncs,
     reference,
@@ -25,6 +24,7 @@ from tests.controllers.custom_resources import (
     definition,
 )
 from tests.controllers.user import settle
+from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 

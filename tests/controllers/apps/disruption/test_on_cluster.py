@@ -17,12 +17,12 @@ from tests.clusters import Cluster
 from tests.controllers.apps.disruption.cases import budget_json, pod_json
 from tests.controllers.apps.disruption.fixtures import (
     Guard,
-    Meddler,
     counted_syncs,
     running,
     writes_status,
 )
 from tests.controllers.user import settle
+from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 

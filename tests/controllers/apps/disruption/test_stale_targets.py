@@ -12,8 +12,9 @@ from controller_manager.controllers.apps.disruption.stale_targets import (
 )
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.cases import at, pod_json
-from tests.controllers.apps.disruption.fixtures import Meddler, running
+from tests.controllers.apps.disruption.fixtures import running
 from tests.controllers.user import settle
+from tests.meddler import Meddler
 
 JSON = dict[str, Any]
 

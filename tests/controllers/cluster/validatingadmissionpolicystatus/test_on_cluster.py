@@ -19,6 +19,7 @@ from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
     rule,
 )
 from tests.controllers.custom_resources import DEFINITIONS, definition
+from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
@@ -149,39 +150,21 @@ async def test_kinds_without_a_schema_are_left_out(cluster: Cluster) -> None:
     assert warning["warning"].startswith("/v1, Kind=Pod: ERROR: <input>:1:12: ")
 
 
-@dataclass
-class WithoutDocuments:
-    """Refuses documents of OpenAPI, as a busy server may, until `refuses` is false."""
-
-    inner: Transport
-    refuses: bool = True
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
-
-    async def request(self, request: Request) -> Response:
-        if self.refuses and request.path.startswith("/openapi"):
-            return Response(503, {}, b"busy")
-        return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-
 async def test_a_policy_is_checked_again_if_no_schema_can_be_read(
     cluster: Cluster,
 ) -> None:
     """Upstream has most schemas compiled in, and skips the others for good."""
     add(cluster, "wrong", "object.replicas > 1")
-    transport = WithoutDocuments(cluster.transport)
-    async with cluster.manager(CONFIG, transport) as recording:
+
+    async def refuse(request: Request) -> Response | None:
+        is_document = request.path.startswith("/openapi")
+        return Response(503, {}, b"busy") if is_document else None
+
+    meddler = Meddler(cluster.transport, refuse)
+    async with cluster.manager(CONFIG, meddler) as recording:
         await asyncio.sleep(60)
         assert recording.writes == []
-        transport.refuses = False
+        meddler.meddle = None
         await asyncio.sleep(130)
         found = await status(cluster.client, "wrong")
     assert found["observedGeneration"] == 1

@@ -2,15 +2,15 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
 from controller_manager.client.client import Client, PatchType
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.transport import Request
 from tests.clusters import Cluster, make_config
+from tests.meddler import Meddler
 
 JSON = dict[str, Any]
 
@@ -142,35 +142,6 @@ async def test_other_roles_cost_nothing(cluster: Cluster) -> None:
     assert recording.writes == []
 
 
-@dataclass
-class Replacing:
-    """Lets a user delete the role "all" right before it is applied, once."""
-
-    inner: Transport
-    client: Client
-    again: bool
-    done: bool = False
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
-
-    async def request(self, request: Request) -> Response:
-        if request.method == "PATCH" and not self.done:
-            self.done = True
-            await self.client.delete(CLUSTER_ROLES, "", "all")
-            if self.again:
-                body = json.dumps({"metadata": {"name": "all"}}).encode()
-                await self.client.create_json(CLUSTER_ROLES, "", body)
-        return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-
 @pytest.mark.parametrize("again", [False, True])
 async def test_a_role_that_is_gone_is_not_created_again(
     cluster: Cluster, *, again: bool
@@ -178,8 +149,18 @@ async def test_a_role_that_is_gone_is_not_created_again(
     """Nor does a namesake that gathers nothing get rules; upstream gives them."""
     add(cluster, "all", aggregationRule=selecting("a"))
     add(cluster, "one", "a", rules=[rule("pods")])
-    transport = Replacing(cluster.transport, cluster.client, again)
-    async with cluster.manager(CONFIG, transport) as recording:
+
+    async def delete_once(request: Request) -> None:
+        if request.method != "PATCH":
+            return
+        meddler.meddle = None
+        await cluster.client.delete(CLUSTER_ROLES, "", "all")
+        if again:
+            body = json.dumps({"metadata": {"name": "all"}}).encode()
+            await cluster.client.create_json(CLUSTER_ROLES, "", body)
+
+    meddler = Meddler(cluster.transport, delete_once)
+    async with cluster.manager(CONFIG, meddler) as recording:
         await asyncio.sleep(60)
         roles = (await cluster.client.list_page(CLUSTER_ROLES)).items
     assert [each.metadata.name for each in roles if each.rules] == ["one"]

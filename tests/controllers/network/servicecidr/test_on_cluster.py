@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,9 +9,10 @@ import pytest
 from controller_manager.api.networking.v1 import IP_ADDRESS_METADATA, SERVICE_CIDRS
 from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.transport import Request, Response
 from tests.clusters import Cluster, RecordingTransport, Write, make_config
 from tests.controllers.network.servicecidr.builders import address_json
+from tests.meddler import Meddler
 
 JSON = dict[str, Any]
 
@@ -198,36 +198,19 @@ async def test_of_two_ranges_that_are_deleted_together_one_stays(
         assert await get(cluster.client, "b") is None
 
 
-@dataclass
-class RefusingStatus:
-    """Refuses to write a status, as a webhook may, until `refuses` is false."""
-
-    inner: Transport
-    refuses: bool = True
-
-    @property
-    def host(self) -> str:
-        return self.inner.host
-
-    async def request(self, request: Request) -> Response:
-        if self.refuses and request.path.endswith("/status"):
-            return Response(403, {}, b'{"kind": "Status", "reason": "Forbidden"}')
-        return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-
 async def test_a_status_that_cannot_be_written_is_an_event(cluster: Cluster) -> None:
     """And is tried again."""
     add(cluster, "new", "10.1.0.0/24")
-    refusal = RefusingStatus(cluster.transport)
-    async with cluster.manager(CONFIG, refusal):
+
+    async def refuse(request: Request) -> Response | None:
+        if request.path.endswith("/status"):
+            return Response(403, {}, b'{"kind": "Status", "reason": "Forbidden"}')
+        return None
+
+    meddler = Meddler(cluster.transport, refuse)
+    async with cluster.manager(CONFIG, meddler):
         await asyncio.sleep(1)
-        refusal.refuses = False
+        meddler.meddle = None
         await asyncio.sleep(60)
         found = await get(cluster.client, "new")
         events = (await cluster.client.raw("GET", "/api/v1/events")).body
