@@ -112,6 +112,17 @@ def row(resource: str, obj: JSON, **metadata: Any) -> list[Any]:
             ],
         ),
         (
+            "resourceslices.resource.k8s.io",
+            {"spec": {"nodeName": "n", "driver": "d", "pool": {"name": "p"}}},
+            ["a", "n", "d", "p", "30s"],
+        ),
+        ("resourceclaims.resource.k8s.io", {"status": {}}, ["a", "pending", "30s"]),
+        (
+            "resourceclaims.resource.k8s.io",
+            {"status": {"allocation": {"devices": {}}, "reservedFor": [{"uid": "1"}]}},
+            ["a", "allocated,reserved", "30s"],
+        ),
+        (
             "rolebindings.rbac.authorization.k8s.io",
             {
                 "roleRef": {"kind": "Role", "name": "reader"},
