@@ -123,3 +123,25 @@ async def test_a_deleted_token_is_refused() -> None:
     path = "/api/v1/namespaces/kube-system/secrets/bootstrap-token-abcdef"
     await cluster.transport.request(Request("DELETE", path))
     assert (await ask(cluster, "/api")).status == 401
+
+
+async def test_a_user_is_told_who_it_is() -> None:
+    """Every user may ask that."""
+    cluster = Cluster(rbac=True)
+    add_secret(cluster)
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    request = Request("POST", path, headers=headers, body=b"{}")
+    answer = await cluster.server.handle(request)
+    assert isinstance(answer, Response)
+    assert json.loads(answer.body) == {
+        "kind": "SelfSubjectReview",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {
+            "userInfo": {
+                "username": "system:bootstrap:abcdef",
+                "groups": ["system:bootstrappers", GROUPS, "system:authenticated"],
+            }
+        },
+    }
