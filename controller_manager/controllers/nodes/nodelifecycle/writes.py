@@ -21,12 +21,15 @@ class NodeWriter:
     def __init__(self, context: ControllerContext) -> None:
         """Take the client, the clock and the cache of nodes."""
         self._client = context.client
-        self._clock = context.clock
+        self._clock = context.server_clock
         self._informer = context.informers.informer(NODES)
         self._written: dict[str, tuple[int, int]] = {}
 
     def timestamp(self) -> str:
-        """Return the time of a change that is made now."""
+        """Return the time of a change that is made now, by the API server's clock.
+
+        Pods are evicted some time after it: the clock of this machine may be wrong.
+        """
         return format_time(self._clock.now())
 
     def is_stale(self, node: Node) -> bool:

@@ -37,7 +37,11 @@ def edit_bundle(world: "World", bundle: JSON) -> None:
 
 
 class BundleUsers(Workload):
-    """An administrator who edits and deletes bundles, and leaves former ones."""
+    """An administrator who edits and deletes bundles, and leaves former ones.
+
+    Nobody deletes the current bundle while a former one goes: the publisher cannot know
+    of that in time.
+    """
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
@@ -47,10 +51,15 @@ class BundleUsers(Workload):
         for _ in range(operations):
             await asyncio.sleep(self._rng.uniform(1, 60))
             current = self.world.find(PLURAL, "", CURRENT)
-            choice = self._rng.random()
-            if choice < 0.3 and self.world.find(PLURAL, "", FORMER) is None:
-                create_bundle(self.world, FORMER, KUBE_APISERVER_SERVING)
-            elif current is not None and choice < 0.6:
-                edit_bundle(self.world, current)
-            elif current is not None:
-                self.world.delete(PLURAL, current)
+            former = self.world.find(PLURAL, "", FORMER)
+            if current is not None and former is None:
+                self._change(current)
+
+    def _change(self, current: JSON) -> None:
+        choice = self._rng.random()
+        if choice < 0.3:
+            create_bundle(self.world, FORMER, KUBE_APISERVER_SERVING)
+        elif choice < 0.6:
+            edit_bundle(self.world, current)
+        else:
+            self.world.delete(PLURAL, current)
