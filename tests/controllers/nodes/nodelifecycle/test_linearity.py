@@ -108,8 +108,7 @@ async def _calls_of(nodes: int) -> int:
     cluster = Cluster()
     renewals = Renewals(cluster.server.storage, cluster.clock)
     renewals.add(nodes)
-    grace = {"node_monitor_grace_period": 50.0, "node_startup_grace_period": 60.0}
-    config = lifecycle_config(period=5.0, **grace)
+    config = lifecycle_config(period=5.0, node_monitor_grace_period=50.0)
     async with cluster.manager(config) as recording:
         await renewals.run(15)
         sent = len(recording.writes)
