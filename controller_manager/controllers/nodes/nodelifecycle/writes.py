@@ -21,12 +21,16 @@ class NodeWriter:
     def __init__(self, context: ControllerContext) -> None:
         """Take the client, the clock and the cache of nodes."""
         self._client = context.client
-        self._clock = context.clock
+        self._clock = context.server_clock
         self._informer = context.informers.informer(NODES)
         self._written: dict[str, tuple[int, int]] = {}
 
     def timestamp(self) -> str:
-        """Return the time of a change that is made now."""
+        """Return the API server's time.
+
+        Tolerations count from the time of a taint. With the clock of a machine that is
+        behind, pods would be evicted too early.
+        """
         return format_time(self._clock.now())
 
     def is_stale(self, node: Node) -> bool:
