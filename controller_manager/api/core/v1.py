@@ -301,6 +301,7 @@ class NodeCondition(APIStruct, frozen=True):
 
     type: str = ""
     status: str = ""
+    reason: str = ""
     last_heartbeat_time: str | None = None
 
 

@@ -115,6 +115,7 @@ _KEPT_WHEN_EMPTY: Final = frozenset(
         ("DiscoveryV1EndpointPort", "name"),
         ("V1Condition", "message"),
         ("V1Condition", "reason"),
+        ("V1ContainerStatus", "image"),
         ("V1ContainerStatus", "imageID"),
         ("V1CronJobSpec", "timeZone"),
         ("V1JobSpec", "managedBy"),

@@ -39,7 +39,7 @@ class PodMarker:
         """Take the context, and a function that tells whether a node is unreachable."""
         self._context = context
         self._client = context.client
-        self._clock = context.clock
+        self._clock = context.server_clock
         self._recorder = context.recorder
         self._is_unreachable = is_unreachable
         self._pods = context.lister(PODS, PODS_BY_NODE)
