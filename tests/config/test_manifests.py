@@ -271,6 +271,7 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
 ) -> None:
     """Both act at once, and nothing is done twice or done again."""
     cluster.add_namespace("controller-manager-system")
+    cluster.add_namespace("kube-node-lease")
     user = User(cluster)
     job = {
         "apiVersion": "batch/v1",
