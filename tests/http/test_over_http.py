@@ -601,6 +601,9 @@ def kubeadm_files(directory: Path, kubeconfig: Path) -> dict[str, str]:
     for name in ("ca", "front-proxy-ca"):
         pair = self_signed(name, ["x"])
         (directory / "pki" / f"{name}.crt").write_bytes(pair.certificate)
+        (directory / "pki" / f"{name}.key").write_bytes(pair.key)
+    accounts = self_signed("sa", ["x"], rsa_key=True)
+    (directory / "pki" / "sa.key").write_bytes(accounts.key)
     manifest = yaml.safe_load(KUBEADM.read_text())
     command = manifest["spec"]["containers"][0]["command"][1:]
     return {
