@@ -35,6 +35,14 @@ class BenchCluster:
             raise DriverError(msg)
         return await self._order({"do": "storm", "rate": rate, "seconds": seconds})
 
+    async def add_renewing(self, nodes: int) -> None:
+        """Add nodes that renew themselves when `renew` is called."""
+        await self._order({"do": "add renewing", "nodes": nodes})
+
+    async def renew(self, seconds: float) -> JSON:
+        """Let these nodes renew themselves for a while; return how often they did."""
+        return await self._order({"do": "renew", "seconds": seconds})
+
     async def _order(self, order: JSON) -> JSON:
         server = self.server
         assert server is not None

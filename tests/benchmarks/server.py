@@ -23,6 +23,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.server.authentication import User
+from tests.benchmarks.renewals import Renewals
 from tests.robustness.settled_cluster import fill as fill_with_settled
 
 JSON = dict[str, Any]
@@ -50,6 +51,7 @@ class BenchServer:
         self._cluster = cluster
         self._counts: Counter[str] = Counter()
         self._pods = cluster.server.storage.collection("pods")
+        self._renewals = Renewals(cluster.server.storage, SystemClock())
         handle_as = cluster.server.handle_as
 
         async def counted(
@@ -91,6 +93,10 @@ class BenchServer:
                 return dict(counts)
             case "storm":
                 return await self._storm(order["rate"], order["seconds"])
+            case "add renewing":
+                self._renewals.add(order["nodes"])
+            case "renew":
+                return await self._renewals.run(order["seconds"])
         return {}
 
     async def _storm(self, rate: int, seconds: float) -> JSON:

@@ -10,6 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
+from tests.benchmarks import heartbeats as benchmark_of_heartbeats
 from tests.benchmarks import workloads
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.answers import Answers, steady_requests
@@ -71,6 +72,24 @@ def test_workloads_are_brought_to_completion(
     results = json.loads(path.read_text())["results"]
     figures = results[arguments[0]]["controller-manager"]
     assert {name: figures[name] for name in requests} == requests
+
+
+@pytest.mark.slow
+def test_nodes_that_are_alive_cost_no_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each renews its lease every ten seconds; a status is due later."""
+    monkeypatch.setattr(benchmark_of_heartbeats, "_SECONDS", 2.0)
+    monkeypatch.setattr(benchmark_of_heartbeats, "_WARM_UP", 1.0)
+    path = tmp_path / "figures.json"
+    arguments = ["heartbeats", "--renewing-nodes=100", f"--json={path}"]
+    outcome = CliRunner().invoke(main, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    results = json.loads(path.read_text())["results"]
+    figures = results["heartbeats"]["controller-manager"]
+    assert figures["heartbeats: writes"] == 0
+    assert 9 < figures["heartbeats: a second"] < 12
+    assert figures["heartbeats: CPU a second, ms"] >= 0
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from tests.benchmarks.driver import (
     DriverError,
     checked,
 )
+from tests.benchmarks.heartbeats import heartbeats
 from tests.benchmarks.kinds import DEPLOYMENTS
 from tests.benchmarks.measuring import (
     BEGUN,
@@ -304,6 +305,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "quota": quota_recount,
     "budgets": budgets,
     "autoscalers": autoscalers,
+    "heartbeats": heartbeats,
 }
 
 

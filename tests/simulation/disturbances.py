@@ -20,6 +20,9 @@ JSON = dict[str, Any]
 STEP: Final = 5.0
 """Seconds per step; there is at most one fault in each."""
 
+_MOST_JUMP: Final = 600.0
+"""Seconds by which a clock that has jumped may be wrong."""
+
 _FOREIGN_OWNER: Final = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -103,6 +106,19 @@ def _restart_server(world: World, _: Manager, fault: Fault) -> None:
         manager.connection.cut()
 
 
+def _jump(_: World, manager: Manager, fault: Fault) -> None:
+    """Set the wall clock of a manager while it runs, to a time that is wrong."""
+    manager.set_clock(fault.rng.uniform(-_MOST_JUMP, _MOST_JUMP))
+
+
+def _cut_off(_: World, manager: Manager, fault: Fault) -> None:
+    """Let one manager reach no API server, for longer than it may lead."""
+    manager.connection.down_until = manager.connection.now() + fault.rng.uniform(
+        20, 300
+    )
+    manager.connection.cut()
+
+
 def _set_quota(world: World, _: Manager, fault: Fault) -> None:
     """Allow no more pods than exist, for a while."""
     kind = world.kind("resourcequotas")
@@ -173,6 +189,8 @@ _MACHINES: Final[dict[str, Callable[[World, Manager, Fault], None]]] = {
     "list refused": _refuse_list,
     "idle streams cut": _cut_idle_streams,
     "half-open watches": _leave_half_open,
+    "clock jump": _jump,
+    "apiserver unreachable": _cut_off,
 }
 
 # Objects

@@ -62,6 +62,8 @@ WORLD_FAULTS: Final[Mapping[str, float]] = {
     "list refused": 0.01,
     "idle streams cut": 0.01,
     "half-open watches": 0.01,
+    "clock jump": 0.015,
+    "apiserver unreachable": 0.01,
 }
 """Chance per five seconds."""
 

@@ -14,7 +14,7 @@ from controller_manager.client.leader_election import LeadershipLost
 from controller_manager.clock import LoopClock
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
-from tests.clusters import EPOCH, TOKEN
+from tests.clusters import EPOCH, ROOT_CA, TOKEN
 from tests.simulation.faults import START_FAULTS
 from tests.simulation.loop import PROCESS, VirtualLoop
 from tests.simulation.network import Connection
@@ -42,6 +42,14 @@ class WorkClock:
         return self._seconds
 
 
+class SettableClock(LoopClock):
+    """A wall clock that somebody may set while it runs; monotonic time goes on."""
+
+    def set_error(self, seconds: float) -> None:
+        """Let the clock be wrong by some seconds from now on."""
+        self._epoch = EPOCH + timedelta(seconds=seconds)
+
+
 @dataclass
 class Manager:
     """A manager that is started again whenever it ends; one run at a time."""
@@ -56,6 +64,9 @@ class Manager:
     starts: int = 0
     skew: float = 0.0
     """Seconds by which the clock of the next run is wrong."""
+
+    clock: SettableClock = field(default_factory=lambda: SettableClock(EPOCH))
+    """The wall clock of this run."""
 
     def __post_init__(self) -> None:
         self.connection = Connection(InMemoryTransport(self.world.server, TOKEN))
@@ -79,10 +90,11 @@ class Manager:
         self.transport = FaultyTransport(
             self.connection, faults, name, self.crash, self.observe(self)
         )
+        self.clock = SettableClock(EPOCH + timedelta(seconds=seconds))
         self.manager = ControllerManager(
             self.world.config,
-            Connections(self.transport, root_ca="PEM"),
-            clock=LoopClock(EPOCH + timedelta(seconds=seconds)),
+            Connections(self.transport, root_ca=ROOT_CA),
+            clock=self.clock,
             rng=random.Random(f"{self.world.seed}/{self.number}/{self.starts}"),
             logger=silent_logger(),
             work_clock=WorkClock(),
@@ -117,6 +129,10 @@ class Manager:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         return loop.is_stopped(self.number + 1)
+
+    def set_clock(self, error: float) -> None:
+        """Set the wall clock of the running process wrong by `error` seconds."""
+        self.clock.set_error(error)
 
     def crash(self) -> None:
         """End the process at once: nothing that it still does has any effect."""

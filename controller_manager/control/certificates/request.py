@@ -109,11 +109,20 @@ def _alternative_names(request: x509.CertificateSigningRequest) -> AlternativeNa
         msg = "the extension subjectAltName cannot be read"
         raise InvalidRequest(msg)
     return AlternativeNames(
-        dns=tuple(found.get_values_for_type(x509.DNSName)),
-        emails=tuple(found.get_values_for_type(x509.RFC822Name)),
+        dns=tuple(_ascii(found.get_values_for_type(x509.DNSName))),
+        emails=tuple(_ascii(found.get_values_for_type(x509.RFC822Name))),
         addresses=tuple(_addresses(found.get_values_for_type(x509.IPAddress))),
-        uris=tuple(found.get_values_for_type(x509.UniformResourceIdentifier)),
+        uris=tuple(_ascii(found.get_values_for_type(x509.UniformResourceIdentifier))),
     )
+
+
+def _ascii(found: Iterable[str]) -> Iterable[str]:
+    """Yield texts of ASCII; Go reads no others."""
+    for each in found:
+        if not each.isascii():
+            msg = f"the request cannot be read: {each!r} is not ASCII"
+            raise InvalidRequest(msg)
+        yield each
 
 
 def _addresses(found: Iterable[object]) -> Iterable[IPv4Address | IPv6Address]:

@@ -115,6 +115,8 @@ _KEPT_WHEN_EMPTY: Final = frozenset(
         ("DiscoveryV1EndpointPort", "name"),
         ("V1Condition", "message"),
         ("V1Condition", "reason"),
+        ("V1ContainerStatus", "image"),
+        ("V1ContainerStatus", "imageID"),
         ("V1CronJobSpec", "timeZone"),
         ("V1JobSpec", "managedBy"),
         ("V1JobStatus", "failedIndexes"),
@@ -125,7 +127,10 @@ _KEPT_WHEN_EMPTY: Final = frozenset(
         ("V2MetricStatus", "type"),
     )
 )
-"""Text fields, by model, that Go keeps when they are empty: they are pointers."""
+"""Text fields, by model, that Go keeps when they are empty.
+
+They are pointers, or required.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,10 @@ _MORE: Final[dict[str, JSON]] = {
         }
     },
     "Pod": {"spec": _TEMPLATE["spec"]},
+    "PodGroup": {"spec": {"schedulingPolicy": {"basic": {}}}},
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
+    "ResourcePoolStatusRequest": {"spec": {"driver": "gpu.example.com"}},
     "ResourceSlice": {
         "spec": {
             "driver": "gpu.example.com",
@@ -111,6 +113,7 @@ _MORE: Final[dict[str, JSON]] = {
     "ServiceCIDR": {"spec": {"cidrs": ["192.168.0.0/24"]}},
     "StatefulSet": _WORKLOAD,
     "StorageClass": {"provisioner": "example.com/disks"},
+    "StorageVersionMigration": {"spec": {"resource": {"resource": "secrets"}}},
     "ValidatingAdmissionPolicy": {
         "spec": {
             "matchConstraints": {"resourceRules": [_EVERYTHING]},

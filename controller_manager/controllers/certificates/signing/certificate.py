@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from controller_manager.control.certificates import pem
-from controller_manager.control.certificates.request import (
-    AlternativeNames,
-    ParsedRequest,
+from controller_manager.control.certificates.request import ParsedRequest
+from controller_manager.controllers.certificates.signing.alternative_names import (
+    alternative_names,
 )
 from controller_manager.controllers.certificates.signing.authority import Authority
 from controller_manager.controllers.certificates.signing.usages import (
@@ -136,20 +136,10 @@ def _extensions(
     if authority.key_identifier and subject != authority.certificate.subject:
         identifier = x509.AuthorityKeyIdentifier(authority.key_identifier, None, None)
         found.append((identifier, False))
-    if names := _general_names(parsed.names):
+    if (names := alternative_names(parsed.names)) is not None:
         # Without a subject, the names are all there is.
-        found.append((x509.SubjectAlternativeName(names), not list(subject)))
+        found.append((names, not list(subject)))
     return found
-
-
-def _general_names(names: AlternativeNames) -> list[x509.GeneralName]:
-    """Return the alternative names, in the order of Go."""
-    return [
-        *map(x509.DNSName, names.dns),
-        *map(x509.RFC822Name, names.emails),
-        *map(x509.IPAddress, names.addresses),
-        *map(x509.UniformResourceIdentifier, names.uris),
-    ]
 
 
 def _hash_of(key: object) -> hashes.SHA256 | hashes.SHA384 | hashes.SHA512 | None:

@@ -17,6 +17,12 @@ _BY_KUBELET: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """The conditions that only the kubelet posts, in the order in which they are made."""
 
 
+_STOPPED: Final = "NodeStatusUnknown"
+_NEVER: Final = "NodeStatusNeverUpdated"
+_REASONS: Final = (_STOPPED, _NEVER)
+"""The reasons of conditions that are Unknown because a node is silent."""
+
+
 class Signs(Struct, frozen=True):
     """The last signs of life of a node that this process has seen.
 
@@ -52,6 +58,19 @@ def ready_status(node: Node) -> str:
     """Return the status of the condition Ready, empty without one."""
     condition = ready_condition(node)
     return condition.status if condition is not None else ""
+
+
+def is_silent(node: Node) -> bool:
+    """Tell whether a node has the status that is written for a silent one.
+
+    A kubelet may post Unknown as well, and then gives another reason.
+    """
+    condition = ready_condition(node)
+    return (
+        condition is not None
+        and condition.status == UNKNOWN
+        and condition.reason in _REASONS
+    )
 
 
 def observe(known: Signs | None, node: Node, now: float, age: float) -> Signs:
@@ -97,12 +116,12 @@ def _unknown(kind: str, node: Node, now: str) -> dict[str, Any]:
     if any(each.type == kind for each in node.status.conditions or ()):
         return {
             **condition,
-            "reason": "NodeStatusUnknown",
+            "reason": _STOPPED,
             "message": "Kubelet stopped posting node status.",
         }
     return {
         **condition,
-        "reason": "NodeStatusNeverUpdated",
+        "reason": _NEVER,
         "message": "Kubelet never posted node status.",
         "lastHeartbeatTime": node.metadata.creation_timestamp,
     }

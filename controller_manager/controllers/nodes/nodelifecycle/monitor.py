@@ -18,6 +18,7 @@ from controller_manager.client.events import NORMAL
 from controller_manager.controllers.nodes.nodelifecycle.health import (
     UNKNOWN,
     GracePeriods,
+    is_silent,
     observe,
     ready_status,
     unknown_conditions,
@@ -179,7 +180,7 @@ class NodeMonitor:
         """
         name, node = record.node.metadata.name, record.node
         began = self._clock.monotonic()
-        if record.dies_at(self._grace) >= began or await self._was_renewed(record):
+        if await self._is_alive(record):
             self._records.judged(record, record.ready)
             return
         conditions = unknown_conditions(node, self._writer.timestamp())
@@ -192,19 +193,40 @@ class NodeMonitor:
         self.on_unreachable(name)
         self._metrics.node_seconds.observe(self._clock.monotonic() - began)
 
-    async def _was_renewed(self, record: NodeRecord) -> bool:
-        """Read the lease from the API server; tell whether the cache was behind.
+    async def _is_alive(self, record: NodeRecord) -> bool:
+        """Tell whether a node has given a sign of life within its grace period."""
+        if record.dies_at(self._grace) < self._clock.monotonic():
+            await self._read_lease(record)
+        return record.dies_at(self._grace) >= self._clock.monotonic()
+
+    async def renews_lease(self, name: str) -> bool:
+        """Tell whether a node renews its lease, though its status is still Unknown.
+
+        Then its kubelet is back, and will post that. Upstream does not look.
+        """
+        record = self._records.get(name)
+        if record is None or not is_silent(record.node):
+            return False
+        await self._read_lease(record)
+        heard = record.heard_at
+        return heard is not None and (
+            self._clock.monotonic() - heard <= self._grace.monitor
+        )
+
+    async def _read_lease(self, record: NodeRecord) -> None:
+        """Read the lease of a node from the API server.
 
         A watch may be silent although nodes are not. Upstream trusts its cache.
+        Meanwhile the watch may bring the same renewal: so it counts who is alive
+        afterwards, not who has brought it.
         """
         name = record.node.metadata.name
         lease = await self._context.informers.read(LEASE_RENEWALS, NODE_LEASES, name)
         if lease is None or lease.spec.renew_time == record.renewed:
-            return False
+            return
         self._logger.warning("A lease was renewed, but not in the cache", node=name)
         now = self._clock.monotonic()
         self._records.renewed(name, lease.spec.renew_time, now)
-        return True
 
     def _event(self, node: Node) -> None:
         name = node.metadata.name

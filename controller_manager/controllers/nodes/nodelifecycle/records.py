@@ -24,7 +24,8 @@ class NodeRecord(Struct):
     """One node: its last version, its signs of life, and its status.
 
     `renewed_at` is when this process saw that the lease was renewed, in seconds of the
-    monotonic clock, and `renewed` what the lease says. `ready` is the status of the
+    monotonic clock, and `renewed` what the lease says; `heard_at` is the same, but
+    `None` before the first change that this process saw. `ready` is the status of the
     condition Ready, empty without one; `zone` counts the node, `None` if no zone does.
     """
 
@@ -32,6 +33,7 @@ class NodeRecord(Struct):
     signs: Signs
     renewed_at: float = 0.0
     renewed: str | None = None
+    heard_at: float | None = None
     ready: str = ""
     zone: str = ""
     counted_in: str | None = None
@@ -93,7 +95,7 @@ class Records:
         record = self._by_name.get(name)
         if record is not None and record.renewed != renew_time:
             record.renewed = renew_time
-            record.renewed_at = now
+            record.renewed_at = record.heard_at = now
 
     def all_alive(self, now: float) -> None:
         """Give every node a full grace period from now on."""

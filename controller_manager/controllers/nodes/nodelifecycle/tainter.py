@@ -1,5 +1,7 @@
 """Writes the NoExecute taints, by which the pods of a node are evicted."""
 
+from collections.abc import Awaitable, Callable
+
 from controller_manager.api.core.v1 import NODES
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.controllers.nodes.nodelifecycle.eviction_queue import (
@@ -16,6 +18,10 @@ from controller_manager.runtime.worker import Workers
 
 _RETRY = 0.1
 """Seconds after which a node is tried again whose cached version is old."""
+
+
+async def _never(_: str) -> bool:
+    return False
 
 
 class _StaleCacheError(Exception):
@@ -40,6 +46,7 @@ class Tainter:
         self._metrics = context.metrics.of(NodeLifecycleMetrics)
         self._queue = context.queue("node_lifecycle_controller_zones")
         self._zones: dict[str, EvictionQueue] = {}
+        self.renews_lease: Callable[[str], Awaitable[bool]] = _never
 
     def workers(self) -> Workers:
         """Return the workers, not yet running."""
@@ -105,6 +112,8 @@ class Tainter:
         taints = no_execute_taints(node, self._writer.timestamp())
         if taints is None or len(taints) < len(node.spec.taints or ()):
             return False  # it is ready again
+        if await self.renews_lease(name):
+            return False  # its kubelet is back
         try:
             await self._writer.set_taints(node, taints)
         except NotFound:

@@ -98,7 +98,8 @@ class NodeWatch:
         self._records.add(record)
         lease = self._leases.get(NODE_LEASES, name)
         if lease is not None:
-            self._records.renewed(name, lease.spec.renew_time, now)
+            # Nobody knows when: it counts from now on, but not as a change.
+            record.renewed, record.renewed_at = lease.spec.renew_time, now
         self._event(node, "RegisteredNode", f"Registered Node {name} in")
 
     def _age(self, node: Node) -> float:

@@ -1,24 +1,35 @@
 """What the cleaner of requests of pods promises."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.times import parse_time
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
+from tests.controllers.certificates.podcertificaterequestcleaner.workload import (
+    PLURAL,
+    PodRequesters,
+)
 from tests.simulation.properties import AllowedWrite, Properties, Write
 
-_PLURAL: Final = "podcertificaterequests"
+if TYPE_CHECKING:
+    from tests.simulation.managers import Manager
+
+JSON = dict[str, Any]
+
 _AGE: Final = timedelta(minutes=15)
+_LATE: Final = timedelta(minutes=5)
+"""How much longer a request may stand: a cache may lag, and so may a retry."""
 
 
 class PodCertificateRequestProperties(Properties):
     """It deletes requests that are a quarter of an hour old."""
 
     controller = "podcertificaterequest-cleaner-controller"
-    may_write = (AllowedWrite(("delete",), _PLURAL),)
+    may_write = (AllowedWrite(("delete",), PLURAL),)
+    workload = PodRequesters
 
     @classmethod
     def configured(cls, config: Config) -> Config:
@@ -30,9 +41,20 @@ class PodCertificateRequestProperties(Properties):
         """Check that a deleted request was old enough."""
         if write.controller != self.controller or write.before is None:
             return
-        created = parse_time(write.before["metadata"]["creationTimestamp"])
-        if self.state.server.objects.clock.now() < created + _AGE:
+        if self._age(write.before) < _AGE:
             yield f"{write}: the request is not old enough"
+
+    def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
+        """Check that no request stands long after its time."""
+        del managers
+        for request in self.state.stored(PLURAL):
+            if self._age(request) > _AGE + _LATE:
+                yield f"the request {request['metadata']['name']} is kept for ever"
+
+    def _age(self, request: JSON) -> timedelta:
+        """Return the age of a request in the API server's time."""
+        created = parse_time(request["metadata"]["creationTimestamp"])
+        return self.state.server.objects.clock.now() - created
 
 
 PROPERTIES = PodCertificateRequestProperties

@@ -1,14 +1,29 @@
 """What the cleaner of legacy tokens promises."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
+from controller_manager.api.times import parse_time
+from controller_manager.controllers.identity.legacytokencleaner.options import (
+    LegacyTokenCleanerOptions,
+)
 from controller_manager.controllers.identity.legacytokencleaner.verdict import (
     INVALID_SINCE,
+    LAST_USED,
     parse_day,
+)
+from controller_manager.options.config import Config
+from tests.controllers.identity.legacytokencleaner.workload import (
+    PERIOD,
+    LegacyTokenUsers,
 )
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties, Write
+
+JSON = dict[str, Any]
 
 
 class LegacyTokenCleanerProperties(Properties):
@@ -19,6 +34,14 @@ class LegacyTokenCleanerProperties(Properties):
         AllowedWrite(("patch",), "secrets", only(("metadata", "labels"))),
         AllowedWrite(("delete",), "secrets"),
     )
+    workload = LegacyTokenUsers
+
+    @classmethod
+    def configured(cls, config: Config) -> Config:
+        """Have tokens unused after two minutes, not after a year."""
+        options = LegacyTokenCleanerOptions(clean_up_period=PERIOD)
+        controllers = {**config.controllers, LegacyTokenCleanerOptions: options}
+        return replace(config, controllers=controllers)
 
     def after_write(self, write: Write) -> Iterator[str]:
         """Check that only marked tokens are deleted, and only listed ones marked."""
@@ -37,6 +60,16 @@ class LegacyTokenCleanerProperties(Properties):
         mark = metadata.get("labels", {}).get(INVALID_SINCE, "")
         if write.verb == "delete" and parse_day(mark) is None:
             yield f"{write}: it was never marked as invalid"
+        if not write.is_late and self._is_used(metadata):
+            yield f"{write}: it was used, or is new"
+
+    def _is_used(self, metadata: JSON) -> bool:
+        """Tell whether a token is needed by what the API server knows."""
+        since = self.state.server.objects.clock.now() - timedelta(seconds=PERIOD)
+        if parse_time(metadata["creationTimestamp"]) > since:
+            return True
+        used = parse_day(metadata.get("labels", {}).get(LAST_USED, ""))
+        return used is not None and used >= since.date()
 
 
 PROPERTIES = LegacyTokenCleanerProperties

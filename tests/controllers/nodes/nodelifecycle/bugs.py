@@ -19,7 +19,11 @@ _DIES: Final = "node-dies-and-comes-back"
 _SILENT: Final = "watch-of-leases-is-silent"
 
 
-async def _trust_the_cache(_: NodeMonitor, __: object) -> bool:
+async def _trust_the_cache(_: NodeMonitor, __: object) -> None:
+    """Read no lease from the API server."""
+
+
+async def _renews_no_lease(_: NodeMonitor, __: str) -> bool:
     return False
 
 
@@ -29,7 +33,14 @@ def _silent_since_ever(_: Signs | None, __: Node, now: float, ___: float) -> Sig
 
 BUGS: Final[Mapping[str, Bug]] = {
     "trust a silent watch of leases": Bug(
-        0, NodeMonitor, "_was_renewed", _trust_the_cache, _SILENT
+        0, NodeMonitor, "_read_lease", _trust_the_cache, _SILENT
+    ),
+    "evict a node that is back": Bug(
+        0,
+        NodeMonitor,
+        "renews_lease",
+        _renews_no_lease,
+        "node-is-back-before-its-turn",
     ),
     "take what was never seen for silence": Bug(
         0, watching, "observe", _silent_since_ever, _DIES

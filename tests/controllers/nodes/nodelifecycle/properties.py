@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 JSON = dict[str, Any]
 
-_ALIVE: Final = 5.0
-"""Seconds of silence within which a node is alive, whatever its grace period is."""
+_ALIVE: Final = 40.0
+"""Seconds for which a lease is fresh: kubelets say so in it. A node may be silent for
+ten seconds more before it counts as dead."""
 
 _WHILE: Final = 60.0
 """Seconds within which a node that is ready loses its taints."""
@@ -40,6 +41,10 @@ def _ready(node: JSON | None) -> str:
 def _evicting(node: JSON | None) -> set[tuple[str, str]]:
     taints = ((node or {}).get("spec") or {}).get("taints") or ()
     return {(each["key"], each["effect"]) for each in taints} & set(_EVICTING)
+
+
+def _unreachable(node: JSON | None) -> bool:
+    return _EVICTING[1] in _evicting(node)
 
 
 def _is_long_ready(node: JSON) -> bool:
@@ -80,17 +85,19 @@ class NodeLifecycleProperties(Properties):
     workload = NodeUsers
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """No node with a fresh lease is Unknown; only an unhealthy one is evicted."""
+        """No node with a fresh lease gets Unknown, nor the taint of such nodes."""
         if write.controller != self.controller or write.target.resource not in (
             "nodes",
             "nodes/status",
         ):
             return
         name = write.target.name
-        if _ready(write.after) == "Unknown" != _ready(write.before):
-            silence = self._silence(name)
-            if silence is not None and 0 <= silence < _ALIVE and not write.is_late:
-                yield f"node {name} is Unknown after {silence:.0f} s of silence"
+        silence = self._silence(name)
+        is_fresh = silence is not None and silence < _ALIVE and not write.is_late
+        if is_fresh and _ready(write.after) == "Unknown" != _ready(write.before):
+            yield f"node {name} is Unknown after {silence:.0f} s of silence"
+        if is_fresh and _unreachable(write.after) and not _evicting(write.before):
+            yield f"node {name} is evicted after {silence:.0f} s of silence"
         if _evicting(write.after) - _evicting(write.before) and _ready(
             write.before
         ) not in ("False", "Unknown"):

@@ -35,6 +35,7 @@ class Fragile:
         self._inner = inner
         self.is_cut = False
         self.refused: dict[str, Response] = {}
+        self.seconds_of_a_read = 0.0
         self.sent: list[str] = []
 
     @property
@@ -50,6 +51,8 @@ class Fragile:
             self.sent.append(request.path)
             if request.path in self.refused:
                 return self.refused.pop(request.path)
+        if ("fieldSelector", "metadata.name=a") in request.query:
+            await asyncio.sleep(self.seconds_of_a_read)
         return await self._inner.request(request)
 
     async def stream(self, request: Request) -> Stream:
@@ -182,3 +185,57 @@ async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> No
         "RegisteredNode",
         "RemovingNode",
     ]
+
+
+async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
+    cluster: Cluster,
+) -> None:
+    """The watch is faster than the read: then the cache has the renewal already.
+
+    A seed of the simulation had a slow read and a watch that had just lagged: the node
+    was declared dead eight seconds after it had renewed its lease.
+    """
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    fragile = Fragile(cluster.transport)
+    fragile.seconds_of_a_read = 2.0
+    async with (
+        heartbeats(cluster, "ok", "a") as alive,
+        cluster.manager(lifecycle_config(), fragile),
+    ):
+        await asyncio.sleep(5)
+        alive.discard("a")
+        await asyncio.sleep(6)
+        alive.add("a")
+        await asyncio.sleep(10)
+    assert fragile.sent == []
+
+
+async def test_a_node_that_renews_its_lease_is_not_evicted_while_it_waits(
+    cluster: Cluster,
+) -> None:
+    """Its kubelet is back, and posts its status later; upstream evicts its pods.
+
+    It waits behind another node: one node is tainted in ten seconds. Should it fall
+    silent again, it is tainted.
+    """
+    for name in ("ok", "more", "most", "a", "b"):
+        add_node(cluster, name)
+    config = lifecycle_config(node_eviction_rate=0.1)
+    async with (
+        heartbeats(cluster, "ok", "more", "most", "a", "b") as alive,
+        cluster.manager(config) as recording,
+    ):
+        await asyncio.sleep(5)
+        alive -= {"a", "b"}
+        await asyncio.sleep(9)
+        waiting = "a" if len(await taints(cluster, "b")) == 2 else "b"
+        assert await taints(cluster, waiting) == ["unreachable:NoSchedule"]
+        alive.add(waiting)
+        await asyncio.sleep(30)
+        assert await taints(cluster, waiting) == ["unreachable:NoSchedule"]
+        sent = len(recording.writes)
+        alive.discard(waiting)
+        await asyncio.sleep(20)
+        assert sorted(await taints(cluster, waiting)) == sorted(UNREACHABLE)
+    assert len(recording.writes) == sent + 1

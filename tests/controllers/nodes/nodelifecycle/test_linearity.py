@@ -16,7 +16,9 @@ from controller_manager.controllers.nodes.nodelifecycle.records import (
     NodeRecord,
     Records,
 )
+from tests.benchmarks.renewals import Renewals
 from tests.clusters import Cluster
+from tests.controllers.nodes.nodelifecycle.calls import counted_calls
 from tests.controllers.nodes.nodelifecycle.fixtures import (
     add_node,
     heartbeats,
@@ -96,3 +98,33 @@ async def test_a_look_at_a_quiet_cluster_looks_at_no_node(
     async with heartbeats(cluster, *names), cluster.manager(lifecycle_config()):
         await asyncio.sleep(30)
     assert (looked[0], sum(looked[1:])) == (20, 0)
+
+
+async def _calls_of(nodes: int) -> int:
+    """Return the calls that fifteen seconds of heartbeats of so many nodes cost.
+
+    The manager looks three times meanwhile.
+    """
+    cluster = Cluster()
+    renewals = Renewals(cluster.server.storage, cluster.clock)
+    renewals.add(nodes)
+    config = lifecycle_config(period=5.0, node_monitor_grace_period=50.0)
+    async with cluster.manager(config) as recording:
+        await renewals.run(15)
+        sent = len(recording.writes)
+        with counted_calls() as calls:
+            await renewals.run(15)
+    assert len(recording.writes) == sent
+    return calls.count
+
+
+@pytest.mark.slow
+@pytest.mark.looptime
+async def test_a_node_costs_the_same_among_many() -> None:
+    """A node among 5,000 costs no more than 1.5 times as much as among 1,000.
+
+    What counts are calls of functions, not seconds: a busy machine changes nothing.
+    """
+    few, many = await _calls_of(1000), await _calls_of(5000)
+    assert few > 1000
+    assert many / 5000 <= 1.5 * few / 1000

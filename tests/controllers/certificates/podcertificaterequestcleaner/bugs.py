@@ -1,0 +1,38 @@
+"""Deliberate bugs of the cleaner of requests of pods."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.server_clock import ServerClock
+from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
+    reconciler,
+)
+from controller_manager.runtime.outcome import DONE, Outcome
+from tests.simulation.planted import Bug
+
+_OLD: Final = "request-of-a-pod-grows-old"
+_REPLACED: Final = "request-of-a-pod-is-replaced"
+
+
+def _without_preconditions(**_: Any) -> DeleteOptions:
+    return DeleteOptions()
+
+
+def _never_again(_: float) -> Outcome:
+    return DONE
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "delete requests of pods a minute early": Bug(
+        0, reconciler, "_AGE", timedelta(minutes=14), _OLD
+    ),
+    "believe the clock of the machine": Bug(
+        0, ServerClock, "now", lambda clock: clock._clock.now(), _OLD
+    ),
+    "set no timer for requests of pods": Bug(0, reconciler, "Done", _never_again, _OLD),
+    "delete whatever has the name": Bug(
+        0, reconciler, "DeleteOptions", _without_preconditions, _REPLACED
+    ),
+}

@@ -1,0 +1,44 @@
+"""Deliberate bugs of the cleaner of legacy tokens."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from controller_manager.controllers.identity.legacytokencleaner import cleaner
+from controller_manager.controllers.identity.legacytokencleaner.cleaner import (
+    LegacyTokenCleaner,
+)
+from controller_manager.controllers.identity.legacytokencleaner.verdict import Verdict
+from tests.simulation.planted import Bug
+
+_UNUSED: Final = "legacy-tokens-that-nobody-uses"
+_TRACKED: Final = "use-of-legacy-tokens-is-tracked-since-today"
+
+
+async def _used_nowhere(_: LegacyTokenCleaner, __: str) -> Collection[str]:
+    return ()
+
+
+async def _always_tracked(_: LegacyTokenCleaner) -> bool:
+    return True
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "count used legacy tokens as unused": Bug(
+        0, cleaner, "is_unused", lambda *_: True, _UNUSED
+    ),
+    "clean up the tokens that users made": Bug(
+        0, cleaner, "is_generated_for", lambda *_: True, _UNUSED
+    ),
+    "overlook the pods that use a token": Bug(
+        0, LegacyTokenCleaner, "_used_in", _used_nowhere, _UNUSED
+    ),
+    "delete legacy tokens without a warning": Bug(
+        0, cleaner, "verdict_on_unused", lambda *_: Verdict.DELETE, _UNUSED
+    ),
+    "delete no legacy token": Bug(
+        0, cleaner, "verdict_on_unused", lambda *_: Verdict.INVALIDATE, _UNUSED
+    ),
+    "clean up before use was tracked": Bug(
+        0, LegacyTokenCleaner, "_is_tracked", _always_tracked, _TRACKED
+    ),
+}
