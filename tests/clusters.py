@@ -197,12 +197,16 @@ class Cluster:
         config: Config | None = None,
         transport: Transport | None = None,
         logger: Logger | None = None,
+        clock: Clock | None = None,
     ) -> AsyncGenerator[RecordingTransport, None]:
-        """Run a manager while entered; yields its writes."""
+        """Run a manager while entered; yields its writes.
+
+        `clock` is that of the manager's machine, if it differs from the server's.
+        """
         recording = RecordingTransport(transport or self.transport)
         async with run_manager(
             Connections(recording, root_ca=ROOT_CA),
-            self.clock,
+            clock or self.clock,
             self.rng,
             config or make_config(),
             logger,

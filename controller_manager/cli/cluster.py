@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Coroutine
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NoReturn
 
 import click
@@ -191,32 +192,41 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
             embedded_config,
             run_devcluster,
         )
+        from controller_manager.devcluster.keys import (  # noqa: PLC0415 - an extra
+            ClusterKeys,
+        )
     except ImportError as error:
         _needs_extra(error)
-    try:
-        config = embedded_config(secure_port, max(verbosity, 0), feature_gates)
-    except OptionsError as error:
-        raise Failure(error.problems) from None
-    options = ClusterOptions(
-        port=port,
-        nodes=nodes,
-        pod_start_delay=pod_start_delay,
-        grace_scale=grace_scale,
-        rbac=rbac,
-        service_cluster_ip_range=service_cluster_ip_range,
-        features=config.features,
-    )
-    code = _run_cluster(
-        run_devcluster(
-            options,
-            config,
-            _logger(verbosity),
-            kubeconfig=write_kubeconfig,
-            manifests=manifests,
-            with_controllers=not without_controllers,
-            command=command,
+    keys = ClusterKeys.generate()
+    with TemporaryDirectory(prefix="devcluster-") as directory:
+        flags = keys.write(Path(directory))
+        try:
+            config = embedded_config(
+                secure_port, max(verbosity, 0), feature_gates, flags
+            )
+        except OptionsError as error:
+            raise Failure(error.problems) from None
+        options = ClusterOptions(
+            port=port,
+            nodes=nodes,
+            pod_start_delay=pod_start_delay,
+            grace_scale=grace_scale,
+            rbac=rbac,
+            service_cluster_ip_range=service_cluster_ip_range,
+            features=config.features,
+            keys=keys,
         )
-    )
+        code = _run_cluster(
+            run_devcluster(
+                options,
+                config,
+                _logger(verbosity),
+                kubeconfig=write_kubeconfig,
+                manifests=manifests,
+                with_controllers=not without_controllers,
+                command=command,
+            )
+        )
     ctx.exit(code)
 
 

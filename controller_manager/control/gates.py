@@ -15,3 +15,8 @@ LOGARITHMIC_SCALE_DOWN: Final = Gate("LogarithmicScaleDown", locked=True)
 
 OBSERVED_GENERATION: Final = Gate("PodObservedGenerationTracking", locked=True)
 """Conditions of pods have an observedGeneration."""
+
+COMPARISON_OPERATORS: Final = Gate(
+    "TaintTolerationComparisonOperators", stage="ALPHA", default=False
+)
+"""Tolerations may compare numbers, with the operators Lt and Gt."""

@@ -10,6 +10,9 @@ from controller_manager.devcluster.bootstrap import (
 )
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
+from controller_manager.devcluster.kinds.core.bootstrap_token import (
+    user_of_bootstrap_token,
+)
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.kinds.networking.default_cidr import (
@@ -62,6 +65,7 @@ class APIServer(GenericAPIServer):
                 rng,
                 clock,
                 lambda namespace, name: uid_of_account(storage, namespace, name),
+                lambda token: user_of_bootstrap_token(storage, token, clock.now()),
             ),
             authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
             admission=ClusterAdmission(storage, clock),

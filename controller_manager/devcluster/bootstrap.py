@@ -49,6 +49,13 @@ _MANAGER_PERMISSIONS: Final = (
     allow(SERVICE_ACCOUNTS, "create", subresource="token"),
     allow_everywhere("list", "watch"),
 )
+_SELF_REVIEWS: Final = (
+    Permission("authorization.k8s.io", "selfsubjectaccessreviews", ("create",)),
+    Permission("authorization.k8s.io", "selfsubjectrulesreviews", ("create",)),
+    Permission("authentication.k8s.io", "selfsubjectreviews", ("create",)),
+)
+"""What every user may ask about itself."""
+
 _PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY_PATHS: Final = (
     "/api",
@@ -95,6 +102,7 @@ def bootstrap_objects(build: Registry) -> list[JSON]:
             [_paths(*_PUBLIC_PATHS, *_DISCOVERY_PATHS)],
             everybody[0],
         ),
+        *_granted("system:basic-user", map(rule, _SELF_REVIEWS), everybody[0]),
         *_granted(
             MANAGER,
             [*map(rule, _MANAGER_PERMISSIONS), _on_the_lease()],

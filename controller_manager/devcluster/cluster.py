@@ -21,6 +21,7 @@ from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
 from controller_manager.devcluster.http_server import HTTPServer
+from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
@@ -28,7 +29,6 @@ from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
-from controller_manager.serving.certificates import self_signed
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 ADMIN: Final = User(
@@ -50,6 +50,7 @@ class ClusterOptions:
     rbac: bool = False
     service_cluster_ip_range: str = DEFAULT_RANGE
     features: FeatureGates = field(default_factory=FeatureGates)
+    keys: ClusterKeys = field(default_factory=ClusterKeys.generate)
 
 
 class KubeconfigError(Exception):
@@ -104,7 +105,7 @@ class DevCluster:
         self._options = options
         self._clock = clock
         self._token = secrets.token_urlsafe(32)
-        self._certificate = self_signed(_NAME, ("localhost", "127.0.0.1", "::1"))
+        self._certificate = options.keys.authority
         self._stack = AsyncExitStack()
         self.server = APIServer(
             clock=clock,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.json import Encoder
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.scheduling import crosses_namespaces
+from controller_manager.api.core.scheduling import Toleration, crosses_namespaces
 from controller_manager.api.core.v1 import (
     Container,
     InitContainer,
@@ -81,6 +81,8 @@ class MonitorTransform(MetadataTransform):
         force_setattr(obj.metadata, "creation_timestamp", None)
 
 
+_Tolerations = tuple[Toleration, ...]
+
 _Containers = tuple[tuple[Container, ...], tuple[InitContainer, ...] | None]
 """The containers of a pod, and its init containers."""
 
@@ -94,6 +96,7 @@ class PodTransform:
         self._owners = OwnerTransform()
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self._containers: dict[bytes, _Containers] = {}
+        self._tolerations: dict[_Tolerations, _Tolerations] = {}
 
     def __call__(self, pod: Pod) -> None:
         """Drop the unused fields of `pod`, and share equal parts with other pods."""
@@ -102,6 +105,7 @@ class PodTransform:
         self._owners.share(pod.metadata)
         self._share_labels(pod.metadata)
         _share_spec(pod.spec)
+        self._share_tolerations(pod.spec)
         self._share_containers(pod)
         _share_status(pod.status)
         _drop_settled_resources(pod)
@@ -120,6 +124,14 @@ class PodTransform:
         known = self._containers.setdefault(_ENCODER.encode(both), both)
         force_setattr(pod.spec, "containers", known[0])
         force_setattr(pod.spec, "init_containers", known[1])
+
+    def _share_tolerations(self, spec: PodSpec) -> None:
+        """Share tolerations: most pods have the two that the API server adds."""
+        if tolerations := spec.tolerations:
+            if len(self._tolerations) >= _MAX_REMEMBERED:
+                self._tolerations.clear()
+            known = self._tolerations.setdefault(tolerations, tolerations)
+            force_setattr(spec, "tolerations", known)
 
     def _share_labels(self, metadata: PartialMetadata) -> None:
         if labels := metadata.labels:

@@ -40,14 +40,18 @@ MODELS: Final = {
     "Namespace": "V1Namespace",
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
     "PodDisruptionBudget": "V1PodDisruptionBudget",
+    "PodGroup": "V1alpha2PodGroup",
     "ReplicaSet": "V1ReplicaSet",
     "ReplicationController": "V1ReplicationController",
+    "ResourcePoolStatusRequest": "V1alpha3ResourcePoolStatusRequest",
     "ResourceQuota": "V1ResourceQuota",
     "Scale": "V1Scale",
     "Secret": "V1Secret",
     "ServiceAccount": "V1ServiceAccount",
     "ServiceCIDR": "V1ServiceCIDR",
     "StatefulSet": "V1StatefulSet",
+    "StorageVersion": "V1alpha1StorageVersion",
+    "StorageVersionMigration": "V1beta1StorageVersionMigration",
     "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",
     "TokenReview": "V1TokenReview",
@@ -124,6 +128,17 @@ ZERO_SAYS_MORE: Final = {
     "V1SuccessPolicyRule.succeededCount",
     "V1SuccessPolicyRule.succeededIndexes",
     "V1TokenRequestSpec.expirationSeconds",
+    "V1alpha1StorageVersionStatus.commonEncodingVersion",
+    "V1alpha3PoolStatus.allocatedDevices",
+    "V1alpha3PoolStatus.availableDevices",
+    "V1alpha3PoolStatus.nodeName",
+    "V1alpha3PoolStatus.resourceSliceCount",
+    "V1alpha3PoolStatus.totalDevices",
+    "V1alpha3PoolStatus.unavailableDevices",
+    "V1alpha3PoolStatus.validationError",
+    "V1alpha3ResourcePoolStatusRequestSpec.limit",
+    "V1alpha3ResourcePoolStatusRequestSpec.poolName",
+    "V1alpha3ResourcePoolStatusRequestStatus.poolCount",
 }
 """Pointers of the Go types: 0, false and "" are values there, absence is another.
 
@@ -256,6 +271,8 @@ VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
     "V1PodSpec": st.dictionaries(st.sampled_from(["containers", "new"]), JSON),
     "V1PersistentVolumeClaimSpec": st.dictionaries(TEXTS, JSON),
     "V1PersistentVolumeClaimStatus": st.dictionaries(TEXTS, JSON),
+    "V1alpha2PodGroupSpec": st.dictionaries(TEXTS, JSON),
+    "V1alpha2PodGroupStatus": st.dictionaries(TEXTS, JSON),
 }
 
 

@@ -22,6 +22,7 @@ JSON = dict[str, Any]
 QUIET: Final = 0.8
 POLL: Final = 0.05
 CHECK_TIMEOUT: Final = 60.0
+_BETWEEN_REQUESTS: Final = 0.01
 AT_ONCE: Final = 16
 """So many of the steps in a step ``many`` are played at the same time."""
 
@@ -167,6 +168,9 @@ class Player:
         path = self._access.path(kind, namespace=namespace)
         created = await self._access.call("POST", path, body, user=user)
         if status:
+            if kind == "Node":
+                # On a real server the manager acts between the two requests.
+                await asyncio.sleep(_BETWEEN_REQUESTS)
             path = f"{path}/{created['metadata']['name']}/status"
             await self._access.call("PATCH", path, {"status": status}, MERGE)
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,17 @@ from controller_manager.devcluster.commands import embedded_config
 from tests.http.test_over_http import free_port, get, start, token_of, wait_for
 
 pytestmark = pytest.mark.slow
+
+
+def files_of_keys(body: dict[str, Any]) -> dict[str, str]:
+    """Return the flags that name the files of the cluster's keys."""
+    document = body["kubecontrollermanager.config.k8s.io"]
+    signing, tokens = document["CSRSigningController"], document["SAController"]
+    return {
+        "cluster-signing-cert-file": signing["ClusterSigningCertFile"],
+        "cluster-signing-key-file": signing["ClusterSigningKeyFile"],
+        "service-account-private-key-file": tokens["ServiceAccountKeyFile"],
+    }
 
 
 def test_configz_and_flagz_show_the_effective_configuration(tmp_path: Path) -> None:
@@ -26,7 +38,10 @@ def test_configz_and_flagz_show_the_effective_configuration(tmp_path: Path) -> N
     finally:
         process.terminate()
         assert process.wait(15) == 0
-    config = embedded_config(port, 1)
+    keys = files_of_keys(json.loads(body))
+    assert [Path(each).name for each in keys.values()] == ["ca.crt", "ca.key", "sa.key"]
+    assert [each for each in keys.values() if Path(each).exists()] == []
+    config = embedded_config(port, 1, more=keys)
     assert (status, config.warnings) == (200, ())
     assert json.loads(body) == {
         "kubecontrollermanager.config.k8s.io": dict(config.document)

@@ -38,6 +38,10 @@ OTHERS = frozenset(
         "--watch",
         "--cascade",
         "--validate",
+        "--client-certificate",
+        "--client-key",
+        "--token",
+        "--user",
         "--check",  # ruff
         "--from",  # docker
         "--interval",
@@ -55,7 +59,7 @@ OTHERS = frozenset(
 PROGRAMS = frozenset(
     (
         *(".", "bash", "grep", "kubectl", "lint-imports", "make", "mkdir", "mypy"),
-        *("pip", "ruff", "sh", "touch"),
+        *("pip", "ruff", "sh", "touch", "openssl", "base64"),
     )
 )
 """Programs whose arguments are not looked at."""

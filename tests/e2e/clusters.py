@@ -49,7 +49,13 @@ def kubectl_in(kubeconfig: Path, test: str) -> Kubectl:
     words = re.sub(r"[^a-z]+", "-", test)[:40].strip("-")
     name = f"{words}-{zlib.crc32(test.encode()):08x}"
 
-    def run(*arguments: str, stdin: str = "", ok: bool = True, **env: str) -> str:
+    def run(
+        *arguments: str,
+        stdin: str = "",
+        ok: bool = True,
+        timeout: float = 60,
+        **env: str,
+    ) -> str:
         result = subprocess.run(
             [
                 "kubectl",
@@ -60,7 +66,7 @@ def kubectl_in(kubeconfig: Path, test: str) -> Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=timeout,
             check=False,
             env={**os.environ, "HOME": str(kubeconfig.parent), **env},
         )

@@ -1,6 +1,13 @@
 """coordination.k8s.io/v1: leases."""
 
-from controller_manager.api.meta import APIStruct, CompleteObject, Projection
+from typing import Final
+
+from controller_manager.api.meta import (
+    APIStruct,
+    CompleteObject,
+    PartialObject,
+    Projection,
+)
 from controller_manager.api.resource import Resource
 
 
@@ -42,3 +49,20 @@ class LeaseRenewal(Projection, frozen=True):
 LEASE_RENEWALS: Resource[LeaseRenewal] = Resource(
     "coordination.k8s.io", "v1", "leases", "Lease", LeaseRenewal
 )
+
+
+API_SERVER: Final = "kube-apiserver"
+"""The value of the label `IDENTITY` of a lease that an API server holds."""
+
+IDENTITY: Final = "apiserver.kubernetes.io/identity"
+
+SYSTEM_LEASES: Resource[PartialObject] = Resource(
+    "coordination.k8s.io",
+    "v1",
+    "leases",
+    "Lease",
+    PartialObject,
+    metadata_only=True,
+    field_selector="metadata.namespace=kube-system",
+)
+"""The leases of the control plane, of which only the metadata is cached."""

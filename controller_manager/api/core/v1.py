@@ -4,7 +4,7 @@ from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
 from controller_manager.api.core.compute import ResourceRequirements
-from controller_manager.api.core.scheduling import Affinity, Taint
+from controller_manager.api.core.scheduling import Affinity, Taint, Toleration
 from controller_manager.api.meta import (
     APIStruct,
     CompleteObject,
@@ -113,6 +113,7 @@ class PodSpec(APIStruct, frozen=True):
 
     affinity: Affinity | None = None
     node_name: str = ""
+    tolerations: tuple[Toleration, ...] | None = None
     hostname: str = ""
     subdomain: str = ""
     active_deadline_seconds: int | None = None

@@ -1,62 +1,97 @@
-"""The signs of life of the nodes: each kubelet renews the lease of its node."""
+"""The signs of life of the nodes: their leases and their status."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, Final
 
 from controller_manager.api.times import format_micro_time
-from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.coordination.lease import KIND as LEASE
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.nodes.node_status import (
+    is_due,
+    is_stopped,
+    new_node,
+    node_name,
+    node_status,
+)
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import Storage
 
 JSON = dict[str, Any]
 
 NODE_LEASES: Final = "kube-node-lease"
 
 _PERIOD: Final = 10.0
+"""Seconds between two renewals of a lease, and between two looks at the status."""
+
 _DURATION: Final = 40
 """Seconds for which a lease holds, as a kubelet writes them."""
 
 
 class Heartbeats:
-    """Renews the leases of nodes every ten seconds, as long as the nodes exist."""
+    """Registers nodes, renews their leases, and reports their status.
 
-    def __init__(
-        self, objects: Objects, storage: Storage, clock: Clock, names: Sequence[str]
-    ) -> None:
-        """Take the objects of the API server, and the names of the nodes."""
+    A kubelet that is stopped does neither. A node that somebody deletes stays away, as
+    on a real cluster until its kubelet starts again.
+    """
+
+    def __init__(self, objects: Objects, count: int) -> None:
+        """Take the objects of the API server, and the number of nodes."""
         self._objects = objects
-        self._storage = storage
-        self._clock = clock
-        self._names = names
+        self._clock = objects.clock
+        self._numbers = {node_name(number): number for number in range(count)}
+
+    def register(self) -> None:
+        """Create the nodes."""
+        for name in self._numbers:
+            self._objects.create(NODE, "", new_node(name))
+            self._report_status(name)
 
     async def run(self) -> None:
-        """Renew until cancelled."""
+        """Renew and report until cancelled."""
         while True:
-            for name in self._names:
-                if self._stored(NODE.resource, "", name) is not None:
-                    self._renew(name)
+            for name in self._numbers:
+                self.beat(name)
             await asyncio.sleep(_PERIOD)
 
+    def beat(self, name: str) -> None:
+        """Give one sign of life of a node, unless it is stopped, gone or unknown."""
+        if name not in self._numbers or not self._objects.has(NODE, "", name):
+            return
+        if not is_stopped(self._objects.find(NODE, "", name).obj):
+            self._renew(name)
+            self._report_status(name)
+
+    def _report_status(self, name: str) -> None:
+        node = self._objects.find(NODE, "", name).obj
+        now = self._clock.now()
+        status = node_status(node, self._numbers[name], now)
+        if is_due(node, status, now):
+            new = {"metadata": node["metadata"], "status": status}
+            self._objects.update(NODE, "", name, new, "status")
+
     def _renew(self, name: str) -> None:
-        if self._stored(NAMESPACE.resource, "", NODE_LEASES) is None:
+        if not self._objects.has(NAMESPACE, "", NODE_LEASES):
             return  # an API server creates it soon
         spec = {
             "holderIdentity": name,
             "leaseDurationSeconds": _DURATION,
             "renewTime": format_micro_time(self._clock.now()),
         }
-        stored = self._stored(LEASE.resource, NODE_LEASES, name)
-        if stored is None:
-            lease = {"metadata": {"name": name}, "spec": spec}
-            self._objects.create(LEASE, NODE_LEASES, lease)
-        else:
-            renewed = {**stored, "spec": spec}
+        if self._objects.has(LEASE, NODE_LEASES, name):
+            stored = self._objects.find(LEASE, NODE_LEASES, name).obj
+            renewed = {**stored, "spec": {**stored["spec"], **spec}}
             self._objects.update(LEASE, NODE_LEASES, name, renewed)
+        else:
+            metadata = {"name": name, "ownerReferences": [self._owner(name)]}
+            lease = {"metadata": metadata, "spec": spec}
+            self._objects.create(LEASE, NODE_LEASES, lease)
 
-    def _stored(self, resource: str, namespace: str, name: str) -> JSON | None:
-        stored = self._storage.collection(resource).get((namespace, name))
-        return stored.obj if stored is not None else None
+    def _owner(self, name: str) -> JSON:
+        """Return the owner of a lease: its node, with which it goes."""
+        uid = self._objects.find(NODE, "", name).obj["metadata"]["uid"]
+        return {
+            "apiVersion": NODE.api_version,
+            "kind": NODE.kind,
+            "name": name,
+            "uid": uid,
+        }

@@ -9,8 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.times import format_time, parse_time
+from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.nodes.container_runs import Moment, Step
+from controller_manager.devcluster.nodes.node_status import is_stopped
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     adopted_run,
@@ -41,6 +43,8 @@ class Kubelet:
 
     It remembers a pod only while something is due in it: its start, the end or the
     restart of a container, a deadline, or its removal. All else stands in its status.
+    The containers of a node whose kubelet is stopped go on; what happens in them is
+    reported when it starts again.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Kubelet:
         self._objects = objects
         self._clock = objects.clock
         self._pods = objects.storage.collection(POD.resource)
+        self._nodes = objects.storage.collection(NODE.resource)
         self._report = report
         self._start_delay = start_delay
         self._grace_scale = grace_scale
@@ -69,6 +74,8 @@ class Kubelet:
         if held is not None and held.uid != pod["metadata"]["uid"]:
             self.forget(key)
             held = None
+        if self._is_stopped(pod):
+            return
         run = held.run if held is not None else None
         if "deletionTimestamp" in pod["metadata"]:
             self._sync_terminating(pod, run)
@@ -76,6 +83,19 @@ class Kubelet:
             self.forget(key)
         else:
             self._sync_active(pod, run)
+
+    def resume(self, node: str) -> None:
+        """Make up for all that has happened in the pods of a node that was stopped."""
+        now = self._now()
+        for stored in list(self._pods):
+            pod = stored.obj
+            if pod["spec"].get("nodeName") != node:
+                continue
+            if pod["status"].get("containerStatuses") and not _is_over(pod):
+                held = self._held.get(_key(pod))
+                # Somebody may have written that the pod is not ready.
+                self._write(pod, held.run if held else adopted_run(pod, now), now)
+            self.sync(_key(pod))
 
     def forget(self, key: Key) -> None:
         """Stop waiting for a pod that is gone or has ended."""
@@ -117,7 +137,10 @@ class Kubelet:
 
     def _advance(self, key: Key, uid: str) -> None:
         """Do what is due in a pod."""
-        held, stored = self._held.pop(key), self._pods.get(key)
+        stored = self._pods.get(key)
+        if stored is not None and self._is_stopped(stored.obj):
+            return
+        held = self._held.pop(key)
         if stored is None or stored.obj["metadata"]["uid"] != uid:
             return  # the watch tells of it next
         pod, now = stored.obj, self._now()
@@ -180,6 +203,11 @@ class Kubelet:
         began = pod.get("status", {}).get("startTime")
         passed = self._clock.now() - parse_time(began) if began else timedelta()
         return now.seconds + float(seconds) - passed.total_seconds()
+
+    def _is_stopped(self, pod: JSON) -> bool:
+        """Tell whether the kubelet of the pod's node is stopped."""
+        node = self._nodes.get(("", pod["spec"].get("nodeName", "")))
+        return node is not None and is_stopped(node.obj)
 
     def _now(self) -> Moment:
         return Moment(self._clock.monotonic(), format_time(self._clock.now()))

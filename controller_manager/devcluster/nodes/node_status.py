@@ -1,15 +1,67 @@
-"""The node object that a kubelet registers, and the status that it reports."""
+"""The node object that a kubelet registers, and the status that it reports.
+
+Upstream: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus.
+"""
 
 import uuid
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from controller_manager.api.times import format_time, parse_time
 from controller_manager.version import KUBERNETES_VERSION
 
 JSON = dict[str, Any]
 
-_RESOURCES: Final = {"cpu": "8", "memory": "32Gi", "pods": "1000"}
+STOPPED: Final = "devcluster/stopped"
+"""The annotation by which the kubelet of a node is stopped."""
+
+REPORT_PERIOD: Final = timedelta(minutes=5)
+"""How often a kubelet reports a status that has not changed."""
+
+_RESOURCES: Final = {
+    "cpu": "8",
+    "ephemeral-storage": "100Gi",
+    "hugepages-1Gi": "0",
+    "hugepages-2Mi": "0",
+    "memory": "32Gi",
+    "pods": "1000",
+}
 _ARCHITECTURE: Final = "amd64"
 _SYSTEM: Final = "linux"
+_FIRST_ADDRESS: Final = 2
+_CONDITIONS: Final = (
+    (
+        "MemoryPressure",
+        "False",
+        "KubeletHasSufficientMemory",
+        "kubelet has sufficient memory available",
+    ),
+    (
+        "DiskPressure",
+        "False",
+        "KubeletHasNoDiskPressure",
+        "kubelet has no disk pressure",
+    ),
+    (
+        "PIDPressure",
+        "False",
+        "KubeletHasSufficientPID",
+        "kubelet has sufficient PID available",
+    ),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+"""Type, status, reason and message of the conditions that kubelets report."""
+
+
+def node_name(number: int) -> str:
+    """Return the name of a node of the cluster, by its number."""
+    return f"node-{number}"
+
+
+def is_stopped(node: JSON) -> bool:
+    """Tell whether somebody has stopped the kubelet of a node."""
+    annotations = node["metadata"].get("annotations") or {}
+    return bool(annotations.get(STOPPED, "false") != "false")
 
 
 def new_node(name: str) -> JSON:
@@ -24,23 +76,70 @@ def new_node(name: str) -> JSON:
     return {"metadata": {"name": name, "labels": labels}}
 
 
-def node_status(name: str, now: str) -> JSON:
-    """Return the status of a ready node."""
+def node_status(node: JSON, number: int, now: datetime) -> JSON:
+    """Return the status of a node that is ready; `number` is that of the node.
+
+    What others have written stays, such as the conditions of other programs.
+    """
+    name, before = node["metadata"]["name"], node.get("status", {})
     return {
-        "capacity": dict(_RESOURCES),
-        "allocatable": dict(_RESOURCES),
-        "conditions": [
-            {
-                "type": "Ready",
-                "status": "True",
-                "reason": "KubeletReady",
-                "message": "the development cluster's kubelet is ready",
-                "lastHeartbeatTime": now,
-                "lastTransitionTime": now,
-            }
+        **before,
+        "addresses": [
+            {"type": "InternalIP", "address": _address(number)},
+            {"type": "Hostname", "address": name},
         ],
+        "allocatable": dict(_RESOURCES),
+        "capacity": dict(_RESOURCES),
+        "conditions": _conditions(before.get("conditions", []), format_time(now)),
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _node_info(name),
     }
+
+
+def is_due(node: JSON, status: JSON, now: datetime) -> bool:
+    """Tell whether a kubelet reports a status: it has changed, or it is old."""
+    before = node.get("status", {})
+    if _without_heartbeats(before) != _without_heartbeats(status):
+        return True
+    reported = [
+        parse_time(each["lastHeartbeatTime"])
+        for each in before["conditions"]
+        if each["type"] == "Ready"
+    ]
+    return any(now - each >= REPORT_PERIOD for each in reported)
+
+
+def _conditions(before: list[JSON], now: str) -> list[JSON]:
+    """Return the conditions of a healthy node, and those of other programs."""
+    named = {each["type"]: each for each in before}
+    reported = []
+    for type_, status, reason, message in _CONDITIONS:
+        old = named.pop(type_, {})
+        same = old.get("status") == status
+        reported.append(
+            {
+                "type": type_,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": old["lastTransitionTime"] if same else now,
+            }
+        )
+    return [*named.values(), *reported]
+
+
+def _without_heartbeats(status: JSON) -> JSON:
+    conditions = [
+        {**each, "lastHeartbeatTime": None} for each in status.get("conditions", ())
+    ]
+    return {**status, "conditions": sorted(conditions, key=lambda each: each["type"])}
+
+
+def _address(number: int) -> str:
+    """Return the address of a node in the range 172.18.0.0/16."""
+    high, low = divmod(number + _FIRST_ADDRESS, 256)
+    return f"172.18.{high}.{low}"
 
 
 def _node_info(name: str) -> JSON:

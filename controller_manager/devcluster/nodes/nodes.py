@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
-from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.event import expire_events
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
@@ -18,7 +17,7 @@ from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLA
 from controller_manager.devcluster.nodes.claims import ClaimBinder, storage_classes
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
-from controller_manager.devcluster.nodes.node_status import new_node, node_status
+from controller_manager.devcluster.nodes.node_status import is_stopped
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.scheduler import Scheduler
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
@@ -54,9 +53,9 @@ class Nodes:
         self._objects = objects
         self._storage = server.storage
         self._clock = clock
-        self._names = [f"node-{number}" for number in range(count)]
-        self._heartbeats = Heartbeats(objects, server.storage, clock, self._names)
-        report = Reporter(objects)
+        self._count = count
+        self._heartbeats = Heartbeats(objects, count)
+        report = self._report = Reporter(objects)
         self._claims = ClaimBinder(objects, report)
         self._scheduler = Scheduler(objects, self._claims, report)
         self._kubelet = Kubelet(
@@ -65,18 +64,15 @@ class Nodes:
 
     def register(self) -> None:
         """Create the node objects, and the storage classes that they offer."""
-        for name in self._names:
-            node = self._objects.create(NODE, "", new_node(name)).obj
-            status = node_status(name, format_time(self._clock.now()))
-            self._objects.update(NODE, "", name, {**node, "status": status}, "status")
-        if self._names:
+        self._heartbeats.register()
+        if self._count:
             for each in storage_classes():
                 self._objects.create(CLASS, "", each)
 
     async def run(self) -> None:
         """Work until cancelled."""
         followed = (
-            (NODE, self._scheduler.node_changed),
+            (NODE, self._node_changed),
             (CLASS, self._claims.class_changed),
             (VOLUME, self._claims.volume_changed),
             (CLAIM, self._claim_changed),
@@ -86,7 +82,7 @@ class Nodes:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._housekeeping(), name="housekeeping")
                 tasks.create_task(self._heartbeats.run(), name="heartbeats")
-                for kind, react in followed if self._names else ():
+                for kind, react in followed if self._count else ():
                     watcher = self._list_and_watch(kind, react)
                     tasks.create_task(_follow(watcher, react), name=kind.plural)
         finally:
@@ -101,6 +97,20 @@ class Nodes:
             key = (metadata.get("namespace", ""), metadata["name"])
             _react(react, Change(stored.version, "ADDED", key, stored, None))
         return watcher
+
+    def _node_changed(self, change: Change) -> None:
+        self._scheduler.node_changed(change)
+        if change.type == "MODIFIED" and change.before is not None:
+            node = change.after.obj
+            if is_stopped(change.before.obj) and not is_stopped(node):
+                self._start(node)
+
+    def _start(self, node: JSON) -> None:
+        """Let the kubelet of a node work again, which was stopped."""
+        name = node["metadata"]["name"]
+        self._report.kubelet_started(node)
+        self._heartbeats.beat(name)
+        self._kubelet.resume(name)
 
     def _claim_changed(self, change: Change) -> None:
         self._claims.claim_changed(change)

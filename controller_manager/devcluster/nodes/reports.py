@@ -39,10 +39,23 @@ class Reporter:
         now = format_time(self._objects.clock.now())
         source: JSON = {"component": component}
         if component == "kubelet":
-            source["host"] = obj["spec"]["nodeName"]
+            source["host"] = obj["spec"].get("nodeName", obj["metadata"]["name"])
         times = {"firstTimestamp": now, "lastTimestamp": now, "count": 1}
         more: JSON = {"source": source, "reportingComponent": component, **times}
         self._create(obj, kind, reason, message, more)
+
+    def kubelet_started(self, node: JSON) -> None:
+        """Report that the kubelet of a node has started, as kubelets do.
+
+        They name the node by its name in place of its uid.
+        """
+        name = node["metadata"]["name"]
+        known = {**node, "metadata": {**node["metadata"], "uid": name}}
+        for reason, message in (
+            ("Starting", "Starting kubelet."),
+            ("NodeReady", f"Node {name} status is now: NodeReady"),
+        ):
+            self.other("kubelet", known, "Normal", reason, message)
 
     def _create(
         self, obj: JSON, kind: str, reason: str, message: str, more: JSON

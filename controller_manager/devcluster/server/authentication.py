@@ -45,7 +45,7 @@ class _Issued:
 
 
 class Tokens:
-    """Static tokens, and tokens issued for service accounts.
+    """Static tokens, tokens issued for service accounts, and tokens in objects.
 
     A token of a service account is valid until its end, while the account exists.
     """
@@ -56,15 +56,18 @@ class Tokens:
         rng: random.Random,
         clock: Clock,
         uid_of: Callable[[str, str], str | None],
+        user_of: Callable[[str], User | None],
     ) -> None:
         """Take the tokens that are valid from the start.
 
-        `uid_of` returns the uid of a service account by namespace and name.
+        `uid_of` returns the uid of a service account by namespace and name, `user_of`
+        the user of a token that an object of the cluster makes valid.
         """
         self._issued = {token: _Issued(user) for token, user in static.items()}
         self._rng = rng
         self._clock = clock
         self._uid_of = uid_of
+        self._user_of = user_of
 
     def add(self, token: str, user: User) -> None:
         """Make a token valid for a user, without an end."""
@@ -90,7 +93,7 @@ class Tokens:
         """Return the user of a token, `None` if it is not valid now."""
         issued = self._issued.get(token)
         if issued is None:
-            return None
+            return self._user_of(token)
         if issued.ends_at is not None and self._clock.now() >= issued.ends_at:
             return None
         if issued.account and self._uid_of(*issued.account) != issued.user.uid:

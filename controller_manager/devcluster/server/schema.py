@@ -127,7 +127,10 @@ _KEPT_WHEN_EMPTY: Final = frozenset(
         ("V2MetricStatus", "type"),
     )
 )
-"""Text fields, by model, that Go writes also when they are empty."""
+"""Text fields, by model, that Go keeps when they are empty.
+
+They are pointers, or required.
+"""
 
 
 @dataclass(frozen=True, slots=True)

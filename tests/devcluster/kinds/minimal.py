@@ -78,6 +78,7 @@ _MORE: Final[dict[str, JSON]] = {
     },
     "DaemonSet": _WORKLOAD,
     "Deployment": _WORKLOAD,
+    "DeviceTaintRule": {"spec": {"taint": {"key": "broken", "effect": "NoExecute"}}},
     "EndpointSlice": {"addressType": "IPv4"},
     "Event": {"involvedObject": {"namespace": "default"}},
     "HorizontalPodAutoscaler": {"spec": {"maxReplicas": 3, "scaleTargetRef": _TARGET}},
@@ -97,12 +98,22 @@ _MORE: Final[dict[str, JSON]] = {
         }
     },
     "Pod": {"spec": _TEMPLATE["spec"]},
+    "PodGroup": {"spec": {"schedulingPolicy": {"basic": {}}}},
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
+    "ResourcePoolStatusRequest": {"spec": {"driver": "gpu.example.com"}},
+    "ResourceSlice": {
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "a", "resourceSliceCount": 1},
+            "nodeName": "node-0",
+        }
+    },
     "Service": {"spec": {"ports": [{"port": 80}]}},
     "ServiceCIDR": {"spec": {"cidrs": ["192.168.0.0/24"]}},
     "StatefulSet": _WORKLOAD,
     "StorageClass": {"provisioner": "example.com/disks"},
+    "StorageVersionMigration": {"spec": {"resource": {"resource": "secrets"}}},
     "ValidatingAdmissionPolicy": {
         "spec": {
             "matchConstraints": {"resourceRules": [_EVERYTHING]},

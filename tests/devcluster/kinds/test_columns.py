@@ -112,6 +112,68 @@ def row(resource: str, obj: JSON, **metadata: Any) -> list[Any]:
             ],
         ),
         (
+            "resourceslices.resource.k8s.io",
+            {"spec": {"nodeName": "n", "driver": "d", "pool": {"name": "p"}}},
+            ["a", "n", "d", "p", "30s"],
+        ),
+        (
+            "resourcepoolstatusrequests.resource.k8s.io",
+            {
+                "spec": {"driver": "d"},
+                "status": {
+                    "pools": [
+                        {
+                            "totalDevices": 4,
+                            "availableDevices": 1,
+                            "allocatedDevices": 3,
+                            "unavailableDevices": 0,
+                        },
+                        {"totalDevices": 2, "availableDevices": 2},
+                        {"validationError": "incomplete"},
+                    ]
+                },
+            },
+            ["a", "d", 6, 3, 3, 0, 1, "30s"],
+        ),
+        (
+            "storageversions.internal.apiserver.k8s.io",
+            {
+                "status": {
+                    "commonEncodingVersion": "v1",
+                    "storageVersions": [
+                        {"apiServerID": each, "encodingVersion": "v1"}
+                        for each in "abcd"
+                    ],
+                }
+            },
+            ["a", "v1", "a=v1,b=v1,c=v1 + 1 more...", "30s"],
+        ),
+        (
+            "storageversions.internal.apiserver.k8s.io",
+            {"status": {}},
+            ["a", "<unset>", "", "30s"],
+        ),
+        (
+            "storageversionmigrations.storagemigration.k8s.io",
+            {
+                "spec": {"resource": {"group": "apps", "resource": "deployments"}},
+                "status": {
+                    "conditions": [
+                        {"type": "Running", "status": "True"},
+                        {"type": "Succeeded", "status": "True"},
+                    ]
+                },
+            },
+            ["a", "deployments.apps", "Succeeded"],
+        ),
+        ("podgroups.scheduling.k8s.io", {}, ["a", "30s"]),
+        ("resourceclaims.resource.k8s.io", {"status": {}}, ["a", "pending", "30s"]),
+        (
+            "resourceclaims.resource.k8s.io",
+            {"status": {"allocation": {"devices": {}}, "reservedFor": [{"uid": "1"}]}},
+            ["a", "allocated,reserved", "30s"],
+        ),
+        (
             "rolebindings.rbac.authorization.k8s.io",
             {
                 "roleRef": {"kind": "Role", "name": "reader"},

@@ -24,7 +24,7 @@ every_kind = pytest.mark.parametrize(
     "kind", STORED, ids=lambda kind: f"{kind.resource}-{kind.version}"
 )
 
-AGELESS = ("ClusterTrustBundle",)
+AGELESS = ("ClusterTrustBundle", "StorageVersionMigration")
 """Kinds whose table has no age on a real cluster either."""
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -219,7 +219,12 @@ async def test_status_is_written_apart_where_there_is_one(
     path = path_of(kind, created)
     fields = fields_of(kind.model) or {}
     assert kind.has_status is ("status" in fields), "as upstream's"
-    condition = {"type": "Tested", "status": "True"}
+    condition = {
+        "type": "Tested",
+        "status": "True",
+        "reason": "Test",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
     body = json.dumps({"status": {"conditions": [condition]}}).encode()
     answer = await call(cluster, "PATCH", f"{path}/status", body, content_type=MERGE)
     if not kind.has_status:

@@ -1,9 +1,11 @@
 """Nodes: the ranges for their pods, and the taint of those that clients post."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.conformance.access import MERGE, Access
@@ -98,3 +100,62 @@ async def test_a_node_that_a_client_posts_is_not_ready_yet(
     patch = {"spec": {"taints": None}}
     path = access.path("Node", "a")
     assert "taints" not in (await access.call("PATCH", path, patch, MERGE))["spec"]
+
+
+READY = {"type": "Ready", "status": "True"}
+INFO = {
+    "kubeletVersion": "v1.36.2",
+    "osImage": "Debian",
+    "kernelVersion": "6.12.0",
+    "containerRuntimeVersion": "containerd://2.1.4",
+}
+INTERNAL = {"type": "InternalIP", "address": "10.0.0.1"}
+EXTERNAL = {"type": "ExternalIP", "address": "192.0.2.1"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec", "status", "cells"),
+    [
+        (
+            {"node-role.kubernetes.io/control-plane": "", "kubernetes.io/role": "x"},
+            {},
+            {
+                "conditions": [READY],
+                "nodeInfo": INFO,
+                "addresses": [INTERNAL, EXTERNAL],
+            },
+            [
+                *("a", "Ready", "control-plane,x", "30s", "v1.36.2"),
+                *("10.0.0.1", "192.0.2.1", "Debian", "6.12.0", "containerd://2.1.4"),
+            ],
+        ),
+        (
+            {},
+            {"unschedulable": True},
+            {"conditions": [{**READY, "status": "Unknown"}]},
+            [
+                *("a", "NotReady,SchedulingDisabled", "<none>", "30s", ""),
+                *("<none>", "<none>", "<unknown>", "<unknown>", "<unknown>"),
+            ],
+        ),
+        (
+            {},
+            {},
+            {},
+            [
+                *("a", "Unknown", "<none>", "30s", ""),
+                *("<none>", "<none>", "<unknown>", "<unknown>", "<unknown>"),
+            ],
+        ),
+    ],
+)
+def test_a_node_is_shown_as_upstream_shows_it(
+    labels: JSON, spec: JSON, status: JSON, cells: list[Any]
+) -> None:
+    """With its addresses and its machine in a wide table."""
+    now = datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
+    created = "2026-01-01T00:00:00Z"
+    metadata = {"name": "a", "creationTimestamp": created, "labels": labels}
+    obj = {"metadata": metadata, "spec": spec, "status": status}
+    assert NODE.strategy.cells(obj, now) == cells
+    assert len(NODE.strategy.columns) == len(cells)

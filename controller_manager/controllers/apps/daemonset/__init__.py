@@ -13,10 +13,8 @@ delays the replacement of failed pods.
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS
 from controller_manager.api.core.v1 import NODES, PODS
-from controller_manager.controllers.apps.daemonset.gates import (
-    COMPARISON_OPERATORS,
-    READS_OWN_WRITES,
-)
+from controller_manager.control.gates import COMPARISON_OPERATORS
+from controller_manager.controllers.apps.daemonset.gates import READS_OWN_WRITES
 from controller_manager.controllers.apps.daemonset.options import DaemonSetOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor

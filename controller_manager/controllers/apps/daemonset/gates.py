@@ -4,11 +4,6 @@ from typing import Final
 
 from controller_manager.options.gates import ATOMIC_FIFO, Gate
 
-COMPARISON_OPERATORS: Final = Gate(
-    "TaintTolerationComparisonOperators", stage="ALPHA", default=False
-)
-"""Tolerations may compare numbers, with the operators Lt and Gt."""
-
 READS_OWN_WRITES: Final = Gate(
     "StaleControllerConsistencyDaemonSet", depends_on=(ATOMIC_FIFO.name,)
 )

@@ -35,6 +35,7 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.history.revisions import History
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl
@@ -42,10 +43,7 @@ from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.apps.daemonset.apply import DaemonPods
 from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
 from controller_manager.controllers.apps.daemonset.compiled import CompiledTemplates
-from controller_manager.controllers.apps.daemonset.gates import (
-    COMPARISON_OPERATORS,
-    READS_OWN_WRITES,
-)
+from controller_manager.controllers.apps.daemonset.gates import READS_OWN_WRITES
 from controller_manager.controllers.apps.daemonset.metrics import DaemonSetMetrics
 from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
 from controller_manager.controllers.apps.daemonset.options import DaemonSetOptions

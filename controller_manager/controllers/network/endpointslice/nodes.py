@@ -1,28 +1,15 @@
 """Finds the services that a changed node concerns."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
+from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.controllers.network.endpointslice.backends import zone_of
 from controller_manager.controllers.network.endpointslice.hints.capacity import (
     is_ready_node,
 )
-from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
-
-
-def _node_of(pod: Pod) -> Iterable[str]:
-    return (pod.spec.node_name,) if pod.spec.node_name else ()
-
-
-def _has_same_node(old: Pod, new: Pod) -> bool:
-    return old.spec.node_name == new.spec.node_name
-
-
-PODS_BY_NODE: Final = Index("node", _node_of, _has_same_node)
-"""Pods by the node that they are bound to."""
 
 
 class NodeChanges:

@@ -9,12 +9,12 @@ labels; ``pods`` marks the pods of unreachable nodes not ready.
 
 from controller_manager.api.coordination.v1 import LEASE_RENEWALS
 from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.control.node_controller import PERMISSIONS, SERVICE_ACCOUNT
 from controller_manager.controllers.nodes.nodelifecycle.options import (
     NodeLifecycleOptions,
 )
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
 CONTROLLER = Descriptor(
     name="node-lifecycle-controller",
@@ -30,13 +30,7 @@ CONTROLLER = Descriptor(
         Reads(PODS, "spec.nodeName", "status.conditions[Ready]"),
     ),
     options=NodeLifecycleOptions,
-    permissions=(
-        allow(NODES, "delete", "get", "list", "patch", "update", "watch"),
-        allow(NODES, "patch", "update", subresource="status"),
-        allow(PODS, "patch", "update", subresource="status"),
-        allow(PODS, "delete", "get", "list", "watch"),
-        *RECORD_EVENTS,
-    ),
+    permissions=PERMISSIONS,
     metrics=(
         "node_collector_evictions_total",
         "node_collector_unhealthy_nodes_in_zone",
@@ -46,5 +40,5 @@ CONTROLLER = Descriptor(
         "node_collector_zone_size",
     ),
     component="node-controller",
-    service_account="node-controller",
+    service_account=SERVICE_ACCOUNT,
 )

@@ -1,13 +1,13 @@
 """Marks the pods of unreachable nodes not ready: no kubelet does so."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import NotFound
 from controller_manager.client.events import WARNING
-from controller_manager.informers.indexes import Index
+from controller_manager.control.pods_by_node import PODS_BY_NODE, has_same_node
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -15,18 +15,6 @@ from controller_manager.runtime.worker import Workers
 
 _WORKERS: Final = 4
 _FALSE: Final = "False"
-
-
-def _node_of(pod: Pod) -> Iterable[str]:
-    return (pod.spec.node_name,) if pod.spec.node_name else ()
-
-
-def _has_same_node(old: Pod, new: Pod) -> bool:
-    return old.spec.node_name == new.spec.node_name
-
-
-PODS_BY_NODE: Final = Index("node", _node_of, _has_same_node)
-"""Pods by the name of their node."""
 
 
 def may_be_ready(pod: Pod) -> bool:
@@ -106,5 +94,5 @@ class PodMarker:
             self._queue.add(name)
 
     def _updated(self, old: Pod, new: Pod) -> None:
-        if not _has_same_node(old, new):
+        if not has_same_node(old, new):
             self._bound(new)

@@ -26,9 +26,10 @@ class NodeWriter:
         self._written: dict[str, tuple[int, int]] = {}
 
     def timestamp(self) -> str:
-        """Return the time of a change that is made now, by the API server's clock.
+        """Return the API server's time.
 
-        Pods are evicted some time after it: the clock of this machine may be wrong.
+        Tolerations count from the time of a taint. With the clock of a machine that is
+        behind, pods would be evicted too early.
         """
         return format_time(self._clock.now())
 

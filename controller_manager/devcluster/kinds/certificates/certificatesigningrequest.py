@@ -11,6 +11,9 @@ from controller_manager.devcluster.kinds.certificates.signers import (
     check_signer,
     check_subject,
 )
+from controller_manager.devcluster.kinds.certificates.signing_messages import (
+    SIGNING_MESSAGES,
+)
 from controller_manager.devcluster.kinds.certificates.signing_validation import (
     DECISIONS,
     conditions_of,
@@ -62,6 +65,7 @@ class CertificateSigningRequestStrategy(Strategy):
         "spec.signerName"
     )
     empty: ClassVar = {"spec": {}, "status": {}}
+    messages: ClassVar = SIGNING_MESSAGES
 
     def apply_defaults(self, obj: JSON) -> None:
         """Go writes the spec and the status also when they are empty."""

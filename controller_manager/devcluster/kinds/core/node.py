@@ -18,6 +18,7 @@ from controller_manager.devcluster.server.tables import (
     AGE,
     NAME,
     NONE,
+    UNKNOWN,
     Cells,
     Column,
     age,
@@ -38,7 +39,8 @@ _INFO: Final = (
     "architecture",
 )
 
-
+_ROLE: Final = "node-role.kubernetes.io/"
+_OLDER_ROLE: Final = "kubernetes.io/role"
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
@@ -53,6 +55,11 @@ class NodeStrategy(Strategy):
         Column("Roles"),
         AGE,
         Column("Version"),
+        Column("Internal-IP", priority=1),
+        Column("External-IP", priority=1),
+        Column("OS-Image", priority=1),
+        Column("Kernel-Version", priority=1),
+        Column("Container-Runtime", priority=1),
     )
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -84,16 +91,46 @@ class NodeStrategy(Strategy):
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
-        conditions = obj.get("status", {}).get("conditions", [])
-        ready = any(
-            each.get("type") == "Ready" and each.get("status") == "True"
-            for each in conditions
-        )
-        status = "Ready" if ready else "NotReady"
-        if obj.get("spec", {}).get("unschedulable"):
-            status += ",SchedulingDisabled"
-        version = obj.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", "")
-        return [name_of(obj), status, NONE, age(obj, now), version]
+        status = obj.get("status", {})
+        info = status.get("nodeInfo", {})
+        of_machine = ("osImage", "kernelVersion", "containerRuntimeVersion")
+        return [
+            name_of(obj),
+            _state(obj),
+            ",".join(sorted(_roles(obj))) or NONE,
+            age(obj, now),
+            info.get("kubeletVersion", ""),
+            _address(status, "InternalIP"),
+            _address(status, "ExternalIP"),
+            *(info.get(each) or UNKNOWN for each in of_machine),
+        ]
+
+
+def _state(node: JSON) -> str:
+    """Return whether a node is ready, and whether it is cordoned."""
+    conditions = node.get("status", {}).get("conditions", ())
+    ready = [each["status"] for each in conditions if each.get("type") == "Ready"]
+    state = "Unknown"
+    if ready:
+        state = "Ready" if ready[-1] == "True" else "NotReady"
+    if node.get("spec", {}).get("unschedulable"):
+        state += ",SchedulingDisabled"
+    return state
+
+
+def _roles(node: JSON) -> set[str]:
+    """Return the roles that the labels of a node name."""
+    labels = node["metadata"].get("labels") or {}
+    roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
+    return {each for each in (*roles, labels.get(_OLDER_ROLE, "")) if each}
+
+
+def _address(status: JSON, type_: str) -> str:
+    """Return the first address of a type."""
+    for each in status.get("addresses", ()):
+        if each.get("type") == type_:
+            return str(each["address"])
+    return NONE
 
 
 KIND: Final = Kind(

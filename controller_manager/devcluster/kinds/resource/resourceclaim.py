@@ -7,11 +7,21 @@ from typing import Any, ClassVar, Final
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid,
+    shown,
+    too_many,
+)
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
+
+_MAX_USERS: Final = 256
+_NOT_ALLOCATED: Final = "may not be specified when `allocated` is not set"
 
 
 class ResourceClaimStrategy(Strategy):
@@ -34,11 +44,37 @@ class ResourceClaimStrategy(Strategy):
             return []
         return [invalid("spec", shown(new["spec"]), IMMUTABLE)]
 
+    def validate_status(self, obj: JSON) -> list[Cause]:
+        """Check that only an allocated claim is reserved, and once for each user."""
+        status, field = obj["status"], "status.reservedFor"
+        users = [each.get("uid", "") for each in status.get("reservedFor", ())]
+        causes = [
+            duplicate(f"{field}[{number}]", shown(uid))
+            for number, uid in enumerate(users)
+            if uid in users[:number]
+        ]
+        if len(users) > _MAX_USERS:
+            causes.append(too_many(field, len(users), _MAX_USERS))
+        if users and not status.get("allocation"):
+            causes.append(forbidden_field(field, _NOT_ALLOCATED))
+        return causes
+
+    def validate_status_update(self, old: JSON, new: JSON) -> list[Cause]:
+        """Check that an allocation stays as it is until it is given back."""
+        before, after = (each["status"].get("allocation") for each in (old, new))
+        if not before or not after or before == after:
+            return []
+        return [invalid("status.allocation", shown(after), IMMUTABLE)]
+
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
-        status = obj.get("status", {})
-        states = ["allocated"] if status.get("allocation") else ["pending"]
-        states += ["reserved"] if status.get("reservedFor") else []
+        status, is_deleted = obj["status"], "deletionTimestamp" in obj["metadata"]
+        states = ["deleted"] if is_deleted else []
+        if status.get("allocation"):
+            states.append("allocated")
+            states += ["reserved"] if status.get("reservedFor") else []
+        elif not is_deleted:
+            states.append("pending")
         return [name_of(obj), ",".join(states), age(obj, now)]
 
 

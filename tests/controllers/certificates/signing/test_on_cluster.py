@@ -16,6 +16,7 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequestCondition,
 )
 from controller_manager.client.client import PatchType
+from controller_manager.clock import LoopClock
 from controller_manager.controllers.certificates.signing.options import (
     AuthorityFiles,
     SigningOptions,
@@ -23,7 +24,7 @@ from controller_manager.controllers.certificates.signing.options import (
 from controller_manager.devcluster.server.statuses import Refusal
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger
-from tests.clusters import Cluster, make_config
+from tests.clusters import EPOCH, Cluster, make_config
 from tests.controllers.certificates.authorities import (
     SERVING_USAGES,
     condition,
@@ -194,8 +195,7 @@ async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
     cluster = Cluster()
     make(cluster, signing_request())
     config = config_for(tmp_path)
-    skewed = _Skewed(cluster, timedelta(days=2))
-    async with skewed.manager(config):
+    async with cluster.manager(config, clock=LoopClock(EPOCH + timedelta(days=2))):
         await decide(cluster, "a")
         await asyncio.sleep(1)
     status = {"certificate": (await read(cluster)).status.certificate}
@@ -213,22 +213,3 @@ async def test_the_server_refuses_what_a_signer_may_not() -> None:
     )
     with pytest.raises(Refusal, match="with system:masters group is not allowed"):
         make(Cluster(rbac=True), request)
-
-
-class _Skewed(Cluster):
-    """A view of a cluster with a clock that is wrong."""
-
-    def __init__(self, cluster: Cluster, skew: timedelta) -> None:
-        self.__dict__.update(cluster.__dict__)
-        self.clock = _SkewedClock(cluster.clock, skew)  # type: ignore[assignment]
-
-
-class _SkewedClock:
-    def __init__(self, inner: object, skew: timedelta) -> None:
-        self._inner, self._skew = inner, skew
-
-    def now(self) -> object:
-        return self._inner.now() + self._skew  # type: ignore[attr-defined]
-
-    def monotonic(self) -> float:
-        return self._inner.monotonic()  # type: ignore[attr-defined, no-any-return]

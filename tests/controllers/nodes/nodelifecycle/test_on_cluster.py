@@ -1,12 +1,15 @@
 """Nodes die and come back on a cluster in memory, on virtual time."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from controller_manager.api.core.v1 import NODES
+from controller_manager.api.times import parse_time
 from controller_manager.client.client import PatchType
-from tests.clusters import Cluster
+from controller_manager.clock import LoopClock
+from tests.clusters import EPOCH, Cluster
 from tests.controllers.nodes.nodelifecycle.fixtures import (
     add_node,
     add_pod,
@@ -14,6 +17,7 @@ from tests.controllers.nodes.nodelifecycle.fixtures import (
     events,
     heartbeats,
     lifecycle_config,
+    node,
     post,
     ready_pods,
     renew,
@@ -262,3 +266,21 @@ async def test_the_two_evicting_taints_are_swapped_at_once(cluster: Cluster) -> 
         assert sorted(await taints(cluster, "a")) == sorted(NOT_READY)
         await asyncio.sleep(8)
         assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
+
+
+async def test_a_taint_has_the_time_of_the_server(cluster: Cluster) -> None:
+    """Tolerations count from it: a clock that is behind would evict too early."""
+    add_node(cluster, "ok")
+    add_node(cluster, "dead")
+    behind = LoopClock(EPOCH - timedelta(hours=1))
+    async with (
+        heartbeats(cluster, "ok"),
+        cluster.manager(lifecycle_config(), clock=behind),
+    ):
+        await asyncio.sleep(12)
+    added = [
+        each.time_added for each in (await node(cluster, "dead")).spec.taints or ()
+    ]
+    ages = [cluster.clock.now() - parse_time(each or "") for each in added]
+    assert len(ages) == len(UNREACHABLE)
+    assert max(ages) < timedelta(seconds=8)

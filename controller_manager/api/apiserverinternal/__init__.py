@@ -1,0 +1,1 @@
+"""internal.apiserver.k8s.io: what API servers tell each other."""

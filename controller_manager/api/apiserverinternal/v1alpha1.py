@@ -1,0 +1,41 @@
+"""internal.apiserver.k8s.io/v1alpha1: in which versions API servers store objects."""
+
+from msgspec import Raw, field
+
+from controller_manager.api.conditions import Condition
+from controller_manager.api.meta import APIStruct, CompleteObject
+from controller_manager.api.resource import Resource
+
+
+class ServerStorageVersion(APIStruct, frozen=True):
+    """In which version one API server stores a resource, and which it can read."""
+
+    api_server_id: str = field(default="", name="apiServerID")
+    encoding_version: str = ""
+    decodable_versions: tuple[str, ...] | None = None
+    served_versions: tuple[str, ...] | None = None
+
+
+class StorageVersionStatus(APIStruct, frozen=True):
+    """The versions of all API servers, and the common one if they agree."""
+
+    storage_versions: tuple[ServerStorageVersion, ...] | None = None
+    common_encoding_version: str | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class StorageVersion(CompleteObject, frozen=True):
+    """In which versions the API servers of a cluster store one resource."""
+
+    spec: Raw = Raw(b"{}")
+    status: StorageVersionStatus = StorageVersionStatus()
+
+
+STORAGE_VERSIONS: Resource[StorageVersion] = Resource(
+    "internal.apiserver.k8s.io",
+    "v1alpha1",
+    "storageversions",
+    "StorageVersion",
+    StorageVersion,
+    namespaced=False,
+)

@@ -1,0 +1,1 @@
+"""scheduling.k8s.io: groups of pods that are scheduled together."""

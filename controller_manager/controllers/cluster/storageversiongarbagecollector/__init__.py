@@ -1,0 +1,25 @@
+"""storageversion-garbage-collector-controller: forgets API servers that are gone.
+
+``entries`` computes what is left of a storage version (pure functions); ``reconciler``
+finds out which API servers are gone, and writes it.
+"""
+
+from controller_manager.api.apiserverinternal.v1alpha1 import STORAGE_VERSIONS
+from controller_manager.api.coordination.v1 import SYSTEM_LEASES
+from controller_manager.controllers.cluster.storageversiongarbagecollector import gates
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow
+
+CONTROLLER = Descriptor(
+    name="storageversion-garbage-collector-controller",
+    aliases=("storage-version-gc",),
+    load=".reconciler:StorageVersionReconciler",
+    requires=(STORAGE_VERSIONS, SYSTEM_LEASES),
+    gates=(gates.STORAGE_VERSION_API, gates.API_SERVER_IDENTITY),
+    permissions=(
+        allow(SYSTEM_LEASES, "get", "list", "watch"),
+        allow(STORAGE_VERSIONS, "delete", "get", "list", "patch", "update", "watch"),
+        allow(STORAGE_VERSIONS, "get", "patch", "update", subresource="status"),
+    ),
+    service_account="storage-version-garbage-collector",
+)

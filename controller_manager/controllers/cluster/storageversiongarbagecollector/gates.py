@@ -1,0 +1,11 @@
+"""The feature gates of storage versions."""
+
+from typing import Final
+
+from controller_manager.options.gates import Gate
+
+STORAGE_VERSION_API: Final = Gate("StorageVersionAPI", "ALPHA", default=False)
+"""API servers tell each other in which versions they store objects."""
+
+API_SERVER_IDENTITY: Final = Gate("APIServerIdentity")
+"""Each API server holds a lease under its name."""

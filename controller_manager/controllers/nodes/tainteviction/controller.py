@@ -1,0 +1,233 @@
+"""Watches nodes and pods, and evicts pods in time (taint_eviction.go)."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodMeta
+from controller_manager.api.meta import key_of
+from controller_manager.client.errors import NotFound, is_about
+from controller_manager.client.events import NORMAL
+from controller_manager.control.gates import COMPARISON_OPERATORS
+from controller_manager.control.pods_by_node import PODS_BY_NODE, has_same_node
+from controller_manager.controllers.nodes.tainteviction.decide import (
+    Eviction,
+    Later,
+    Now,
+    Stay,
+    Taints,
+    Verdict,
+    decide,
+    no_execute,
+    used_tolerations,
+    when_due,
+)
+from controller_manager.controllers.nodes.tainteviction.evictor import (
+    Evictor,
+    is_evicted,
+)
+from controller_manager.controllers.nodes.tainteviction.metrics import (
+    TaintEvictionMetrics,
+)
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+
+_WORKERS: Final = 8
+_LONGEST_WAIT: Final = 86400.0
+"""Seconds until a pod is looked at again, however long it tolerates its taints."""
+_SHORTEST_WAIT: Final = 0.001
+"""The same if the time is over in less: a timer is not more precise."""
+_STALE: Final = 1.0
+"""Seconds until a pod is looked at again if the cache of its node is old."""
+
+
+def init_taint_eviction_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (tainteviction.New)."""
+    return TaintEviction(context).workers()
+
+
+class TaintEviction:
+    """Plans, cancels and carries out evictions.
+
+    A change of the NoExecute taints of a node adds its pods to the queue; the key of
+    the queue is the pod. Times are monotonic: a jump of the clock changes none. They
+    count from the moment when this process sees the taints, so never too early.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context, and watch nodes and pods."""
+        self._context = context
+        self._client = context.client
+        self._clock = context.clock
+        self._recorder = context.recorder
+        self._evictor = Evictor(context)
+        self._metrics = context.metrics.of(TaintEvictionMetrics)
+        gates = context.config.features
+        self._compares_numbers = gates.is_enabled(COMPARISON_OPERATORS)
+        self._nodes = context.lister(NODES)
+        self._pods = context.lister(PODS, PODS_BY_NODE)
+        self._node_queue = context.queue("noexec_taint_node")
+        self._pod_queue = context.queue("noexec_taint_pod")
+        self._evictions: dict[str, Eviction] = {}
+        context.informers.informer(NODES).add_handler(
+            Handler(on_add=self._node_added, on_update=self._node_updated)
+        )
+        context.informers.informer(PODS).add_handler(
+            Handler(
+                on_add=self._pod_changed,
+                on_update=self._pod_updated,
+                on_delete=self._pod_deleted,
+            )
+        )
+
+    def workers(self) -> Controller:
+        """Return the workers, not yet running."""
+        run = self._context.workers
+        return WorkerGroup(
+            run(self._pod_queue, self.sync_pod, _WORKERS),
+            run(self._node_queue, self.sync_node, 1, self._enqueue_tainted),
+        )
+
+    async def sync_node(self, name: str) -> Outcome:
+        """Look at the pods of a node whose taints have changed."""
+        node = self._nodes.by_key(name)
+        if node is None:
+            return DONE  # as upstream: evictions that are planned stay planned
+        is_tainted = bool(no_execute(node.spec.taints))
+        for pod in self._pods.by_index(PODS_BY_NODE, name):
+            key = key_of(pod)
+            if is_tainted or key in self._evictions:
+                self._pod_queue.add(key)
+        return DONE
+
+    async def sync_pod(self, key: str) -> Outcome:
+        """Plan, cancel or carry out the eviction of a pod."""
+        pod = self._pods.by_key(key)
+        planned = self._evictions.get(key)
+        if planned is not None and (pod is None or pod.metadata.uid != planned.uid):
+            self._cancel(key)
+            planned = None
+        if pod is None or (planned is not None and planned.is_done) or is_evicted(pod):
+            return DONE
+        node = self._nodes.by_key(pod.spec.node_name)
+        if node is None:
+            verdict = self._without_node(planned)
+        else:
+            verdict = self._decide(pod, planned, no_execute(node.spec.taints))
+        match verdict:
+            case Stay():
+                self._cancel(key)
+                return DONE
+            case Later(eviction=eviction):
+                self._evictions[key] = eviction
+                wait = eviction.due - self._clock.monotonic()
+                return Done(min(max(wait, _SHORTEST_WAIT), _LONGEST_WAIT))
+            case Now():
+                return await self._evict(key, pod, node, verdict)
+
+    def _decide(self, pod: Pod, planned: Eviction | None, taints: Taints) -> Verdict:
+        used = used_tolerations(
+            taints, pod.spec.tolerations, compares_numbers=self._compares_numbers
+        )
+        now = self._clock.monotonic()
+        return decide(planned, pod.metadata.uid, taints, used, now)
+
+    def _without_node(self, planned: Eviction | None) -> Verdict:
+        if planned is None:
+            return Stay()
+        return when_due(planned, self._clock.monotonic())
+
+    async def _evict(
+        self, key: str, pod: Pod, node: Node | None, verdict: Now
+    ) -> Outcome:
+        """Evict a pod whose time is over, if the API server agrees."""
+        if node is not None and not await self._is_confirmed(node):
+            return Requeue(_STALE, "the cache shows old taints of the node")
+        eviction = verdict.eviction
+        if verdict.cancels:
+            self._announce(pod.metadata.uid, key, "Cancelling deletion of Pod")
+        if not eviction.is_announced:
+            self._announce(pod.metadata.uid, key, "Marking for deletion Pod")
+            eviction = replace(eviction, is_announced=True)
+            self._evictions[key] = eviction
+        if await self._evictor.evict(pod):
+            self._metrics.deleted(self._clock.monotonic() - eviction.due)
+        self._close(key, eviction)
+        return DONE
+
+    async def _is_confirmed(self, node: Node) -> bool:
+        """Tell whether the node has the same taints at the API server.
+
+        A process that was paused, or whose watch is silent, would evict pods though
+        their node was well again long ago.
+        """
+        name = node.metadata.name
+        try:
+            stored = await self._client.get(NODES, "", name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return True
+        return no_execute(stored.spec.taints) == no_execute(node.spec.taints)
+
+    def _close(self, key: str, eviction: Eviction) -> None:
+        """Remember an evicted pod until its deletion is seen."""
+        if self._pods.by_key(key) is None:
+            self._evictions.pop(key, None)
+        else:
+            self._evictions[key] = replace(eviction, is_done=True)
+
+    def _cancel(self, key: str) -> None:
+        """Forget an eviction; an event tells that it is cancelled, if it was not done.
+
+        Upstream says so for a pod that is deleted, too.
+        """
+        eviction = self._evictions.pop(key, None)
+        if eviction is not None and not eviction.is_done:
+            self._announce(eviction.uid, key, "Cancelling deletion of Pod")
+
+    def _announce(self, uid: str, key: str, text: str) -> None:
+        # Upstream's reference to the pod has neither version nor uid. With the uid,
+        # `kubectl describe pod` shows the event.
+        namespace, _, name = key.partition("/")
+        pod = Pod(metadata=PodMeta(namespace=namespace, name=name, uid=uid))
+        message = f"{text} {key}"
+        self._recorder.event(PODS, pod, NORMAL, "TaintManagerEviction", message)
+
+    def _enqueue_tainted(self) -> Iterator[None]:
+        """Add the tainted nodes, when this process begins to lead."""
+        for node in self._nodes.all():
+            if no_execute(node.spec.taints):
+                self._node_queue.add(node.metadata.name)
+            yield
+
+    def _node_added(self, node: Node) -> None:
+        if self._evictions or no_execute(node.spec.taints):
+            self._node_queue.add(node.metadata.name)
+
+    def _node_updated(self, old: Node, new: Node) -> None:
+        if old.spec.taints == new.spec.taints:
+            return
+        if no_execute(old.spec.taints) != no_execute(new.spec.taints):
+            self._node_queue.add(new.metadata.name)
+
+    def _pod_changed(self, pod: Pod) -> None:
+        node = self._nodes.by_key(pod.spec.node_name)
+        key = key_of(pod)
+        if key in self._evictions or (node and no_execute(node.spec.taints)):
+            self._pod_queue.add(key)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if (
+            old.spec.tolerations != new.spec.tolerations
+            or not has_same_node(old, new)
+            or old.metadata.uid != new.metadata.uid
+        ):
+            self._pod_changed(new)
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        if (key := key_of(pod)) in self._evictions:
+            self._pod_queue.add(key)

@@ -1,0 +1,135 @@
+"""Says whether a pod on a tainted node stays, goes later or goes now.
+
+Upstream: processPodOnNode of pkg/controller/tainteviction.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller_manager.api.core.scheduling import NO_EXECUTE, Taint, Toleration
+from controller_manager.control.scheduling.taints import tolerates
+
+Taints = tuple[Taint, ...]
+
+_NONE: Final[tuple[Toleration, ...]] = ()
+
+
+class Eviction(Struct, frozen=True):
+    """An eviction of the pod `uid` that is planned, announced or done.
+
+    `since` and `due` are monotonic times in seconds: since when the pod's time counts,
+    and when it is over. `taints` are those that it was planned for. It is announced
+    once an event has said so, and done once the API server has accepted the deletion.
+    """
+
+    uid: str
+    since: float
+    due: float
+    taints: Taints
+    is_announced: bool = False
+    is_done: bool = False
+
+
+class Stay(Struct, frozen=True):
+    """The pod may stay: a planned eviction is cancelled."""
+
+
+class Later(Struct, frozen=True):
+    """The pod is evicted when the eviction is due."""
+
+    eviction: Eviction
+
+
+class Now(Struct, frozen=True):
+    """The pod is evicted now; `cancels` says that a later eviction was planned."""
+
+    eviction: Eviction
+    cancels: bool = False
+
+
+Verdict = Stay | Later | Now
+
+
+def no_execute(taints: Iterable[Taint] | None) -> Taints:
+    """Return the taints that evict pods (getNoExecuteTaints)."""
+    return tuple(each for each in taints or () if each.effect == NO_EXECUTE)
+
+
+def used_tolerations(
+    taints: Taints, tolerations: Sequence[Toleration] | None, *, compares_numbers: bool
+) -> list[Toleration] | None:
+    """Return the first toleration of each taint, `None` if one is not tolerated.
+
+    Upstream: GetMatchingTolerations of pkg/apis/core/v1/helper.
+    """
+    used = []
+    for taint in taints:
+        for each in tolerations or _NONE:
+            if tolerates(each, taint, compares_numbers=compares_numbers):
+                used.append(each)
+                break
+        else:
+            return None
+    return used
+
+
+def tolerated_seconds(used: Iterable[Toleration]) -> int | None:
+    """Return the shortest time of the tolerations, `None` if all last for ever.
+
+    A negative time counts as 0 (getMinTolerationTime).
+    """
+    limits = [
+        max(0, each.toleration_seconds)
+        for each in used
+        if each.toleration_seconds is not None
+    ]
+    return min(limits, default=None)
+
+
+def decide(
+    planned: Eviction | None,
+    uid: str,
+    taints: Taints,
+    used: Sequence[Toleration] | None,
+    now: float,
+) -> Verdict:
+    """Return what happens to the pod `uid` on a node with these NoExecute taints.
+
+    `used` are the tolerations that count, `None` if the pod does not tolerate all the
+    taints. A planned eviction keeps its time when the tolerations change, as
+    upstream's does.
+    """
+    if used is None:
+        is_waiting = planned is not None and planned.due > now
+        if planned is None or is_waiting:
+            planned = Eviction(uid, now, now, taints)
+        return Now(planned, cancels=is_waiting)
+    seconds = tolerated_seconds(used)
+    if seconds is None:
+        return Stay()
+    if planned is None:
+        planned = Eviction(uid, now, now + seconds, taints)
+    return when_due(_postponed(planned, taints, seconds), now)
+
+
+def when_due(planned: Eviction, now: float) -> Verdict:
+    """Return whether a planned eviction must wait."""
+    return Later(planned) if planned.due > now else Now(planned)
+
+
+def _postponed(planned: Eviction, taints: Taints, seconds: int) -> Eviction:
+    """Return the eviction with a later time, if a taint that it was for is gone.
+
+    Only the taints that are left may evict the pod, and it may tolerate them longer.
+    """
+    if planned.is_announced or _identities(planned.taints) <= _identities(taints):
+        return planned
+    due = max(planned.due, planned.since + seconds)
+    return replace(planned, due=due, taints=taints)
+
+
+def _identities(taints: Taints) -> set[tuple[str, str]]:
+    return {(each.key, each.value) for each in taints}

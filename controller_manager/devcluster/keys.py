@@ -1,0 +1,55 @@
+"""The keys of a development cluster: its authority, and that of account tokens."""
+
+import os
+from pathlib import Path
+from typing import Final, Self
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec import Struct
+
+from controller_manager.serving.certificates import Pair, self_signed
+
+_NAME: Final = "devcluster"
+_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class ClusterKeys(Struct, frozen=True):
+    """The authority that signs certificates, and the key that signs tokens, as PEM.
+
+    The API server serves with the certificate of the authority, too.
+    """
+
+    authority: Pair
+    account_key: bytes
+
+    @classmethod
+    def generate(cls) -> Self:
+        """Return new keys; certificates are valid for a year."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        encoded = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        return cls(self_signed(_NAME, _HOSTS), encoded)
+
+    def write(self, directory: Path) -> dict[str, str]:
+        """Write the keys; return the flags by which a controller manager finds them.
+
+        Only the owner can read the files. Raises OSError.
+        """
+        flags = {
+            "cluster-signing-cert-file": ("ca.crt", self.authority.certificate),
+            "cluster-signing-key-file": ("ca.key", self.authority.key),
+            "service-account-private-key-file": ("sa.key", self.account_key),
+        }
+        for name, content in flags.values():
+            _write(directory / name, content)
+        return {flag: str(directory / name) for flag, (name, _) in flags.items()}
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)

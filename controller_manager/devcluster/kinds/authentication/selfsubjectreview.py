@@ -1,0 +1,51 @@
+"""SelfSubjectReview: asks who asks (``kubectl auth whoami``)."""
+
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+
+class SelfSubjectReviewStrategy(Strategy):
+    """Answers a review without storing it."""
+
+    models: ClassVar = ("V1UserInfo",)
+    messages: ClassVar = {
+        "SelfSubjectReview": {
+            1: "metadata:ObjectMeta",
+            2: "status:SelfSubjectReviewStatus",
+        },
+        "SelfSubjectReviewStatus": {1: "userInfo:UserInfo"},
+        "UserInfo": {1: "username:str", 2: "uid:str", 3: "groups:[]str"},
+    }
+
+    def answer(self, call: Call, obj: JSON) -> JSON | None:
+        """Return the review with the user who has sent it."""
+        user = call.user
+        found = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+        info = {key: value for key, value in found.items() if value}
+        return {
+            "kind": call.kind.kind,
+            "apiVersion": call.kind.api_version,
+            "metadata": {
+                **obj.get("metadata", {}),
+                "creationTimestamp": format_time(call.objects.clock.now()),
+            },
+            "status": {"userInfo": info},
+        }
+
+
+KIND: Final = Kind(
+    "authentication.k8s.io",
+    "v1",
+    "SelfSubjectReview",
+    "selfsubjectreviews",
+    namespaced=False,
+    model="V1SelfSubjectReview",
+    verbs=("create",),
+    strategy=SelfSubjectReviewStrategy(),
+)

@@ -1,0 +1,96 @@
+"""DeviceTaintRule: an administrator taints devices, whatever their driver says."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.condition_validation import (
+    validate_conditions,
+)
+from controller_manager.devcluster.kinds.resource.device_validation import (
+    fill_in_times,
+    validate_device_name,
+    validate_driver,
+    validate_pool,
+    validate_taint,
+)
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause, too_many
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+_MAX_CONDITIONS: Final = 8
+
+
+class DeviceTaintRuleStrategy(Strategy):
+    """Records since when the taint has its effect.
+
+    See pkg/registry/resource/devicetaintrule.
+    """
+
+    counts_generations: ClassVar = True
+    returns_deleted: ClassVar = True
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the spec, the taint and the status also when they are empty."""
+        spec = obj.setdefault("spec", {})
+        taint = spec.setdefault("taint", {})
+        for each in ("effect", "key"):
+            taint.setdefault(each, "")
+        obj.setdefault("status", {})
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Record that the taint is added now, unless the rule says when."""
+        del storage
+        fill_in_times([obj["spec"]["taint"]], obj["metadata"]["creationTimestamp"])
+
+    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
+        """Record that a taint with another effect is added now."""
+        before, after = (each["spec"]["taint"] for each in (old, new))
+        fill_in_times([after], now)
+        unchanged = before.get("timeAdded") == after["timeAdded"]
+        if before["effect"] != after["effect"] and unchanged:
+            after["timeAdded"] = format_time(now)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the selector and the taint."""
+        spec = obj["spec"]
+        selector = spec.get("deviceSelector") or {}
+        return [
+            *_validate_selector(selector),
+            *validate_taint(spec["taint"], "spec.taint"),
+        ]
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the conditions."""
+        conditions, field = obj["status"].get("conditions", ()), "status.conditions"
+        causes = list(validate_conditions(conditions, field))
+        if len(conditions) > _MAX_CONDITIONS:
+            causes.append(too_many(field, len(conditions), _MAX_CONDITIONS))
+        return causes
+
+
+def _validate_selector(selector: JSON) -> Iterator[Cause]:
+    checks = {
+        "driver": validate_driver,
+        "pool": validate_pool,
+        "device": validate_device_name,
+    }
+    for name, check in checks.items():
+        if name in selector:
+            yield from check(selector[name], f"spec.deviceSelector.{name}")
+
+
+KIND: Final = Kind(
+    "resource.k8s.io",
+    "v1beta2",
+    "DeviceTaintRule",
+    "devicetaintrules",
+    namespaced=False,
+    model="V1beta2DeviceTaintRule",
+    subresources=(status_of("DeviceTaintRule"),),
+    strategy=DeviceTaintRuleStrategy(),
+)

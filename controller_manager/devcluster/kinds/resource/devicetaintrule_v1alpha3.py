@@ -1,0 +1,29 @@
+"""DeviceTaintRule in version v1alpha3, which has the same fields as v1beta2."""
+
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.resource.devicetaintrule import (
+    KIND as STORED,
+)
+from controller_manager.devcluster.server.kind import Conversion, Kind
+
+JSON = dict[str, Any]
+
+
+def _same_fields(obj: JSON) -> JSON:
+    """Return the fields of an object; both versions have the same."""
+    aside = ("kind", "apiVersion")
+    return {name: value for name, value in obj.items() if name not in aside}
+
+
+KIND: Final = Kind(
+    STORED.group,
+    "v1alpha3",
+    STORED.kind,
+    STORED.plural,
+    namespaced=False,
+    model="V1alpha3DeviceTaintRule",
+    subresources=STORED.subresources,
+    strategy=STORED.strategy,
+    conversion=Conversion(STORED, to_stored=_same_fields, from_stored=_same_fields),
+)

@@ -1,0 +1,87 @@
+"""PodGroup: pods that are scheduled together; nothing here schedules them so."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.condition_validation import (
+    validate_conditions,
+)
+from controller_manager.devcluster.kinds.field_values import validate_unchanged
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+)
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
+
+JSON = dict[str, Any]
+
+PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
+
+_POLICIES: Final = ("basic", "gang")
+
+
+class PodGroupStrategy(Strategy):
+    """A group gets a finalizer that holds its deletion until no pod needs it."""
+
+    columns: ClassVar = (NAME, AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the spec, the policy and the status also when they are empty."""
+        obj.setdefault("spec", {}).setdefault("schedulingPolicy", {})
+        obj.setdefault("status", {})
+
+    def mutate(self, obj: JSON, storage: Storage) -> None:
+        """Add the finalizer, as the admission plugin PodGroupProtection does."""
+        del storage
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if PROTECTION not in finalizers:
+            finalizers.append(PROTECTION)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check that there is one scheduling policy."""
+        field, policy = "spec.schedulingPolicy", obj["spec"]["schedulingPolicy"]
+        given = [each for each in _POLICIES if each in policy]
+        if len(given) == 1:
+            if given == ["gang"] and policy["gang"].get("minCount", 0) < 1:
+                why = "must be greater than zero"
+                count = shown(policy["gang"].get("minCount", 0))
+                return (invalid(f"{field}.gang.minCount", count, why),)
+            return ()
+        listed = ", ".join(f"`{each}`" for each in _POLICIES)
+        if not given:
+            return (required(field, f"must specify one of: {listed}"),)
+        why = f"must specify exactly one of: {listed}"
+        return (invalid(field, shown(policy), why),)
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the spec does not change."""
+        return validate_unchanged(
+            old["spec"], new["spec"], "spec", *sorted({*old["spec"], *new["spec"]})
+        )
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the conditions."""
+        conditions = obj["status"].get("conditions", ())
+        return list(validate_conditions(conditions, "status.conditions"))
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "scheduling.k8s.io",
+    "v1alpha2",
+    "PodGroup",
+    "podgroups",
+    model="V1alpha2PodGroup",
+    subresources=(status_of("PodGroup"),),
+    strategy=PodGroupStrategy(),
+)

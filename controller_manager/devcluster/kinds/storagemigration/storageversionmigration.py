@@ -1,0 +1,104 @@
+"""StorageVersionMigration: asks to rewrite all objects of a resource."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.condition_validation import (
+    validate_conditions,
+)
+from controller_manager.devcluster.kinds.field_values import validate_unchanged
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+)
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import NAME, Cells, Column
+
+JSON = dict[str, Any]
+
+_ENDS: Final = ("Succeeded", "Failed")
+
+
+class StorageVersionMigrationStrategy(Strategy):
+    """A migration is of one resource for ever, and it ends once."""
+
+    counts_generations: ClassVar = True
+    columns: ClassVar = (NAME, Column("Resource"), Column("Status"))
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the spec and the status also when they are empty."""
+        obj.setdefault("spec", {}).setdefault("resource", {})
+        obj.setdefault("status", {})
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check that there is a resource."""
+        if obj["spec"]["resource"].get("resource"):
+            return ()
+        return (required("spec.resource.resource", "resource is required"),)
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the resource does not change."""
+        return validate_unchanged(old["spec"], new["spec"], "spec", "resource")
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the conditions: a migration cannot both succeed and fail."""
+        conditions = obj["status"].get("conditions", ())
+        causes = list(validate_conditions(conditions, "status.conditions"))
+        if all(_is_true(conditions, each) for each in _ENDS):
+            why = "Both success and failed conditions cannot be true at the same time"
+            causes.append(invalid("status.conditions", shown(conditions), why))
+        return causes
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the version stays once it is set, and that no end is undone."""
+        causes = []
+        before, after = old["status"], new["status"]
+        known, version = (each.get("resourceVersion", "") for each in (before, after))
+        if version and not version.isdecimal():
+            why = "resource version must be a number"
+            causes.append(invalid("status.resourceVersion", shown(version), why))
+        if known and known != version:
+            why = "resourceVersion cannot be updated"
+            causes.append(invalid("status.resourceVersion", shown(version), why))
+        for end in _ENDS:
+            was = _is_true(before.get("conditions", ()), end)
+            if was and not _is_true(after.get("conditions", ()), end):
+                why = f"{end} condition cannot be set to false once it is true"
+                field = "status.conditions"
+                causes.append(invalid(field, shown(after.get("conditions")), why))
+        return causes
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table: the last condition that is true counts."""
+        del now
+        resource = obj["spec"]["resource"]
+        name = ".".join(
+            each for each in (resource.get("resource"), resource.get("group")) if each
+        )
+        conditions = obj["status"].get("conditions", ())
+        states = ("Succeeded", "Failed", "Running")
+        state = next((each for each in states if _is_true(conditions, each)), "")
+        return [name_of(obj), name, state]
+
+
+def _is_true(conditions: Sequence[JSON], name: str) -> bool:
+    return any(
+        each.get("type") == name and each.get("status") == "True" for each in conditions
+    )
+
+
+KIND: Final = Kind(
+    "storagemigration.k8s.io",
+    "v1beta1",
+    "StorageVersionMigration",
+    "storageversionmigrations",
+    namespaced=False,
+    model="V1beta1StorageVersionMigration",
+    subresources=(status_of("StorageVersionMigration"),),
+    strategy=StorageVersionMigrationStrategy(),
+)

@@ -1,0 +1,265 @@
+"""API servers that are gone are dropped, on a cluster in memory."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final
+
+import pytest
+
+from controller_manager.api.apiserverinternal.v1alpha1 import (
+    STORAGE_VERSIONS,
+    StorageVersion,
+)
+from controller_manager.api.coordination.v1 import SYSTEM_LEASES
+from controller_manager.client.errors import NotFound
+from controller_manager.client.transport import Request, Response
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import Cluster, Write, make_config
+from tests.controllers.builders import JSON
+from tests.meddler import Meddler
+
+pytestmark = pytest.mark.looptime
+
+CONFIG: Final = make_config(
+    controllers=("storage-version-gc", "ttl"), use_service_account_credentials=True
+)
+ENABLED: Final = replace(CONFIG, features=FeatureGates({"StorageVersionAPI": True}))
+API: Final = "internal.apiserver.k8s.io/v1alpha1"
+NAME: Final = "apps.deployments"
+
+
+def add_lease(cluster: Cluster, name: str, identity: str = "kube-apiserver") -> None:
+    kind = cluster.server.catalogue.of("coordination.k8s.io/v1", "Lease")
+    assert kind is not None
+    labels = {"apiserver.kubernetes.io/identity": identity}
+    lease = {"metadata": {"name": name, "labels": labels}}
+    cluster.server.objects.create(kind, "kube-system", lease)
+
+
+def entries_of(versions: Mapping[str, str]) -> list[JSON]:
+    return [
+        {"apiServerID": server, "encodingVersion": each, "decodableVersions": [each]}
+        for server, each in versions.items()
+    ]
+
+
+def add_version(cluster: Cluster, name: str = NAME, **versions: str) -> None:
+    status: JSON = {"storageVersions": entries_of(versions)}
+    if len(set(versions.values())) == 1:
+        status["commonEncodingVersion"] = next(iter(versions.values()))
+    cluster.add("StorageVersion", name, API, status=status)
+
+
+async def lose(cluster: Cluster, server: str) -> None:
+    await cluster.client.delete(SYSTEM_LEASES, "kube-system", server)
+    await asyncio.sleep(1)
+
+
+async def read(cluster: Cluster, name: str = NAME) -> StorageVersion:
+    return await cluster.client.get(STORAGE_VERSIONS, "", name)
+
+
+def summary(version: StorageVersion) -> tuple[dict[str, str], str | None, list[Any]]:
+    status = version.status
+    return (
+        {
+            each.api_server_id: each.encoding_version
+            for each in status.storage_versions or ()
+        },
+        status.common_encoding_version,
+        [(each.type, each.status, each.reason) for each in status.conditions or ()],
+    )
+
+
+def paths(writes: list[Write]) -> list[tuple[str, str, int]]:
+    return [
+        (each.method, each.path.rpartition("v1alpha1/")[2], each.status)
+        for each in writes
+    ]
+
+
+AGREED: Final = [("AllEncodingVersionsEqual", "True", "CommonEncodingVersionSet")]
+DISAGREED: Final = [("AllEncodingVersionsEqual", "False", "CommonEncodingVersionUnset")]
+
+
+async def test_the_others_agree_once_an_api_server_is_gone() -> None:
+    """Its lease was deleted; confined to the role of the controller."""
+    cluster = Cluster(rbac=True)
+    for name in "abc":
+        add_lease(cluster, name)
+    add_version(cluster, a="v1", b="v2", c="v2")
+    async with cluster.confined_manager(ENABLED) as recording:
+        await asyncio.sleep(1)
+        assert recording.writes == []
+        await lose(cluster, "a")
+        found = await read(cluster)
+    assert summary(found) == ({"b": "v2", "c": "v2"}, "v2", AGREED)
+    assert paths(recording.writes) == [("PUT", f"storageversions/{NAME}/status", 200)]
+
+
+async def test_the_others_do_not_agree_without_the_one_that_is_gone() -> None:
+    """The common version stays unset."""
+    cluster = Cluster()
+    for name in "abc":
+        add_lease(cluster, name)
+    add_version(cluster, a="v1", b="v2", c="v3")
+    async with cluster.manager(ENABLED):
+        await lose(cluster, "b")
+        found = await read(cluster)
+    assert summary(found) == ({"a": "v1", "c": "v3"}, None, DISAGREED)
+
+
+async def test_an_api_server_that_never_had_a_lease_is_dropped() -> None:
+    """Also one whose lease is held by something else."""
+    cluster = Cluster()
+    add_lease(cluster, "a")
+    add_lease(cluster, "b", identity="other")
+    async with cluster.manager(ENABLED):
+        add_version(cluster, a="v1", b="v2", c="v2")
+        await asyncio.sleep(1)
+        found = await read(cluster)
+    assert summary(found) == ({"a": "v1"}, "v1", AGREED)
+
+
+async def test_a_storage_version_goes_with_its_last_api_server() -> None:
+    """Only if it is still the same: uid and version are preconditions."""
+    cluster = Cluster(rbac=True)
+    add_lease(cluster, "a")
+    add_version(cluster, a="v1")
+    async with cluster.confined_manager(ENABLED) as recording:
+        await lose(cluster, "a")
+        with pytest.raises(NotFound):
+            await read(cluster)
+    (deletion,) = recording.writes
+    assert (deletion.method, deletion.status) == ("DELETE", 200)
+    assert set(json.loads(deletion.body)["preconditions"]) == {"uid", "resourceVersion"}
+
+
+async def test_only_versions_that_name_the_api_server_are_looked_at() -> None:
+    """They are found by an index."""
+    cluster = Cluster()
+    for name in "ab":
+        add_lease(cluster, name)
+    add_version(cluster, a="v1", b="v1")
+    for number in range(20):
+        add_version(cluster, f"apps.others{number}", b="v1")
+    asked: list[str] = []
+
+    async def note(request: Request) -> Response | None:
+        if "/storageversions/" in request.path or "/leases/" in request.path:
+            asked.append(f"{request.method} {request.path.rpartition('/')[2]}")
+        return None
+
+    async with cluster.manager(ENABLED, Meddler(cluster.transport, note)):
+        await asyncio.sleep(1)
+        await lose(cluster, "a")
+    assert asked == ["GET a", "PUT status"]
+
+
+async def test_an_api_server_that_cannot_be_asked_about_stays() -> None:
+    """Upstream drops it, whatever the error is."""
+    cluster = Cluster()
+    add_lease(cluster, "a")
+    add_lease(cluster, "b")
+    add_version(cluster, a="v1", b="v1")
+    broken = True
+
+    async def fail(request: Request) -> Response | None:
+        if broken and request.path.endswith("/leases/a"):
+            body = b'{"kind":"Status","code":500,"message":"etcd is away"}'
+            return Response(HTTPStatus.INTERNAL_SERVER_ERROR, {}, body)
+        return None
+
+    async with cluster.manager(ENABLED, Meddler(cluster.transport, fail)) as recording:
+        await lose(cluster, "a")
+        assert recording.writes == []
+        broken = False
+        await asyncio.sleep(30)
+        found = await read(cluster)
+    assert summary(found) == ({"b": "v1"}, "v1", AGREED)
+
+
+async def test_an_api_server_that_came_back_stays() -> None:
+    """The cache does not show its new lease yet; the API server does."""
+    cluster = Cluster()
+    add_lease(cluster, "a")
+    add_version(cluster, a="v1")
+
+    async def bring_back(request: Request) -> Response | None:
+        if request.path.endswith("/leases/a") and request.method == "GET":
+            add_lease(cluster, "a")
+        return None
+
+    meddler = Meddler(cluster.transport, bring_back)
+    async with cluster.manager(ENABLED, meddler) as recording:
+        await cluster.client.delete(SYSTEM_LEASES, "kube-system", "a")
+        await asyncio.sleep(5)
+    assert recording.writes == []
+
+
+async def test_an_api_server_that_was_added_meanwhile_is_not_lost() -> None:
+    """The write conflicts, and is computed again."""
+    cluster = Cluster()
+    for name in "ab":
+        add_lease(cluster, name)
+    add_version(cluster, a="v1")
+    pending = True
+
+    async def add_another(request: Request) -> Response | None:
+        nonlocal pending
+        if pending and request.method == "DELETE" and "storageversions" in request.path:
+            pending = False
+            current = await read(cluster)
+            entry = {"apiServerID": "b", "encodingVersion": "v2"}
+            entries = [
+                {
+                    "apiServerID": "a",
+                    "encodingVersion": "v1",
+                    "decodableVersions": ["v1"],
+                },
+                {**entry, "decodableVersions": ["v2"]},
+            ]
+            kind = cluster.server.catalogue.of(API, "StorageVersion")
+            assert kind is not None
+            metadata = {"name": NAME, "uid": current.metadata.uid}
+            body = {"metadata": metadata, "status": {"storageVersions": entries}}
+            cluster.server.objects.update(kind, "", NAME, body, "status")
+        return None
+
+    meddler = Meddler(cluster.transport, add_another)
+    async with cluster.manager(ENABLED, meddler) as recording:
+        await lose(cluster, "a")
+        found = await read(cluster)
+    assert summary(found) == ({"b": "v2"}, "v2", AGREED)
+    assert paths(recording.writes) == [
+        ("DELETE", f"storageversions/{NAME}", 409),
+        ("PUT", f"storageversions/{NAME}/status", 200),
+    ]
+
+
+@pytest.mark.parametrize("server", ["a/b", ".."])
+async def test_a_name_that_no_lease_can_have_is_dropped(server: str) -> None:
+    """No request is sent for it."""
+    cluster = Cluster()
+    add_lease(cluster, "a")
+    add_version(cluster, **{"a": "v1", server: "v1"})
+    async with cluster.manager(ENABLED):
+        await asyncio.sleep(1)
+        found = await read(cluster)
+    assert summary(found) == ({"a": "v1"}, "v1", AGREED)
+
+
+@pytest.mark.parametrize(
+    "positions", [{}, {"StorageVersionAPI": True, "APIServerIdentity": False}]
+)
+async def test_without_its_gates_it_does_not_run(positions: dict[str, bool]) -> None:
+    """One of them is off by default."""
+    cluster = Cluster()
+    add_version(cluster, a="v1")
+    config = replace(CONFIG, features=FeatureGates(positions))
+    async with cluster.manager(config) as recording:
+        await asyncio.sleep(60)
+    assert [each for each in recording.writes if "storagev" in each.path] == []

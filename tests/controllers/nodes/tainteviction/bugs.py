@@ -1,0 +1,36 @@
+"""Deliberate bugs of the taint eviction controller."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from controller_manager.controllers.nodes.tainteviction import decide
+from controller_manager.controllers.nodes.tainteviction.controller import TaintEviction
+from tests.simulation.planted import Bug
+
+_RESTARTS: Final = "manager_restarts_while_pods_wait".replace("_", "-")
+
+
+async def _trust_the_cache(*_: Any) -> bool:
+    return True
+
+
+def _half_the_time(*_: Any) -> int:
+    return 30
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "evict from a node that is well again": Bug(
+        0,
+        TaintEviction,
+        "_is_confirmed",
+        _trust_the_cache,
+        "watch-of-nodes-is-silent",
+    ),
+    "forget tainted nodes at a restart": Bug(
+        0, TaintEviction, "_enqueue_tainted", lambda _: iter(()), _RESTARTS
+    ),
+    "evict a pod that tolerates for ever": Bug(
+        0, decide, "tolerated_seconds", _half_the_time, _RESTARTS
+    ),
+    "never evict": Bug(0, TaintEviction, "_node_updated", lambda *_: None, _RESTARTS),
+}

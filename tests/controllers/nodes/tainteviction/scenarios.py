@@ -1,0 +1,98 @@
+"""Pods on a tainted node, and managers that cannot see that it is well again."""
+
+import asyncio
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from tests.simulation.environment import Environment, Scenario
+
+JSON = dict[str, Any]
+
+_TAINT: Final[JSON] = {"key": "x", "effect": "NoExecute"}
+
+
+async def watch_of_nodes_is_silent(environment: Environment) -> None:
+    """Take the taint away while the watch of nodes is silent: the pod stays.
+
+    Upstream evicts it.
+    """
+    _create(environment, {"p": 60})
+    await asyncio.sleep(10)
+    _taint(environment, _TAINT)
+    await asyncio.sleep(30)
+    environment.manager.connection.lagging["nodes"] = environment.now + 120
+    _taint(environment)
+    await asyncio.sleep(300)
+    assert _pods(environment) == ["p"]
+
+
+async def process_is_paused_while_the_taint_goes(environment: Environment) -> None:
+    """Stop the process until the time is over; the node is well again by then."""
+    _create(environment, {"p": 60})
+    await asyncio.sleep(10)
+    _taint(environment, _TAINT)
+    await asyncio.sleep(30)
+    environment.manager.pause(100)
+    await asyncio.sleep(50)
+    _taint(environment)
+    await asyncio.sleep(300)
+    assert _pods(environment) == ["p"]
+
+
+async def manager_restarts_while_pods_wait(environment: Environment) -> None:
+    """Each pod goes, never before its time, and none that tolerates for ever."""
+    _create(environment, {"now": 0, "minute": 60, "ever": None})
+    await asyncio.sleep(100)  # the node has been found silent, and is left alone
+    _taint(environment, _TAINT)
+    await asyncio.sleep(20)
+    assert _pods(environment) == ["ever", "minute"]
+    environment.manager.crash()
+    await asyncio.sleep(39)
+    assert _pods(environment) == ["ever", "minute"]
+    await asyncio.sleep(120)
+    assert _pods(environment) == ["ever"]
+
+
+def _create(environment: Environment, seconds: dict[str, int | None]) -> None:
+    """Create a node, and pods there that tolerate the taint for so many seconds."""
+    objects = environment.world.server.objects
+    own: JSON = {"key": "own", "effect": "NoSchedule"}
+    node = {"metadata": {"name": "dedicated"}, "spec": {"taints": [own]}}
+    objects.create(NODE, "", node)
+    for name, each in seconds.items():
+        toleration: JSON = {"key": "x", "operator": "Exists", "effect": "NoExecute"}
+        if each is not None:
+            toleration["tolerationSeconds"] = each
+        # No kubelet renews the lease of this node.
+        unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
+        spec = {
+            "nodeName": "dedicated",
+            "containers": [{"name": "c", "image": "app:v1"}],
+            "tolerations": [toleration, unreachable],
+        }
+        pod = {"metadata": {"name": name}, "spec": spec}
+        objects.create(POD, "default", pod)
+
+
+def _taint(environment: Environment, *taints: JSON) -> None:
+    node = environment.world.find("nodes", "", "dedicated")
+    assert node is not None
+    environment.world.change(
+        "nodes", node, lambda obj: obj["spec"].update(taints=list(taints))
+    )
+
+
+def _pods(environment: Environment) -> list[str]:
+    return [
+        each["metadata"]["name"]
+        for each in environment.world.stored("pods", "default")
+        if not each["metadata"].get("deletionTimestamp")
+    ]
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    watch_of_nodes_is_silent,
+    process_is_paused_while_the_taint_goes,
+    manager_restarts_while_pods_wait,
+)

@@ -1,0 +1,142 @@
+"""Whether a pod stays, goes later or goes now, as tables."""
+
+import pytest
+
+from controller_manager.api.core.scheduling import Taint, Toleration
+from controller_manager.controllers.nodes.tainteviction.decide import (
+    Eviction,
+    Later,
+    Now,
+    Stay,
+    Verdict,
+    decide,
+    no_execute,
+    tolerated_seconds,
+    used_tolerations,
+    when_due,
+)
+
+A = Taint(key="a", value="1", effect="NoExecute")
+B = Taint(key="b", effect="NoExecute")
+EVERYTHING = Toleration(operator="Exists")
+
+
+def tolerates_a(seconds: int | None = None, value: str = "1") -> Toleration:
+    """Return a toleration of the taint a."""
+    return Toleration(
+        key="a", value=value, effect="NoExecute", toleration_seconds=seconds
+    )
+
+
+def tolerates_b(seconds: int | None = None) -> Toleration:
+    """Return a toleration of the taint b."""
+    return Toleration(key="b", operator="Exists", toleration_seconds=seconds)
+
+
+def test_only_taints_with_the_effect_no_execute_evict() -> None:
+    """A node without taints has none."""
+    other = Taint(key="c", effect="NoSchedule")
+    assert no_execute((other, A, B)) == (A, B)
+    assert no_execute(None) == ()
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "expected"),
+    [
+        ((), (), []),
+        ((A,), (), None),
+        ((A,), None, None),
+        ((A,), (tolerates_a(value="2"),), None),
+        ((A,), (Toleration(key="a", value="1", effect="NoSchedule"),), None),
+        ((A,), (tolerates_a(4),), [tolerates_a(4)]),
+        ((A,), (EVERYTHING,), [EVERYTHING]),
+        ((A, B), (tolerates_a(),), None),
+        ((A, B), (tolerates_b(2), tolerates_a(3)), [tolerates_a(3), tolerates_b(2)]),
+        # The first toleration of a taint counts, as upstream.
+        ((A,), (tolerates_a(9), tolerates_a(1)), [tolerates_a(9)]),
+    ],
+)
+def test_the_first_toleration_of_each_taint_counts(
+    taints: tuple[Taint, ...],
+    tolerations: tuple[Toleration, ...] | None,
+    expected: list[Toleration] | None,
+) -> None:
+    """Unless one of the taints is not tolerated."""
+    assert used_tolerations(taints, tolerations, compares_numbers=False) == expected
+
+
+@pytest.mark.parametrize(("is_on", "expected"), [(True, 1), (False, None)])
+def test_numbers_are_compared_if_the_gate_is_on(
+    *, is_on: bool, expected: int | None
+) -> None:
+    """With the operators Lt and Gt."""
+    greater = Toleration(key="a", operator="Gt", value="0", effect="NoExecute")
+    used = used_tolerations((A,), (greater,), compares_numbers=is_on)
+    assert (None if used is None else len(used)) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ((), None),
+        ((None,), None),
+        ((300,), 300),
+        ((300, None, 20), 20),
+        ((0, 20), 0),
+        ((-5, 20), 0),
+    ],
+)
+def test_the_shortest_time_counts(
+    seconds: tuple[int | None, ...], expected: int | None
+) -> None:
+    """A negative one is 0; without any time the pod stays for ever."""
+    assert tolerated_seconds(tolerates_a(each) for each in seconds) == expected
+
+
+PLANNED = Eviction("u", 0.0, 60.0, (A,))
+
+
+@pytest.mark.parametrize(
+    ("planned", "taints", "used", "expected"),
+    [
+        # A pod without a plan.
+        (None, (), [], Stay()),
+        (None, (A,), [tolerates_a()], Stay()),
+        (None, (A,), None, Now(Eviction("u", 10.0, 10.0, (A,)))),
+        (None, (A,), [tolerates_a(0)], Now(Eviction("u", 10.0, 10.0, (A,)))),
+        (None, (A,), [tolerates_a(5)], Later(Eviction("u", 10.0, 15.0, (A,)))),
+        # A pod whose eviction is planned.
+        (PLANNED, (), [], Stay()),
+        (PLANNED, (A,), [tolerates_a()], Stay()),
+        (PLANNED, (A,), None, Now(Eviction("u", 10.0, 10.0, (A,)), cancels=True)),
+        # Upstream never changes the time of an eviction that is planned.
+        (PLANNED, (A,), [tolerates_a(5)], Later(PLANNED)),
+        (PLANNED, (A,), [tolerates_a(500)], Later(PLANNED)),
+        (PLANNED, (A, B), [tolerates_a(60), tolerates_b(5)], Later(PLANNED)),
+        # The taint that it was planned for is gone; the other is tolerated longer.
+        (PLANNED, (B,), [tolerates_b(300)], Later(Eviction("u", 0.0, 300.0, (B,)))),
+        (PLANNED, (B,), [tolerates_b(20)], Later(Eviction("u", 0.0, 60.0, (B,)))),
+    ],
+)
+def test_a_pod_stays_or_goes_later_or_goes_now(
+    planned: Eviction | None,
+    taints: tuple[Taint, ...],
+    used: list[Toleration] | None,
+    expected: Verdict,
+) -> None:
+    """At the time 10."""
+    assert decide(planned, "u", taints, used, 10.0) == expected
+
+
+def test_an_eviction_that_failed_is_not_planned_anew() -> None:
+    """It is neither cancelled nor announced again."""
+    failed = Eviction("u", 0.0, 5.0, (A,), is_announced=True)
+    assert decide(failed, "u", (A,), None, 10.0) == Now(failed)
+    assert decide(failed, "u", (A,), [tolerates_a(500)], 10.0) == Now(failed)
+    assert decide(failed, "u", (), [], 10.0) == Stay()
+
+
+def test_an_eviction_is_due_at_its_time() -> None:
+    """Not a moment earlier."""
+    assert when_due(PLANNED, 59.9) == Later(PLANNED)
+    assert when_due(PLANNED, 60.0) == Now(PLANNED)

@@ -1,0 +1,139 @@
+"""What happens to evictions while something else fails."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.core.v1 import NODES
+from controller_manager.client.client import PatchType
+from controller_manager.client.transport import Request, Response
+from tests.clusters import Cluster
+from tests.controllers.nodes.tainteviction.fixtures import (
+    CANCELLING,
+    DEDICATED,
+    MARKING,
+    add_pod,
+    config,
+    event,
+    events,
+    evicted,
+    taint,
+    tolerate,
+    tolerating,
+)
+from tests.meddler import Meddler
+
+pytestmark = pytest.mark.looptime
+
+
+def refusal(code: int, reason: str) -> Response:
+    """Return an answer of the API server that refuses a request."""
+    body = f'{{"kind":"Status","code":{code},"reason":"{reason}","message":"no"}}'
+    return Response(code, {}, body.encode())
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+async def test_an_eviction_that_fails_is_tried_again(
+    cluster: Cluster, method: str
+) -> None:
+    """Upstream gives up after five tries. It is announced once."""
+    cluster.add("Node", "a")
+    add_pod(cluster, "p", tolerating(10))
+    is_broken = True
+
+    async def refuse(request: Request) -> Response | None:
+        wanted = ("/nodes/a", "/pods/p", "/pods/p/status")
+        if is_broken and request.method == method and request.path.endswith(wanted):
+            return refusal(500, "InternalError")
+        return None
+
+    async with cluster.manager(config(), Meddler(cluster.transport, refuse)):
+        await asyncio.sleep(1)
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(300)
+        assert await evicted(cluster) == []
+        is_broken = False
+        await asyncio.sleep(130)
+        assert await evicted(cluster) == ["p"]
+    assert await events(cluster) == [event("p", MARKING)]
+
+
+async def test_an_eviction_that_fails_is_cancelled_when_the_taint_goes(
+    cluster: Cluster,
+) -> None:
+    """The event says so: the pod was marked for deletion before."""
+    cluster.add("Node", "a")
+    add_pod(cluster, "p")
+
+    async def refuse(request: Request) -> Response | None:
+        if request.method == "DELETE":
+            return refusal(500, "InternalError")
+        return None
+
+    async with cluster.manager(config(), Meddler(cluster.transport, refuse)):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(30)
+        await taint(cluster)
+        await asyncio.sleep(300)
+    assert await evicted(cluster) == []
+    assert await events(cluster) == [event("p", CANCELLING), event("p", MARKING)]
+
+
+async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
+    cluster: Cluster,
+) -> None:
+    """The watch has not told yet; upstream evicts the pod."""
+    cluster.add("Node", "a")
+    add_pod(cluster, "p", tolerating(10))
+    is_gone = False
+
+    async def untaint(request: Request) -> None:
+        nonlocal is_gone
+        if request.method == "GET" and request.path.endswith("/nodes/a"):
+            is_gone = True
+            await cluster.client.patch(
+                NODES, "", "a", {"spec": {"taints": None}}, PatchType.MERGE
+            )
+
+    meddler = Meddler(cluster.transport, untaint)
+    async with cluster.manager(config(), meddler) as recording:
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(300)
+        assert is_gone
+        assert (await evicted(cluster), recording.writes) == ([], [])
+    assert await events(cluster) == [event("p", CANCELLING)]
+
+
+async def test_a_pod_whose_tolerations_have_just_changed_is_not_deleted(
+    cluster: Cluster,
+) -> None:
+    """The answer to the patch shows what the cache does not yet."""
+    cluster.add("Node", "a")
+    add_pod(cluster, "p", tolerating(10))
+
+    async def tolerate_for_ever(request: Request) -> None:
+        if request.method == "PATCH":
+            await tolerate(cluster, "p", tolerating())
+
+    meddler = Meddler(cluster.transport, tolerate_for_ever)
+    async with cluster.manager(config(), meddler):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(300)
+        assert await evicted(cluster) == []
+
+
+async def test_other_pods_go_while_one_cannot(cluster: Cluster) -> None:
+    """A finalizer, a webhook or a broken object of one pod stops no other."""
+    cluster.add("Node", "a")
+    for number in range(20):
+        add_pod(cluster, f"p-{number:02}")
+
+    async def refuse(request: Request) -> Response | None:
+        if request.method == "PATCH" and request.path.endswith("/p-00/status"):
+            return refusal(422, "Invalid")
+        return None
+
+    async with cluster.manager(config(), Meddler(cluster.transport, refuse)):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(5)
+        assert len(await evicted(cluster)) == 19

@@ -1,0 +1,279 @@
+"""Pods are evicted from tainted nodes on a cluster in memory, on virtual time."""
+
+import asyncio
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.client.client import DeleteOptions, PatchType
+from tests.clusters import Cluster
+from tests.controllers.nodes.tainteviction.fixtures import (
+    CANCELLING,
+    DEDICATED,
+    JSON,
+    MAINTENANCE,
+    MARKING,
+    add_pod,
+    config,
+    event,
+    events,
+    evicted,
+    taint,
+    tolerate,
+    tolerating,
+)
+
+pytestmark = pytest.mark.looptime
+
+CONDITION: JSON = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByTaintManager",
+    "message": "Taint manager: deleting due to NoExecute taint",
+    "observedGeneration": 1,
+}
+
+
+@pytest_asyncio.fixture(name="nodes")
+async def cluster_with_nodes() -> Cluster:
+    """Return a cluster with the nodes a and b, and roles."""
+    cluster = Cluster(rbac=True)
+    cluster.add("Node", "a")
+    cluster.add("Node", "b")
+    return cluster
+
+
+async def test_a_pod_is_marked_and_then_deleted(nodes: Cluster) -> None:
+    """With the kubelet's grace period; the pods of another node stay."""
+    add_pod(nodes, "p")
+    add_pod(nodes, "elsewhere", node="b")
+    async with nodes.confined_manager(config()) as recording:
+        await asyncio.sleep(1)
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(1)
+        assert await evicted(nodes) == ["p"]
+        pod = await nodes.client.get_json(PODS, "default", "p")
+    sent = [
+        (each.method, each.path.rpartition("/pods/")[2]) for each in recording.writes
+    ]
+    assert sent == [("PATCH", "p/status"), ("DELETE", "p")]
+    bodies: list[JSON] = [msgspec.json.decode(each.body) for each in recording.writes]
+    uid = pod["metadata"]["uid"]
+    (condition,) = bodies[0]["status"]["conditions"]
+    assert condition.pop("lastTransitionTime")
+    assert (bodies[0]["metadata"], condition) == ({"uid": uid}, CONDITION)
+    assert bodies[1] == {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "preconditions": {"uid": uid},
+    }
+    assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert await events(nodes) == [event("p", MARKING)]
+
+
+async def test_each_pod_goes_when_its_toleration_is_over(nodes: Cluster) -> None:
+    """The shortest of several; for ever if there is no time."""
+    add_pod(nodes, "no", tolerating(60, "other"))
+    add_pod(nodes, "zero", tolerating(0), tolerating(9, "maintenance"))
+    add_pod(nodes, "ten", tolerating(10), tolerating(key="maintenance"))
+    add_pod(nodes, "both", tolerating(30), tolerating(20, "maintenance"))
+    add_pod(nodes, "forever", tolerating(), tolerating(key="maintenance"))
+    add_pod(nodes, "everything", {"operator": "Exists"})
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED, MAINTENANCE)
+        await asyncio.sleep(9.9)
+        assert await evicted(nodes) == ["no", "zero"]
+        await asyncio.sleep(0.2)
+        assert await evicted(nodes) == ["no", "ten", "zero"]
+        await asyncio.sleep(10)
+        assert await evicted(nodes) == ["both", "no", "ten", "zero"]
+        await asyncio.sleep(1000)
+        assert await evicted(nodes) == ["both", "no", "ten", "zero"]
+
+
+async def test_an_eviction_is_cancelled_when_the_taint_goes(nodes: Cluster) -> None:
+    """With an event; a later taint begins the time anew."""
+    add_pod(nodes, "p", tolerating(60))
+    add_pod(nodes, "forever", tolerating())
+    async with nodes.confined_manager(config()) as recording:
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(50)
+        await taint(nodes)
+        await asyncio.sleep(50)
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(59)
+        assert (await evicted(nodes), recording.writes) == ([], [])
+        assert await events(nodes) == [event("p", CANCELLING)]
+        await asyncio.sleep(2)
+        assert await evicted(nodes) == ["p"]
+    assert await events(nodes) == [event("p", CANCELLING), event("p", MARKING)]
+
+
+async def test_a_changed_toleration_changes_no_planned_time(nodes: Cluster) -> None:
+    """As upstream; but a toleration for ever cancels the eviction."""
+    for name in ("shorter", "longer", "endless"):
+        add_pod(nodes, name, tolerating(60))
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(10)
+        await tolerate(nodes, "shorter", tolerating(1))
+        await tolerate(nodes, "longer", tolerating(600))
+        await tolerate(nodes, "endless", tolerating())
+        await asyncio.sleep(49)
+        assert await evicted(nodes) == []
+        await asyncio.sleep(2)
+        assert await evicted(nodes) == ["longer", "shorter"]
+        await asyncio.sleep(1000)
+        assert await evicted(nodes) == ["longer", "shorter"]
+    assert event("endless", CANCELLING) in await events(nodes)
+
+
+async def test_a_pod_keeps_the_time_of_the_taint_that_is_left(nodes: Cluster) -> None:
+    """Upstream evicts it at the time of the taint that is gone."""
+    add_pod(nodes, "p", tolerating(20), tolerating(100, "maintenance"))
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED, MAINTENANCE)
+        await asyncio.sleep(10)
+        await taint(nodes, MAINTENANCE)
+        await asyncio.sleep(89)
+        assert await evicted(nodes) == []
+        await asyncio.sleep(2)
+        assert await evicted(nodes) == ["p"]
+
+
+async def test_a_taint_that_is_not_tolerated_ends_the_wait(nodes: Cluster) -> None:
+    """The events say both, as upstream."""
+    add_pod(nodes, "p", tolerating(60))
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(10)
+        await taint(nodes, DEDICATED, MAINTENANCE)
+        await asyncio.sleep(1)
+        assert await evicted(nodes) == ["p"]
+    assert await events(nodes) == [event("p", CANCELLING), event("p", MARKING)]
+
+
+async def test_a_pod_that_comes_to_a_tainted_node_has_its_whole_time(
+    nodes: Cluster,
+) -> None:
+    """It counts from then on; one that tolerates nothing goes at once."""
+    await taint(nodes, DEDICATED)
+    async with nodes.confined_manager(config()):
+        await asyncio.sleep(100)
+        add_pod(nodes, "late", tolerating(60))
+        add_pod(nodes, "not", node="a")
+        await asyncio.sleep(59)
+        assert await evicted(nodes) == ["not"]
+        await asyncio.sleep(2)
+        assert await evicted(nodes) == ["late", "not"]
+
+
+async def test_a_deleted_pod_cancels_its_eviction(nodes: Cluster) -> None:
+    """As upstream with an event; a new pod of its name has a time of its own."""
+    add_pod(nodes, "p", tolerating(60))
+    now = DeleteOptions(grace_period_seconds=0)
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(50)
+        await nodes.client.delete(PODS, "default", "p", now)
+        add_pod(nodes, "p", tolerating(60))
+        await asyncio.sleep(50)
+        assert await evicted(nodes) == []
+        await asyncio.sleep(11)
+        assert await evicted(nodes) == ["p"]
+    assert await events(nodes) == [event("p", CANCELLING), event("p", MARKING)]
+
+
+async def test_the_eviction_goes_on_when_the_node_is_gone(nodes: Cluster) -> None:
+    """As upstream: nobody says that the pod may stay."""
+    add_pod(nodes, "p", tolerating(60))
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(10)
+        await nodes.client.delete(NODES, "", "a")
+        await asyncio.sleep(49)
+        assert await evicted(nodes) == []
+        await asyncio.sleep(2)
+        assert await evicted(nodes) == ["p"]
+
+
+async def test_a_restart_loses_no_eviction_and_repeats_none(nodes: Cluster) -> None:
+    """The time begins anew, as upstream: it is never too short."""
+    add_pod(nodes, "done")
+    add_pod(nodes, "p", tolerating(60))
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(30)
+    async with nodes.confined_manager(config()) as recording:
+        await asyncio.sleep(59)
+        assert (await evicted(nodes), recording.writes) == (["done"], [])
+        await asyncio.sleep(2)
+        assert await evicted(nodes) == ["done", "p"]
+    assert await events(nodes) == [event("done", MARKING), event("p", MARKING)]
+
+
+async def test_a_pod_that_a_user_has_deleted_is_marked(nodes: Cluster) -> None:
+    """As upstream: its kubelet may be dead, and then nothing else tells why."""
+    add_pod(nodes, "p", tolerating(20))
+    async with nodes.confined_manager(config()) as recording:
+        await taint(nodes, DEDICATED)
+        await nodes.client.delete(PODS, "default", "p")
+        await asyncio.sleep(21)
+        assert [each.method for each in recording.writes] == ["PATCH", "DELETE"]
+        await asyncio.sleep(1000)
+        assert len(recording.writes) == 2
+
+
+async def test_a_condition_that_is_true_already_keeps_its_time(nodes: Cluster) -> None:
+    """Another controller may have set it, for another reason."""
+    since = "2020-01-01T00:00:00Z"
+    add_pod(nodes, "p")
+    before = {
+        **CONDITION,
+        "reason": "PreemptionByScheduler",
+        "lastTransitionTime": since,
+    }
+    patch = {"status": {"conditions": [before]}}
+    kind = PatchType.STRATEGIC
+    await nodes.client.patch(PODS, "default", "p", patch, kind, "status")
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(1)
+    pod = await nodes.client.get_json(PODS, "default", "p")
+    (condition,) = pod["status"]["conditions"]
+    assert condition == {
+        **CONDITION,
+        "lastProbeTime": None,
+        "lastTransitionTime": since,
+    }
+
+
+async def test_heartbeats_of_nodes_and_pods_cost_nothing(nodes: Cluster) -> None:
+    """A pod without a node is left alone, too."""
+    add_pod(nodes, "p", tolerating())
+    async with nodes.confined_manager(config()) as recording:
+        await taint(nodes, DEDICATED)
+        for number in range(10):
+            status = {"status": {"nodeInfo": {"kubeletVersion": f"v{number}"}}}
+            merge = PatchType.MERGE
+            await nodes.client.patch(NODES, "", "a", status, merge, "status")
+            phase = {"status": {"message": str(number)}}
+            await nodes.client.patch(PODS, "default", "p", phase, merge, "status")
+            await asyncio.sleep(1)
+    assert (recording.writes, await events(nodes)) == ([], [])
+
+
+async def test_a_toleration_longer_than_a_day_is_kept(nodes: Cluster) -> None:
+    """Also one of so many seconds that upstream's arithmetic overflows."""
+    add_pod(nodes, "days", tolerating(90_000))
+    add_pod(nodes, "ages", tolerating(2**63 - 1))
+    async with nodes.confined_manager(config()):
+        await taint(nodes, DEDICATED)
+        await asyncio.sleep(89_999)
+        assert await evicted(nodes) == []
+        await asyncio.sleep(2)
+        assert await evicted(nodes) == ["days"]
+        await asyncio.sleep(10_000)
+        assert await evicted(nodes) == ["days"]

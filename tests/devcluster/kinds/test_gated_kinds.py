@@ -1,0 +1,163 @@
+"""The kinds that an API server has only while feature gates are enabled."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.server.statuses import Refusal
+from tests.clusters import Cluster
+from tests.devcluster.kinds.requests import causes, create, update
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+SAME_END = "Both success and failed conditions cannot be true at the same time"
+ONE_POLICY = "must specify one of: `basic`, `gang`"
+ONLY_ONE_POLICY = "must specify exactly one of: `basic`, `gang`"
+COMMON = "status.commonEncodingVersion: Invalid value:"
+
+
+def condition(name: str, status: str = "True") -> JSON:
+    return {
+        "type": name,
+        "status": status,
+        "reason": "Because",
+        "message": "it is so",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+def server(name: str, version: str) -> JSON:
+    return {
+        "apiServerID": name,
+        "encodingVersion": version,
+        "decodableVersions": [version],
+    }
+
+
+def refused(cluster: Cluster, kind: str, spec: JSON) -> list[str]:
+    with pytest.raises(Refusal) as raised:
+        create(cluster, kind, {"spec": spec})
+    return causes(raised.value)
+
+
+def refused_status(cluster: Cluster, obj: JSON, status: JSON) -> list[str]:
+    with pytest.raises(Refusal) as raised:
+        update(cluster, obj, {"status": status}, "status")
+    return causes(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"storageVersions": [server("a", "v1")]}, "is v1"),
+        (
+            {
+                "commonEncodingVersion": "v1",
+                "storageVersions": [server("a", "v1"), server("b", "v2")],
+            },
+            "must be unset",
+        ),
+        (
+            {
+                "commonEncodingVersion": "v1",
+                "storageVersions": [{**server("a", "v1"), "decodableVersions": ["v2"]}],
+            },
+            "decodableVersions must include encodingVersion v1",
+        ),
+        (
+            {
+                "commonEncodingVersion": "v1",
+                "storageVersions": [server("a", "v1"), server("a", "v1")],
+            },
+            "Duplicate value",
+        ),
+    ],
+)
+async def test_a_storage_version_has_the_version_of_all_its_servers(
+    cluster: Cluster, status: JSON, expected: str
+) -> None:
+    """None while they differ."""
+    version = create(cluster, "StorageVersion")
+    (cause,) = refused_status(cluster, version, status)
+    assert expected in cause
+
+
+async def test_a_migration_ends_once(cluster: Cluster) -> None:
+    """And its resource version stays."""
+    migration = create(cluster, "StorageVersionMigration")
+    both = [condition("Succeeded"), condition("Failed")]
+    (cause,) = refused_status(cluster, migration, {"conditions": both})
+    assert cause.endswith(SAME_END)
+    status = {"conditions": [condition("Failed")], "resourceVersion": "10"}
+    failed = update(cluster, migration, {"status": status}, "status")
+    assert "generation" in failed["metadata"]
+    undone = {"conditions": [condition("Failed", "False")]}
+    assert "once it is true" in refused_status(cluster, failed, undone)[0]
+    (cause,) = refused_status(cluster, failed, {"resourceVersion": "11"})
+    assert "resourceVersion cannot be updated" in cause
+
+
+async def test_a_migration_is_of_one_resource(cluster: Cluster) -> None:
+    """It needs one, and it keeps it."""
+    missing = refused(cluster, "StorageVersionMigration", {"resource": None})
+    expected = "spec.resource.resource: Required value: resource is required"
+    assert missing == [expected]
+    migration = create(cluster, "StorageVersionMigration")
+    with pytest.raises(Refusal, match="field is immutable"):
+        update(cluster, migration, {"spec": {"resource": {"resource": "others"}}})
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"basic": None, "gang": None}, ONE_POLICY),
+        ({"basic": {}, "gang": {"minCount": 1}}, ONLY_ONE_POLICY),
+        ({"basic": None, "gang": {"minCount": 0}}, "must be greater than zero"),
+    ],
+)
+async def test_a_group_of_pods_has_one_policy(
+    cluster: Cluster, policy: JSON, expected: str
+) -> None:
+    """Of two."""
+    (cause,) = refused(cluster, "PodGroup", {"schedulingPolicy": policy})
+    assert expected in cause
+
+
+async def test_a_group_of_pods_is_held_by_a_finalizer(cluster: Cluster) -> None:
+    """From its creation on; its spec never changes."""
+    group = create(cluster, "PodGroup")
+    assert group["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]
+    with pytest.raises(Refusal, match="field is immutable"):
+        update(cluster, group, {"spec": {"priority": 5}})
+    freed = update(cluster, group, {"metadata": {"finalizers": None}})
+    assert "finalizers" not in freed["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"driver": ""}, "spec.driver: Required value"),
+        ({"poolName": "a//b"}, "spec.poolName: Invalid value"),
+        ({"limit": 0}, "must be between 1 and 1000, inclusive"),
+        ({"limit": 1001}, "must be between 1 and 1000, inclusive"),
+    ],
+)
+async def test_a_question_about_pools_is_well_formed(
+    cluster: Cluster, spec: JSON, expected: str
+) -> None:
+    """A driver, perhaps a pool, and a limit."""
+    listed = refused(cluster, "ResourcePoolStatusRequest", spec)
+    assert any(expected in each for each in listed)
+
+
+async def test_a_question_about_pools_is_answered_once(cluster: Cluster) -> None:
+    """Neither the question nor the answer changes."""
+    request = create(cluster, "ResourcePoolStatusRequest")
+    with pytest.raises(Refusal, match="field is immutable"):
+        update(cluster, request, {"spec": {"driver": "other.example.com"}})
+    answer = {"poolCount": 0, "conditions": [condition("Complete")]}
+    answered = update(cluster, request, {"status": answer}, "status")
+    (cause,) = refused_status(cluster, answered, {"poolCount": 1})
+    assert "field is immutable" in cause

@@ -1,0 +1,195 @@
+"""Kubelets give signs of life; a stopped one is missed, and comes back."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.clusters import Cluster, make_config
+from tests.devcluster.nodes.objects import (
+    CORE,
+    PODS,
+    condition,
+    create_pod,
+    events,
+    send,
+    status_of,
+)
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+NODE = f"{CORE}/nodes/node-0"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+def time(seconds: int) -> str:
+    return f"2026-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"
+
+
+@pytest_asyncio.fixture
+async def leased(cluster: Cluster) -> Cluster:
+    """Return a cluster that has the namespace of leases."""
+    cluster.add_namespace("kube-node-lease")
+    return cluster
+
+
+async def annotate(cluster: Cluster, value: str | None) -> None:
+    """Set or remove the annotation by which a kubelet is stopped."""
+    annotations = {"devcluster/stopped": value}
+    await send(cluster, "PATCH", NODE, {"metadata": {"annotations": annotations}})
+
+
+async def ready(cluster: Cluster) -> tuple[str, str, str]:
+    """Return status, times of heartbeat and transition of the condition Ready."""
+    conditions = (await send(cluster, "GET", NODE))["status"]["conditions"]
+    each = next(each for each in conditions if each["type"] == "Ready")
+    return each["status"], each["lastHeartbeatTime"], each["lastTransitionTime"]
+
+
+async def taints(cluster: Cluster) -> list[str]:
+    found = (await send(cluster, "GET", NODE))["spec"].get("taints", [])
+    return [f"{each['key'].split('/')[-1]}:{each['effect']}" for each in found]
+
+
+async def test_a_kubelet_renews_its_lease_every_ten_seconds(leased: Cluster) -> None:
+    """The lease belongs to its node."""
+    async with leased.nodes(count=1):
+        await asyncio.sleep(25)
+        (lease,) = (await send(leased, "GET", LEASES))["items"]
+        node = await send(leased, "GET", NODE)
+    assert lease["spec"] == {
+        "holderIdentity": "node-0",
+        "leaseDurationSeconds": 40,
+        "renewTime": "2026-01-01T00:00:20.000000Z",
+    }
+    assert lease["metadata"]["name"] == "node-0"
+    assert lease["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": "node-0",
+            "uid": node["metadata"]["uid"],
+        }
+    ]
+
+
+async def test_a_kubelet_reports_its_status_every_five_minutes(
+    leased: Cluster,
+) -> None:
+    """And at once when somebody else has changed it."""
+    async with leased.nodes(count=1):
+        await asyncio.sleep(299)
+        assert await ready(leased) == ("True", time(0), time(0))
+        await asyncio.sleep(2)
+        assert await ready(leased) == ("True", time(300), time(0))
+        other = {"type": "NetworkUnavailable", "status": "False"}
+        node = await send(leased, "GET", NODE)
+        for each in node["status"]["conditions"]:
+            each["status"] = "Unknown"
+        body = {
+            **node,
+            "status": {"conditions": [*node["status"]["conditions"], other]},
+        }
+        await send(leased, "PUT", f"{NODE}/status", body)
+        await asyncio.sleep(10)
+        assert await ready(leased) == ("True", time(310), time(310))
+        after = (await send(leased, "GET", NODE))["status"]
+    conditions = {each["type"]: each["status"] for each in after["conditions"]}
+    assert conditions == {
+        "NetworkUnavailable": "False",
+        "MemoryPressure": "False",
+        "DiskPressure": "False",
+        "PIDPressure": "False",
+        "Ready": "True",
+    }
+    assert after["addresses"] == [
+        {"type": "InternalIP", "address": "172.18.0.2"},
+        {"type": "Hostname", "address": "node-0"},
+    ]
+    assert after["capacity"] == after["allocatable"]
+
+
+async def test_a_stopped_node_is_missed_and_comes_back(leased: Cluster) -> None:
+    """Its conditions are Unknown, it is tainted, and its pods are not ready."""
+    config = make_config(controllers=("nodelifecycle",))
+    async with leased.nodes(count=2), leased.manager(config):
+        await create_pod(leased, "p")
+        await asyncio.sleep(100)
+        assert (await ready(leased))[0] == "True"
+        await annotate(leased, "true")
+        await asyncio.sleep(70)
+        assert (await ready(leased))[0] == "Unknown"
+        assert sorted(await taints(leased)) == [
+            "unreachable:NoExecute",
+            "unreachable:NoSchedule",
+        ]
+        assert condition(await status_of(leased, "p"), "Ready")[0] == "False"
+        await annotate(leased, None)
+        await asyncio.sleep(0.1)
+        assert (await ready(leased))[0] == "True"
+        assert condition(await status_of(leased, "p"), "Ready")[0] == "True"
+        await asyncio.sleep(10)
+        assert await taints(leased) == []
+    told = [each for each in await events(leased) if "node-0" in each]
+    assert [each for each in told if "Starting" in each or "NodeReady" in each] == [
+        "node-0 Normal Starting: Starting kubelet.",
+        "node-0 Normal NodeReady: Node node-0 status is now: NodeReady",
+    ]
+
+
+async def test_a_stopped_kubelet_does_nothing_with_its_pods(leased: Cluster) -> None:
+    """It starts none and ends none, until it works again."""
+    async with leased.nodes(count=1, start_delay=1):
+        runs = {"devcluster/run-seconds": "5"}
+        await create_pod(leased, "ends", restartPolicy="Never", annotations=runs)
+        await create_pod(leased, "deleted", terminationGracePeriodSeconds=2)
+        await asyncio.sleep(2)
+        await annotate(leased, "true")
+        await create_pod(leased, "new")
+        await send(leased, "DELETE", f"{PODS}/deleted")
+        await asyncio.sleep(60)
+        assert (await status_of(leased, "ends"))["phase"] == "Running"
+        assert (await status_of(leased, "new"))["phase"] == "Pending"
+        marked = await send(leased, "GET", f"{PODS}/deleted")
+        assert "deletionTimestamp" in marked["metadata"]
+        await annotate(leased, "false")
+        await asyncio.sleep(1.1)
+        pods = (await send(leased, "GET", PODS))["items"]
+    phases = {each["metadata"]["name"]: each["status"]["phase"] for each in pods}
+    assert phases == {"ends": "Succeeded", "new": "Running"}
+
+
+async def test_a_pod_that_goes_while_its_kubelet_is_stopped_is_forgotten(
+    leased: Cluster,
+) -> None:
+    """Another one of its name starts from the beginning."""
+    async with leased.nodes(count=1, start_delay=1):
+        await create_pod(leased, "p")
+        await asyncio.sleep(0.5)
+        await annotate(leased, "true")
+        await send(leased, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        await asyncio.sleep(10)
+        await create_pod(leased, "p")
+        await asyncio.sleep(10)
+        assert (await status_of(leased, "p"))["phase"] == "Pending"
+        await annotate(leased, None)
+        await asyncio.sleep(0.5)
+        assert (await status_of(leased, "p"))["phase"] == "Pending"
+        await asyncio.sleep(1)
+        assert (await status_of(leased, "p"))["startTime"] == time(20)
+
+
+async def test_a_node_that_somebody_deletes_stays_away(leased: Cluster) -> None:
+    """Until somebody creates it again: then its kubelet finds it."""
+    async with leased.nodes(count=1):
+        await asyncio.sleep(1)
+        await send(leased, "DELETE", NODE)
+        await asyncio.sleep(100)
+        assert (await send(leased, "GET", f"{CORE}/nodes"))["items"] == []
+        node = {"metadata": {"name": "node-0"}}
+        await send(leased, "POST", f"{CORE}/nodes", node)
+        await asyncio.sleep(10)
+        assert (await ready(leased))[0] == "True"

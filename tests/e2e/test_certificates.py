@@ -1,0 +1,163 @@
+"""``kubectl certificate`` and bootstrap tokens on the development cluster."""
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.e2e.clusters import KUBECTL, Kubectl, version
+from tests.e2e.shown import create, table
+
+JSON = dict[str, Any]
+
+pytestmark = [
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
+]
+
+tells_who_asks = pytest.mark.skipif(
+    KUBECTL is None or version() < (1, 28), reason="kubectl auth whoami asks v1beta1"
+)
+
+SIGNER = "kubernetes.io/kube-apiserver-client"
+TOKEN = "abcdef.0123456789abcdef"
+AS_ADMIN = "kubernetes-admin"
+
+
+def make_request(path: Path, name: str, group: str) -> str:
+    """Write a new key; return a request for a certificate for it, in base64."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    names = ((NameOID.ORGANIZATION_NAME, group), (NameOID.COMMON_NAME, name))
+    subject = x509.Name([x509.NameAttribute(oid, text) for oid, text in names])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    signed = builder.sign(key, hashes.SHA256())
+    return base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+def signing_request(name: str, request: str) -> JSON:
+    return {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": name},
+        "spec": {
+            "request": request,
+            "signerName": SIGNER,
+            "expirationSeconds": 86400,
+            "usages": ["client auth"],
+        },
+    }
+
+
+def as_other(kubectl: Kubectl, directory: Path, *flags: str) -> tuple[str, ...]:
+    """Return the flags of kubectl for the same cluster, and for another user."""
+    config = yaml.safe_load(kubectl("config", "view", "--raw"))
+    cluster = config["clusters"][0]["cluster"]
+    authority = directory / "ca.crt"
+    authority.write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+    server = f"--server={cluster['server']}"
+    return ("--kubeconfig=", server, f"--certificate-authority={authority}", *flags)
+
+
+def certificate_of(kubectl: Kubectl, name: str) -> bytes:
+    """Wait for the certificate of a request."""
+    deadline = time.monotonic() + 20
+    while True:
+        request = json.loads(kubectl("get", "csr", name, "-o", "json"))
+        if found := request["status"].get("certificate"):
+            return base64.b64decode(found)
+        assert time.monotonic() < deadline, request["status"]
+        time.sleep(0.1)
+
+
+@tells_who_asks
+def test_a_certificate_is_approved_and_lets_its_owner_in(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Its owner is the user, and the member of the group, that it names."""
+    key = tmp_path / "jane.key"
+    create(kubectl, signing_request("jane", make_request(key, "jane", "devs")))
+    assert table(kubectl, "csr", "jane", "-o", "wide") == [
+        "NAME  AGE  SIGNERNAME  REQUESTOR  REQUESTEDDURATION  CONDITION",
+        f"jane  AGE  {SIGNER}  {AS_ADMIN}  24h  Pending",
+    ]
+    approved = kubectl("certificate", "approve", "jane")
+    assert approved == "certificatesigningrequest.certificates.k8s.io/jane approved\n"
+    certificate = tmp_path / "jane.crt"
+    certificate.write_bytes(certificate_of(kubectl, "jane"))
+    (row,) = table(kubectl, "csr", "jane", "--no-headers")
+    assert row == f"jane  AGE  {SIGNER}  {AS_ADMIN}  24h  Approved,Issued"
+    described = kubectl("describe", "csr", "jane")
+    assert "Status:              Approved,Issued" in described
+    files = (f"--client-certificate={certificate}", f"--client-key={key}")
+    jane = as_other(kubectl, tmp_path, *files)
+    shown = json.loads(kubectl(*jane, "auth", "whoami", "-o", "json"))
+    assert shown["status"]["userInfo"] == {
+        "username": "jane",
+        "groups": ["devs", "system:authenticated"],
+    }
+
+
+def test_a_request_that_is_denied_stays_so(kubectl: Kubectl, tmp_path: Path) -> None:
+    """It is not signed, and cannot be approved any more."""
+    request = make_request(tmp_path / "joe.key", "joe", "devs")
+    create(kubectl, signing_request("joe", request))
+    kubectl("certificate", "deny", "joe")
+    refused = kubectl("certificate", "approve", "joe", ok=False)
+    assert 'certificate signing request "joe" is already Denied' in refused
+    (row,) = table(kubectl, "csr", "joe", "--no-headers")
+    assert row == f"joe  AGE  {SIGNER}  {AS_ADMIN}  24h  Denied"
+
+
+@tells_who_asks
+def test_a_bootstrap_token_lets_a_new_node_in(kubectl: Kubectl, tmp_path: Path) -> None:
+    """Until somebody deletes it."""
+    kubectl(
+        *("create", "secret", "generic", "bootstrap-token-abcdef"),
+        *("--namespace=kube-system", "--type=bootstrap.kubernetes.io/token"),
+        *("--from-literal=token-id=abcdef", "--from-literal=token-secret=" + TOKEN[7:]),
+        "--from-literal=usage-bootstrap-authentication=true",
+    )
+    assert table(
+        kubectl, "secrets", "--namespace=kube-system", "-o", "wide", "--no-headers"
+    ) == ["bootstrap-token-abcdef  bootstrap.kubernetes.io/token  3  AGE"]
+    newcomer = as_other(kubectl, tmp_path, f"--token={TOKEN}")
+    shown = json.loads(kubectl(*newcomer, "auth", "whoami", "-o", "json"))
+    assert shown["status"]["userInfo"] == {
+        "username": "system:bootstrap:abcdef",
+        "groups": ["system:bootstrappers", "system:authenticated"],
+    }
+    kubectl("delete", "secret", "bootstrap-token-abcdef", "--namespace=kube-system")
+    refused = kubectl(*newcomer, "auth", "whoami", ok=False)
+    assert "You must be logged in to the server" in refused
+
+
+def test_a_secret_gets_the_token_of_its_account(kubectl: Kubectl) -> None:
+    """With the authority and the namespace."""
+    kubectl("create", "serviceaccount", "bot")
+    annotations = {"kubernetes.io/service-account.name": "bot"}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "bot", "annotations": annotations},
+        "type": "kubernetes.io/service-account-token",
+    }
+    create(kubectl, secret)
+    kubectl("wait", "secret/bot", "--for=jsonpath={.data.token}", "--timeout=20s")
+    (row,) = table(kubectl, "secret", "bot", "--no-headers")
+    assert row == "bot  kubernetes.io/service-account-token  3  AGE"
