@@ -42,7 +42,8 @@ CONTROLLER = Descriptor(
         ),
     ),
     options=DeviceTaintEvictionOptions,
-    gates=(TAINTS, TAINT_RULES, OBSERVED_GENERATION),
+    gates=(TAINT_RULES, OBSERVED_GENERATION),
+    requires_gates=(TAINTS,),
     permissions=(
         allow(PODS, "delete", "get", "list", "watch"),
         allow(PODS, "patch", "update", subresource="status"),

@@ -33,7 +33,6 @@ from controller_manager.controllers.nodes.devicetainteviction.evictions import (
 )
 from controller_manager.controllers.nodes.devicetainteviction.gates import (
     TAINT_RULES,
-    TAINTS,
 )
 from controller_manager.controllers.nodes.devicetainteviction.metrics import (
     DeviceTaintEvictionMetrics,
@@ -76,12 +75,8 @@ class Planned(Struct, frozen=True):
     is_done: bool = False
 
 
-def init_device_taint_eviction_controller(
-    context: ControllerContext,
-) -> Controller | None:
+def init_device_taint_eviction_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (newDeviceTaintEvictionController)."""
-    if not context.config.features.is_enabled(TAINTS):
-        return None
     return DeviceTaintEviction(context).workers()
 
 
