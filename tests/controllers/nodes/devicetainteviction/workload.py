@@ -2,12 +2,14 @@
 
 import asyncio
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.resource.devicetaintrule import KIND as RULE
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE
+from controller_manager.devcluster.server.statuses import Refusal
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,7 +36,9 @@ class DeviceUsers(Workload):
         for number in range(operations):
             await asyncio.sleep(self._rng.uniform(1, 60))
             seconds = self._rng.choice(_SECONDS)
-            run(self.world, f"gpu-{number}", self._rng.choice(_DEVICES), *seconds)
+            device = self._rng.choice(_DEVICES)
+            with suppress(Refusal):  # a quota may be full
+                run(self.world, f"gpu-{number}", device, *seconds)
             device = self._rng.choice(_DEVICES)
             self._rng.choice((taint, untaint, rule, unrule, _nothing))(
                 self.world, device
