@@ -129,6 +129,8 @@ class DevCluster:
         """Listen, and start the nodes."""
         for name in NAMESPACES:
             self.server.objects.create(NAMESPACE, "", {"metadata": {"name": name}})
+        key = self._options.keys.account_key.public_key()
+        self.server.accept_account_tokens(key)
         nodes = Nodes(
             self.server,
             self._clock,

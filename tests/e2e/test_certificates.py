@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -147,8 +148,10 @@ def test_a_bootstrap_token_lets_a_new_node_in(kubectl: Kubectl, tmp_path: Path) 
     assert "You must be logged in to the server" in refused
 
 
-def test_a_secret_gets_the_token_of_its_account(kubectl: Kubectl) -> None:
-    """With the authority and the namespace."""
+def test_a_secret_gets_the_token_of_its_account(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """It authenticates the account, and its secret says when it did."""
     kubectl("create", "serviceaccount", "bot")
     annotations = {"kubernetes.io/service-account.name": "bot"}
     secret = {
@@ -161,3 +164,10 @@ def test_a_secret_gets_the_token_of_its_account(kubectl: Kubectl) -> None:
     kubectl("wait", "secret/bot", "--for=jsonpath={.data.token}", "--timeout=20s")
     (row,) = table(kubectl, "secret", "bot", "--no-headers")
     assert row == "bot  kubernetes.io/service-account-token  3  AGE"
+    token = base64.b64decode(
+        kubectl("get", "secret", "bot", "-o", "jsonpath={.data.token}")
+    ).decode()
+    bot = as_other(kubectl, tmp_path, f"--token={token}")
+    assert "bot" in kubectl(*bot, "get", "secret/bot", "-o", "name")
+    (day,) = re.findall(r"token-last-used=(\S+)", kubectl("describe", "secret", "bot"))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
