@@ -15,7 +15,7 @@ CONTROLLER = Descriptor(
     name="podgroup-protection-controller",
     load=".reconciler:PodGroupProtectionReconciler",
     requires=(POD_GROUPS, PODS),
-    gates=(gates.GENERIC_WORKLOAD,),
+    requires_gates=(gates.GENERIC_WORKLOAD,),
     reads=(Reads(PODS, "spec.schedulingGroup", "status.phase"),),
     permissions=(
         allow(POD_GROUPS, "get", "list", "update", "watch"),

@@ -9,7 +9,6 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.client.errors import NotFound, is_about
-from controller_manager.controllers.scheduling.podgroupprotection import gates
 from controller_manager.controllers.scheduling.podgroupprotection.use import (
     BY_GROUP,
     LiveUse,
@@ -19,7 +18,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
-from controller_manager.runtime.worker import Workers
 
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 
@@ -51,13 +49,6 @@ class PodGroupProtectionReconciler(Reconciler[PodGroup]):
         super().__init__(context)
         self._users = context.lister(PODS, BY_GROUP)
         self._live = LiveUse(context.client)
-
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` while the feature gate is disabled."""
-        features = context.config.features
-        enabled = features.is_enabled(gates.GENERIC_WORKLOAD)
-        return super().make(context) if enabled else None
 
     async def reconcile(self, group: PodGroup) -> Outcome:
         """Take the finalizer from a deleted group that no pod uses."""
