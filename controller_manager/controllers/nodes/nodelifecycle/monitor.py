@@ -207,11 +207,15 @@ class NodeMonitor:
         record = self._records.get(name)
         if record is None or not is_silent(record.node):
             return False
-        await self._read_lease(record)
+        if not self._is_heard(record):
+            await self._read_lease(record)
+        return self._is_heard(record)
+
+    def _is_heard(self, record: NodeRecord) -> bool:
+        """Tell whether a lease was renewed lately, by what this process has seen."""
         heard = record.heard_at
-        return heard is not None and (
-            self._clock.monotonic() - heard <= self._grace.monitor
-        )
+        now = self._clock.monotonic()
+        return heard is not None and now - heard <= self._grace.monitor
 
     async def _read_lease(self, record: NodeRecord) -> None:
         """Read the lease of a node from the API server.

@@ -36,12 +36,21 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
                 "..usL2lQg7dplkxJ3UPDkP879Cj2-M_uysiu5GwgwwTp8"
             ),
         ),
+        (
+            "payload",
+            "abc123",
+            "tokenSecret",
+            (
+                "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiYzEyMyJ9"
+                "..QSxpUG7Q542CirTI2ECPSZjvBOJURUW5a7XqFpNI958"
+            ),
+        ),
     ],
 )
 def test_a_signature_is_upstreams(
     content: str, token_id: str, secret: str, signature: str
 ) -> None:
-    """Letter by letter, from the recording."""
+    """Letter by letter, from the recording and from bootstrapsigner_test.go."""
     assert detached_signature(content, token_id, secret) == signature
 
 

@@ -7,6 +7,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.options.config import Config, PodRangesConfig
+from tests.controllers.nodes.nodeipam.workload import PassingNodes
 from tests.simulation.changes import Path, only
 from tests.simulation.properties import AllowedWrite, Properties, Write
 
@@ -31,6 +32,7 @@ class NodeIPAMProperties(Properties):
 
     controller = "node-ipam-controller"
     may_write = (AllowedWrite(("patch",), "nodes", _gives_ranges),)
+    workload = PassingNodes
 
     @classmethod
     def configured(cls, config: Config) -> Config:

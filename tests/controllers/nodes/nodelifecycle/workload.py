@@ -30,15 +30,18 @@ class NodeUsers(Workload):
         rng = self._rng
         for _ in range(operations):
             await asyncio.sleep(rng.uniform(1, 60))
-            name = rng.choice(self.world.stored("nodes"))["metadata"]["name"]
-            rng.choice(_CHANGES)(self, name, rng)
+            rng.choice(_CHANGES)(self, rng.choice(self._names()), rng)
 
     async def clean_up(self) -> None:
         """End all troubles."""
-        for node in self.world.stored("nodes"):
-            name = node["metadata"]["name"]
+        for name in self._names():
             self.post(name, {})
             self._edit(name, lambda obj: obj["spec"].pop("unschedulable", None))
+
+    def _names(self) -> list[str]:
+        """Return the nodes that have a kubelet, which labels them."""
+        metadata = (each["metadata"] for each in self.world.stored("nodes"))
+        return [each["name"] for each in metadata if each.get("labels")]
 
     def post(self, name: str, troubles: Mapping[str, str]) -> None:
         """Post the conditions of a node, as its kubelet does."""

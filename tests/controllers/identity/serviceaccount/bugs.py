@@ -1,0 +1,30 @@
+"""Deliberate bugs of the service account controller."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.controllers.identity.serviceaccount import reconciler
+from controller_manager.controllers.identity.serviceaccount.reconciler import (
+    ServiceAccountReconciler,
+)
+from tests.simulation.planted import Bug
+
+_SCENARIO: Final = "default-account-is-deleted"
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "miss that a default account is gone": Bug(
+        0,
+        ServiceAccountReconciler,
+        "watches",
+        (
+            ServiceAccountReconciler.watches[0],
+            replace(ServiceAccountReconciler.watches[1], on=("add",)),
+        ),
+        _SCENARIO,
+    ),
+    "give new namespaces no account": Bug(
+        0, reconciler, "is_active", lambda _: False, _SCENARIO
+    ),
+}
