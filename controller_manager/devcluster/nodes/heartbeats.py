@@ -15,6 +15,7 @@ from controller_manager.devcluster.nodes.node_status import (
     node_status,
 )
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.statuses import Refusal
 
 JSON = dict[str, Any]
 
@@ -65,9 +66,13 @@ class Heartbeats:
         """Give one sign of life of a node, unless it is stopped, gone or unknown."""
         if name not in self._numbers or not self._objects.has(NODE, "", name):
             return
-        if not is_stopped(self._objects.find(NODE, "", name).obj):
+        if is_stopped(self._objects.find(NODE, "", name).obj):
+            return
+        self._report_status(name)
+        try:
             self._renew(name)
-            self._report_status(name)
+        except Refusal:
+            return  # the namespace ends, or a quota is full: try again next time
 
     def _report_status(self, name: str) -> None:
         node = self._objects.find(NODE, "", name).obj

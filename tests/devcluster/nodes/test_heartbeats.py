@@ -221,3 +221,28 @@ async def test_a_node_that_somebody_deletes_stays_away(leased: Cluster) -> None:
         await send(leased, "POST", f"{CORE}/nodes", node)
         await asyncio.sleep(10)
         assert (await ready(leased))[0] == "True"
+
+
+@pytest.mark.parametrize("terminates", [True, False])
+async def test_a_lease_that_is_refused_stops_no_kubelet(
+    leased: Cluster, terminates: bool
+) -> None:
+    """The namespace ends, or somebody limits the leases; it tries again."""
+    namespace = f"{CORE}/namespaces/kube-node-lease"
+    async with leased.nodes(count=1):
+        await asyncio.sleep(1)
+        if terminates:
+            await send(leased, "DELETE", namespace)
+        else:
+            spec = {"hard": {"count/leases.coordination.k8s.io": "0"}}
+            quota = {"metadata": {"name": "none"}, "spec": spec, "status": spec}
+            path = f"{namespace}/resourcequotas"
+            await send(leased, "POST", path, quota)
+            await send(leased, "PUT", f"{path}/none/status", quota)
+        await send(leased, "DELETE", f"{LEASES}/node-0")
+        await asyncio.sleep(30)
+        assert await renewals(leased) == []
+        await create_pod(leased, "p")
+        await asyncio.sleep(280)
+        assert (await status_of(leased, "p"))["phase"] == "Running"
+        assert (await ready(leased))[1] == time(300)
