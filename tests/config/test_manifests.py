@@ -52,6 +52,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 DATA = Path(__file__).parents[1] / "data"
 BASE = CONFIG / "base"
 BESIDE = CONFIG / "overlays" / "beside-kube-controller-manager"
+KUBEADM = CONFIG.parent / "tests" / "data" / "kubeadm-kube-controller-manager.yaml"
 REPLACE = CONFIG / "overlays" / "replace-kube-controller-manager"
 MONITORING = CONFIG / "monitoring"
 
@@ -192,6 +193,18 @@ def test_the_daemon_takes_the_arguments_without_a_warning(path: Path) -> None:
     assert config.warnings == ()
     assert config.generic.leader_election.leader_elect
     assert config.generic.use_service_account_credentials
+
+
+def test_the_static_pod_has_the_flags_of_kubeadms_manifest() -> None:
+    """But for one without an effect, and those of clusters with ranges for pods."""
+    manifest = yaml.safe_load(KUBEADM.read_text())
+    kubeadm = manifest["spec"]["containers"][0]["command"][1:]
+    ours = _container(CONFIG / "static-pod" / "kube-controller-manager.yaml")
+    assert set(ours["command"][1:]) == set(kubeadm) - {
+        "--allocate-node-cidrs=true",
+        "--cluster-cidr=10.244.0.0/16",
+        "--cluster-name=kubernetes",
+    }
 
 
 def _arguments(where: str) -> set[str]:
