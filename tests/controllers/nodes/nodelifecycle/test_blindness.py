@@ -53,7 +53,7 @@ async def test_a_machine_that_was_suspended_finds_no_node_silent(
     clock = SuspendedClock(EPOCH)
     reads = Reads(cluster.server, TOKEN)
     async with (
-        heartbeats(cluster, *names),
+        heartbeats(cluster, *names, period=4.0),
         cluster.manager(lifecycle_config(), reads, clock=clock) as recording,
     ):
         await asyncio.sleep(5)
@@ -85,7 +85,8 @@ async def test_after_a_cluster_was_down_each_node_has_a_new_grace_period(
 ) -> None:
     """Its silence may have been the network's; a node that posted False is waited for.
 
-    Its grace period of six seconds would end at 11 s; the cluster is back at 9 s.
+    It is seen at 6 s, so that it would count as dead at 13 s; the cluster is back at
+    10 s.
     """
     for name in "abc":
         add_node(cluster, name)
@@ -95,9 +96,9 @@ async def test_after_a_cluster_was_down_each_node_has_a_new_grace_period(
         await asyncio.sleep(4)
         await post(cluster, "c")
         async with heartbeats(cluster, "c"):
-            await asyncio.sleep(4)
+            await asyncio.sleep(6)
             assert (await statuses(cluster, "a"))["Ready"] == "False"
-            await asyncio.sleep(5)
+            await asyncio.sleep(4)
             assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
 
 
