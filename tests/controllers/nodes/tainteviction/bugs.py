@@ -22,7 +22,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "evict from a node that is well again": Bug(
         0,
         TaintEviction,
-        "_is_confirmed",
+        "_must_wait",
         _trust_the_cache,
         "watch-of-nodes-is-silent",
     ),
