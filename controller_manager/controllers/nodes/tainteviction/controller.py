@@ -34,7 +34,10 @@ from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
-_WORKERS: Final = 8
+_WORKERS: Final = 50
+"""Pods that are evicted at a time: a slow webhook must not stop the others. Upstream
+has no limit.
+"""
 _LONGEST_WAIT: Final = 86400.0
 """Seconds until a pod is looked at again, however long it tolerates its taints."""
 _SHORTEST_WAIT: Final = 0.001

@@ -1,6 +1,7 @@
 """What happens to evictions while something else fails."""
 
 import asyncio
+import io
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from controller_manager.api.core.v1 import NODES
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
+from controller_manager.observability.logs import make_logger
 from tests.clusters import EPOCH, Cluster
 from tests.controllers.nodes.tainteviction.fixtures import (
     CANCELLING,
@@ -190,3 +192,41 @@ async def test_a_wrong_clock_of_the_manager_changes_no_time(
         assert await evicted(cluster) == []
         await asyncio.sleep(2)
         assert await evicted(cluster) == ["p"]
+
+
+async def test_a_slow_webhook_stops_no_other_eviction(cluster: Cluster) -> None:
+    """Thirty pods whose deletion takes ten seconds each."""
+    cluster.add("Node", "a")
+    for number in range(31):
+        add_pod(cluster, f"p-{number:02}")
+
+    async def delay(request: Request) -> None:
+        if request.method == "DELETE" and not request.path.endswith("/p-30"):
+            await asyncio.sleep(10)
+
+    async with cluster.manager(config(), Meddler(cluster.transport, delay)):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(1)
+        assert await evicted(cluster) == ["p-30"]
+        await asyncio.sleep(11)
+        assert len(await evicted(cluster)) == 31
+
+
+async def test_pods_of_other_nodes_are_not_looked_at(cluster: Cluster) -> None:
+    """One node of many is tainted: only its pods are synced."""
+    for name in ("a", "b"):
+        cluster.add("Node", name)
+    for number in range(300):
+        add_pod(cluster, f"p-{number:03}", tolerating(), node="b")
+    add_pod(cluster, "mine", tolerating())
+    log = io.StringIO()
+    logger = make_logger(verbosity=4, stream=log)
+    async with cluster.manager(config(), logger=logger):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(5)
+    synced = {
+        line.partition(' key="')[2].partition('"')[0]
+        for line in log.getvalue().splitlines()
+        if "Finished syncing" in line
+    }
+    assert synced == {"a", "default/mine"}
