@@ -20,6 +20,7 @@ from controller_manager.controllers.nodes.tainteviction.decide import (
     Taints,
     Verdict,
     decide,
+    is_back,
     no_execute,
     used_tolerations,
     when_due,
@@ -33,11 +34,18 @@ from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
-_WORKERS: Final = 8
+_WORKERS: Final = 50
+"""Pods that are evicted at a time: a slow webhook must not stop the others. Upstream
+has no limit.
+"""
 _LONGEST_WAIT: Final = 86400.0
 """Seconds until a pod is looked at again, however long it tolerates its taints."""
 _SHORTEST_WAIT: Final = 0.001
 """The same if the time is over in less: a timer is not more precise."""
+_RECOVERY: Final = 30.0
+"""Seconds in which a node that is ready again loses the taints that say otherwise."""
+_LOSES_TAINTS: Final = 5.0
+"""Seconds until a pod of such a node is looked at again."""
 _STALE: Final = 1.0
 """Seconds until a pod is looked at again if the cache of its node is old."""
 
@@ -146,9 +154,10 @@ class TaintEviction:
         self, key: str, pod: Pod, node: Node | None, verdict: Now
     ) -> Outcome:
         """Evict a pod whose time is over, if the API server agrees."""
-        if node is not None and not await self._is_confirmed(node):
-            return Requeue(_STALE, "the cache shows old taints of the node")
         eviction = verdict.eviction
+        self._evictions[key] = eviction
+        if node is not None and (wait := await self._must_wait(node, eviction.due)):
+            return wait
         if verdict.cancels:
             self._announce(pod.metadata.uid, key, "Cancelling deletion of Pod")
         if not eviction.is_announced:
@@ -163,11 +172,12 @@ class TaintEviction:
         self._close(key, eviction)
         return DONE
 
-    async def _is_confirmed(self, node: Node) -> bool:
-        """Tell whether the node has the same taints at the API server.
+    async def _must_wait(self, node: Node, due: float) -> Requeue | None:
+        """Return `None` if the node has the same taints at the API server.
 
         A process that was paused, or whose watch is silent, would evict pods though
-        their node was well again long ago.
+        their node was well again long ago. A node that is ready again has some time to
+        lose its taints.
         """
         name = node.metadata.name
         try:
@@ -175,8 +185,12 @@ class TaintEviction:
         except NotFound as error:
             if not is_about(error, name):
                 raise
-            return True
-        return no_execute(stored.spec.taints) == no_execute(node.spec.taints)
+            return None
+        if is_back(stored) and self._clock.monotonic() - due < _RECOVERY:
+            return Requeue(_LOSES_TAINTS, "the node is ready again")
+        if no_execute(stored.spec.taints) != no_execute(node.spec.taints):
+            return Requeue(_STALE, "the cache shows old taints of the node")
+        return None
 
     def _close(self, key: str, eviction: Eviction) -> None:
         """Remember an evicted pod until its deletion is seen."""
@@ -191,7 +205,7 @@ class TaintEviction:
         Upstream says so for a pod that is deleted, too.
         """
         eviction = self._evictions.pop(key, None)
-        if eviction is not None and not eviction.is_done:
+        if eviction is not None and not (eviction.is_done or eviction.is_silent):
             self._announce(eviction.uid, key, "Cancelling deletion of Pod")
 
     def _announce(self, uid: str, key: str, text: str) -> None:

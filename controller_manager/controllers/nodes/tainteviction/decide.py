@@ -10,10 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.scheduling import NO_EXECUTE, Taint, Toleration
+from controller_manager.api.core.v1 import Node
 from controller_manager.control.scheduling.taints import tolerates
 
 Taints = tuple[Taint, ...]
 
+_HEALTH: Final = frozenset(
+    ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+)
 _NONE: Final[tuple[Toleration, ...]] = ()
 
 
@@ -31,6 +35,11 @@ class Eviction(Struct, frozen=True):
     taints: Taints
     is_announced: bool = False
     is_done: bool = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody waits for it: it was due at once, and no event has said so."""
+        return self.due <= self.since and not self.is_announced
 
 
 class Stay(Struct, frozen=True):
@@ -110,7 +119,7 @@ def decide(
     seconds = tolerated_seconds(used)
     if seconds is None:
         return Stay()
-    if planned is None:
+    if planned is None or (planned.is_silent and seconds > 0):
         planned = Eviction(uid, now, now + seconds, taints)
     return when_due(_postponed(planned, taints, seconds), now)
 
@@ -129,6 +138,18 @@ def _postponed(planned: Eviction, taints: Taints, seconds: int) -> Eviction:
         return planned
     due = max(planned.due, planned.since + seconds)
     return replace(planned, due=due, taints=taints)
+
+
+def is_back(node: Node) -> bool:
+    """Tell whether a node is ready, and has only taints that say that it is not.
+
+    The node lifecycle controller has not taken them away yet.
+    """
+    keys = {each.key for each in no_execute(node.spec.taints)}
+    return keys <= _HEALTH and any(
+        each.type == "Ready" and each.status == "True"
+        for each in node.status.conditions or ()
+    )
 
 
 def _identities(taints: Taints) -> set[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Pods with tainted devices are evicted on a cluster in memory, on virtual time."""
 
 import asyncio
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -11,7 +12,8 @@ from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
-from tests.clusters import Cluster
+from controller_manager.clock import LoopClock
+from tests.clusters import EPOCH, Cluster
 from tests.controllers.nodes.devicetainteviction.fixtures import (
     CANCELLING,
     DRIVER,
@@ -341,3 +343,19 @@ async def test_nothing_is_evicted_while_the_gate_of_taints_is_off(
     async with cluster.manager(made) as recording:
         await asyncio.sleep(60)
         assert (await evicted(cluster), recording.writes) == ([], [])
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_wrong_clock_of_the_manager_changes_no_time(
+    cluster: Cluster, hours: int
+) -> None:
+    """That of the API server counts, which has set the time of the taint."""
+    cluster.add("Node", "a")
+    add_slice(cluster, "slice", device("gpu-0", TAINT))
+    await add_user(cluster, "p", "gpu-0", tolerations=(tolerating(60),))
+    wrong = LoopClock(EPOCH + timedelta(hours=hours))
+    async with cluster.manager(config(), clock=wrong):
+        await asyncio.sleep(59)
+        assert await evicted(cluster) == []
+        await asyncio.sleep(3)
+        assert await evicted(cluster) == ["p"]

@@ -7,11 +7,11 @@ from controller_manager.controllers.nodes.tainteviction import decide
 from controller_manager.controllers.nodes.tainteviction.controller import TaintEviction
 from tests.simulation.planted import Bug
 
-_RESTARTS: Final = "manager_restarts_while_pods_wait".replace("_", "-")
+_RESTARTS: Final = "manager-restarts-while-pods-wait"
 
 
-async def _trust_the_cache(*_: Any) -> bool:
-    return True
+async def _trust_the_cache(*_: Any) -> None:
+    return None
 
 
 def _half_the_time(*_: Any) -> int:
@@ -22,7 +22,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "evict from a node that is well again": Bug(
         0,
         TaintEviction,
-        "_is_confirmed",
+        "_must_wait",
         _trust_the_cache,
         "watch-of-nodes-is-silent",
     ),

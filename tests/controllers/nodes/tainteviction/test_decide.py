@@ -3,6 +3,12 @@
 import pytest
 
 from controller_manager.api.core.scheduling import Taint, Toleration
+from controller_manager.api.core.v1 import (
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+)
 from controller_manager.controllers.nodes.tainteviction.decide import (
     Eviction,
     Later,
@@ -10,6 +16,7 @@ from controller_manager.controllers.nodes.tainteviction.decide import (
     Stay,
     Verdict,
     decide,
+    is_back,
     no_execute,
     tolerated_seconds,
     used_tolerations,
@@ -134,6 +141,40 @@ def test_an_eviction_that_failed_is_not_planned_anew() -> None:
     assert decide(failed, "u", (A,), None, 10.0) == Now(failed)
     assert decide(failed, "u", (A,), [tolerates_a(500)], 10.0) == Now(failed)
     assert decide(failed, "u", (), [], 10.0) == Stay()
+
+
+def test_a_pod_that_was_to_go_at_once_may_tolerate_the_taints_now() -> None:
+    """Nobody knows of the eviction yet: the pod has its whole time."""
+    silent = Eviction("u", 5.0, 5.0, (A,))
+    assert decide(silent, "u", (A,), None, 10.0) == Now(silent)
+    planned = Eviction("u", 10.0, 30.0, (A,))
+    assert decide(silent, "u", (A,), [tolerates_a(20)], 10.0) == Later(planned)
+    assert decide(silent, "u", (A,), [tolerates_a(0)], 10.0) == Now(silent)
+
+
+def node(ready: str, *keys: str) -> Node:
+    """Return a node with NoExecute taints."""
+    taints = tuple(Taint(key=each, effect="NoExecute") for each in keys)
+    conditions = (NodeCondition(type="Ready", status=ready),)
+    return Node(spec=NodeSpec(taints=taints), status=NodeStatus(conditions=conditions))
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (node("True", "node.kubernetes.io/unreachable"), True),
+        (node("True", "node.kubernetes.io/not-ready"), True),
+        (node("Unknown", "node.kubernetes.io/unreachable"), False),
+        (node("False", "node.kubernetes.io/not-ready"), False),
+        (node("True", "node.kubernetes.io/unreachable", "dedicated"), False),
+        (node("True", "dedicated"), False),
+    ],
+)
+def test_a_ready_node_with_taints_that_say_otherwise_is_back(
+    found: Node, *, expected: bool
+) -> None:
+    """A taint of somebody else says nothing about that."""
+    assert is_back(found) == expected
 
 
 def test_an_eviction_is_due_at_its_time() -> None:

@@ -1,13 +1,17 @@
 """What happens to evictions while something else fails."""
 
 import asyncio
+import io
+from datetime import timedelta
 
 import pytest
 
 from controller_manager.api.core.v1 import NODES
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
-from tests.clusters import Cluster
+from controller_manager.clock import LoopClock
+from controller_manager.observability.logs import make_logger
+from tests.clusters import EPOCH, Cluster
 from tests.controllers.nodes.tainteviction.fixtures import (
     CANCELLING,
     DEDICATED,
@@ -137,3 +141,92 @@ async def test_other_pods_go_while_one_cannot(cluster: Cluster) -> None:
         await taint(cluster, DEDICATED)
         await asyncio.sleep(5)
         assert len(await evicted(cluster)) == 19
+
+
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+
+
+async def test_no_pod_is_evicted_from_a_node_that_is_ready_again(
+    cluster: Cluster,
+) -> None:
+    """The taint goes in a moment; upstream evicts if the time is over just then."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.add("Node", "a", status=ready)
+    add_pod(cluster, "timed", tolerating(10, UNREACHABLE["key"]))
+    add_pod(cluster, "at-once", tolerating(0, UNREACHABLE["key"]))
+    async with cluster.manager(config()) as recording:
+        await taint(cluster, UNREACHABLE)
+        await asyncio.sleep(25)
+        await taint(cluster)
+        await asyncio.sleep(100)
+        assert (await evicted(cluster), recording.writes) == ([], [])
+        assert await events(cluster) == [event("timed", CANCELLING)]
+
+
+async def test_a_taint_that_a_user_gives_to_a_ready_node_evicts_later(
+    cluster: Cluster,
+) -> None:
+    """Without a node lifecycle controller, nobody takes it away."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.add("Node", "a", status=ready)
+    add_pod(cluster, "p", tolerating(0, UNREACHABLE["key"]))
+    async with cluster.manager(config()):
+        await taint(cluster, UNREACHABLE)
+        await asyncio.sleep(29)
+        assert await evicted(cluster) == []
+        await asyncio.sleep(3)
+        assert await evicted(cluster) == ["p"]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_wrong_clock_of_the_manager_changes_no_time(
+    cluster: Cluster, hours: int
+) -> None:
+    """Times are measured, not compared with the time of a taint."""
+    cluster.add("Node", "a")
+    add_pod(cluster, "p", tolerating(60))
+    wrong = LoopClock(EPOCH + timedelta(hours=hours))
+    async with cluster.manager(config(), clock=wrong):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(59)
+        assert await evicted(cluster) == []
+        await asyncio.sleep(2)
+        assert await evicted(cluster) == ["p"]
+
+
+async def test_a_slow_webhook_stops_no_other_eviction(cluster: Cluster) -> None:
+    """Thirty pods whose deletion takes ten seconds each."""
+    cluster.add("Node", "a")
+    for number in range(31):
+        add_pod(cluster, f"p-{number:02}")
+
+    async def delay(request: Request) -> None:
+        if request.method == "DELETE" and not request.path.endswith("/p-30"):
+            await asyncio.sleep(10)
+
+    async with cluster.manager(config(), Meddler(cluster.transport, delay)):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(1)
+        assert await evicted(cluster) == ["p-30"]
+        await asyncio.sleep(11)
+        assert len(await evicted(cluster)) == 31
+
+
+async def test_pods_of_other_nodes_are_not_looked_at(cluster: Cluster) -> None:
+    """One node of many is tainted: only its pods are synced."""
+    for name in ("a", "b"):
+        cluster.add("Node", name)
+    for number in range(300):
+        add_pod(cluster, f"p-{number:03}", tolerating(), node="b")
+    add_pod(cluster, "mine", tolerating())
+    log = io.StringIO()
+    logger = make_logger(verbosity=4, stream=log)
+    async with cluster.manager(config(), logger=logger):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(5)
+    synced = {
+        line.partition(' key="')[2].partition('"')[0]
+        for line in log.getvalue().splitlines()
+        if "Finished syncing" in line
+    }
+    assert synced == {"a", "default/mine"}
