@@ -61,11 +61,11 @@ async def note_end(
     if definition is None:
         return
     old = find_condition(definition.status.conditions, _MIGRATING)
-    if old is None or old.status != "True":
-        # The end was noted already, or the definition is another one.
-        return
+    if old is not None and old.status != "True":
+        return  # the end was noted already
     succeeded = states.has_succeeded(migration)
-    is_same = old.observed_generation == definition.metadata.generation
+    generation = definition.metadata.generation
+    is_same = old is not None and old.observed_generation == generation
     reason, message = _end(succeeded=succeeded, is_same=is_same)
     condition = Condition(
         type=_MIGRATING,

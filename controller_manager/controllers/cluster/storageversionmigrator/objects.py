@@ -14,6 +14,8 @@ from controller_manager.client.errors import APIError, Conflict, NotFound, is_ab
 
 _NEEDED: Final = ("update", "patch", "list")
 
+_NOT_COMPARABLE: Final = "resource version is not well formed"
+
 _TEMPORARY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -74,7 +76,7 @@ async def newest_version(client: Client, resource: ServedResource) -> str:
     if not is_comparable(version):
         msg = (
             f"latest resourceVersion for {_name_of(resource)} is not valid: "
-            f"resource version is not well formed: {version}"
+            f"{_NOT_COMPARABLE}: {version}"
         )
         raise MigrationError(msg)
     return version
@@ -88,7 +90,10 @@ def is_comparable(version: str) -> bool:
 async def stored_until(
     client: Client, resource: Resource[PartialObject], version: str
 ) -> list[Stored]:
-    """Return the objects that were stored at `version` or before it."""
+    """Return the objects that were stored at `version` or before it.
+
+    Raises MigrationError if the version of one cannot be compared.
+    """
     found: list[Stored] = []
     async for page in client.list_all(resource):
         found += [
@@ -100,7 +105,10 @@ async def stored_until(
 
 
 def _is_newer(version: str, other: str) -> bool:
-    return is_comparable(version) and int(version) > int(other)
+    if not is_comparable(version):
+        msg = f"{_NOT_COMPARABLE}: {version}"
+        raise MigrationError(msg)
+    return int(version) > int(other)
 
 
 async def store_again(
@@ -126,8 +134,7 @@ async def store_again(
             return True
         if error.code in _TEMPORARY or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
-        msg = f"migration encountered unhandled error: {error}"
-        raise MigrationError(msg) from error
+        raise MigrationError(str(error)) from error
     return True
 
 

@@ -29,6 +29,7 @@ _MAX_AGE: Final = 10.0
 """Seconds that what the API server serves may be known for."""
 
 _NOT_SERVED: Final = "resource does not exist in discovery"
+_NOT_SERVED_ANY_MORE: Final = "unable to obtain GVR from discovery"
 
 
 def _resources(migration: StorageVersionMigration) -> Iterable[str]:
@@ -115,14 +116,19 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
             if not await self._store_again(migration, resource):
                 return
         except objects.MigrationError as error:
-            self.logger.v(2).info(
-                "The migration has failed",
-                storageVersionMigration=migration.metadata.name,
-                reason=str(error),
-            )
-            await self._write(states.failed(migration, str(error), self._now()))
+            await self._fail(migration, str(error))
             return
         await self._write(states.succeeded(migration, self._now()))
+
+    async def _fail(self, migration: StorageVersionMigration, why: str) -> None:
+        if migration.status.resource_version:
+            why = f"migration encountered unhandled error: {why}"
+        self.logger.v(2).info(
+            "The migration has failed",
+            storageVersionMigration=migration.metadata.name,
+            reason=why,
+        )
+        await self._write(states.failed(migration, why, self._now()))
 
     async def _served(self, migration: StorageVersionMigration) -> ServedResource:
         """Return the resource of a migration, which may be about to be served."""
@@ -133,6 +139,8 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
             return found
         if objects.is_unread(discovery, wanted) or self._is_young(migration):
             raise SyncError(_NOT_SERVED)
+        if migration.status.resource_version:
+            raise objects.MigrationError(_NOT_SERVED_ANY_MORE)
         raise objects.MigrationError(_NOT_SERVED)
 
     def _is_young(self, migration: StorageVersionMigration) -> bool:

@@ -277,6 +277,9 @@ async def test_a_resource_may_appear_within_a_minute() -> None:
         await define_widgets(cluster)
         await asyncio.sleep(60)
     assert await states(cluster) == SUCCEEDED
+    after, stored = await definition_status(cluster)
+    assert "generation mismatch" in after["message"]
+    assert stored == ["v1"]
 
 
 async def test_a_resource_that_is_not_served_fails() -> None:
@@ -288,6 +291,47 @@ async def test_a_resource_that_is_not_served_fails() -> None:
     assert await states(cluster) == FAILED
     text = "resource does not exist in discovery"
     assert await message(cluster, "Failed") == text
+
+
+async def test_a_resource_that_is_served_no_more_fails() -> None:
+    """Its definition was deleted while its objects were stored again."""
+    cluster = Cluster()
+    await define_widgets(cluster)
+    add_widget(cluster, "w")
+    fail = answering("/w", 503, "not now", lambda: True)
+    request_migration(cluster, resource="widgets", group="example.com")
+    async with cluster.manager(ENABLED, Meddler(cluster.transport, fail)):
+        await asyncio.sleep(90)
+        assert await states(cluster) == {"Running": "True"}
+        await cluster.client.delete(DEFINITIONS, "", WIDGET)
+        await asyncio.sleep(180)
+    assert await states(cluster) == FAILED
+    assert await message(cluster, "Failed") == (
+        "migration encountered unhandled error: unable to obtain GVR from discovery"
+    )
+
+
+async def test_an_object_whose_version_is_no_number_fails_the_migration() -> None:
+    """It cannot be compared with that of the migration."""
+    cluster = Cluster()
+    cluster.add("Secret", "x", type="Opaque")
+
+    async def answer(request: Request) -> Response | None:
+        if request.path.endswith("/secrets") and request.method == "GET":
+            metadata = {"name": "x", "namespace": "default", "resourceVersion": "abc"}
+            items = [{"metadata": metadata}]
+            body = {"metadata": {"resourceVersion": "9"}, "items": items}
+            return Response(HTTPStatus.OK, {}, msgspec.json.encode(body))
+        return None
+
+    request_migration(cluster)
+    async with cluster.manager(ENABLED, Meddler(cluster.transport, answer)):
+        await asyncio.sleep(5)
+    assert await states(cluster) == FAILED
+    assert await message(cluster, "Failed") == (
+        "migration encountered unhandled error: "
+        "resource version is not well formed: abc"
+    )
 
 
 async def test_a_resource_that_cannot_be_patched_fails() -> None:
