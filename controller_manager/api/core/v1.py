@@ -112,6 +112,12 @@ class PodResourceClaim(APIStruct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(APIStruct, frozen=True):
+    """The group of pods with which a pod is scheduled."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(APIStruct, frozen=True):
     """The fields of a pod's spec that controllers read.
 
@@ -132,6 +138,7 @@ class PodSpec(APIStruct, frozen=True):
     init_containers: tuple[InitContainer, ...] | None = None
     volumes: tuple[PodVolume, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodCondition(APIStruct, frozen=True):

@@ -16,7 +16,7 @@ CONTROLLER = Descriptor(
     aliases=("svm",),
     load=".reconciler:MigrationReconciler",
     requires=(STORAGE_VERSION_MIGRATIONS,),
-    gates=(gates.STORAGE_VERSION_MIGRATOR,),
+    requires_gates=(gates.STORAGE_VERSION_MIGRATOR,),
     permissions=(
         allow_everywhere("list", "patch"),
         allow(CUSTOM_RESOURCE_DEFINITIONS, "get"),

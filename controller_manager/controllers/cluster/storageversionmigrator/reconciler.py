@@ -13,7 +13,6 @@ from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.discovery import ServedResource
 from controller_manager.controllers.cluster.storageversionmigrator import (
     definitions,
-    gates,
     objects,
     states,
 )
@@ -22,7 +21,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
-from controller_manager.runtime.worker import Workers
 
 _PATIENCE: Final = 60.0
 """Seconds for which a resource that is not served may still appear."""
@@ -69,13 +67,6 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         self._by_resource = context.lister(STORAGE_VERSION_MIGRATIONS, BY_RESOURCE)
         self._starts = asyncio.Lock()
         super().__init__(context)
-
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` while the feature gate is disabled."""
-        features = context.config.features
-        enabled = features.is_enabled(gates.STORAGE_VERSION_MIGRATOR)
-        return super().make(context) if enabled else None
 
     async def reconcile(self, migration: StorageVersionMigration) -> Outcome:
         """Take the next step of a migration."""

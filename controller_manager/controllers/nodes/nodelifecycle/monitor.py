@@ -122,26 +122,27 @@ class NodeMonitor:
     async def look(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Look at the nodes that may need something; requeue for the next look."""
         began = self._clock.monotonic()
+        if pause := self._pause_before(began):
+            self._records.forgive(pause, began)
         changed = self._watch.update(self._forget)
         due = self._records.due(began)
         names = list(dict.fromkeys((*changed, *self._records.unhealthy, *due)))
         dead = await self._judge(names)
-        if not self._was_paused(began):
-            await self._each(dead, self._declare_unknown)
+        await self._each(dead, self._declare_unknown)
         await self._apply_disruption()
         await self._each(names, self._set_taints)
         self._looked_at = self._clock.monotonic()
         self._metrics.all_nodes_seconds.observe(self._looked_at - began)
         return Done(self._period)
 
-    def _was_paused(self, now: float) -> bool:
-        """Tell whether this process did not run for a while.
+    def _pause_before(self, now: float) -> float:
+        """Return for how many seconds this process did not run, 0 if it did.
 
-        Then it has not read yet what has arrived meanwhile, so no silence counts in
-        this look.
+        It has not read yet what has arrived meanwhile, so that time is no silence.
         """
         last = self._looked_at
-        return last is not None and now - last > 2 * self._period + _SLACK
+        late = 0.0 if last is None else now - last - self._period
+        return late if late > self._period + _SLACK else 0.0
 
     def _forget(self, record: NodeRecord) -> None:
         self._tainter.discard(record.zone, record.node.metadata.name)

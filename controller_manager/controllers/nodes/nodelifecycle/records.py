@@ -102,6 +102,11 @@ class Records:
         for record in self._by_name.values():
             record.renewed_at = now
 
+    def forgive(self, seconds: float, now: float) -> None:
+        """Do not count the last seconds as silence: nobody has listened."""
+        for record in self._by_name.values():
+            record.renewed_at = min(record.seen_at + seconds, now)
+
     def judged(self, record: NodeRecord, status: str) -> None:
         """Set the status of a node, and count it in its zone."""
         name = record.node.metadata.name

@@ -1,20 +1,27 @@
 """Requests of kubelets are approved on a cluster in memory, if RBAC allows it."""
 
 import asyncio
+import base64
+import json
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from controller_manager.api.certificates.v1 import (
     KUBE_APISERVER_CLIENT,
     KUBELET_SERVING,
+    SIGNING_REQUESTS,
     CertificateSigningRequestCondition,
 )
+from controller_manager.client.client import PatchType
 from controller_manager.devcluster.server.authentication import User
 from tests.clusters import Cluster
 from tests.controllers.certificates.authorities import (
     SERVING_USAGES,
+    certificate_for,
+    new_key,
     request_for,
     signing_request,
 )
@@ -149,3 +156,47 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     async with cluster.confined_manager(config) as recording:
         await asyncio.sleep(timedelta(minutes=10).total_seconds())
     assert recording.writes == []
+
+
+async def test_the_whole_user_is_asked_about(tmp_path: Path) -> None:
+    """As the API server has noted the user; an authorizer may look at all of it."""
+    cluster = Cluster()
+    groups = ("system:nodes", "system:authenticated")
+    make(cluster, signing_request(), User("system:node:n1", "U", groups))
+    stored = cluster.server.storage.collection(
+        "certificatesigningrequests.certificates.k8s.io"
+    )
+    request = next(each.obj for each in stored)
+    spec = {**request["spec"], "extra": {"example.com/team": ["a", "b"]}}
+    stored.put(("", "a"), {**request, "spec": spec})
+    async with cluster.manager(config_for(tmp_path, (APPROVING,))) as recording:
+        await asyncio.sleep(1)
+    review = next(each for each in recording.writes if each.path == REVIEWS)
+    assert json.loads(review.body)["spec"] == {
+        "user": "system:node:n1",
+        "uid": "U",
+        "groups": ["system:nodes", "system:authenticated"],
+        "extra": {"example.com/team": ["a", "b"]},
+        "resourceAttributes": {
+            "group": "certificates.k8s.io",
+            "resource": "certificatesigningrequests",
+            "subresource": "selfnodeclient",
+            "verb": "create",
+        },
+    }
+
+
+async def test_a_request_with_a_certificate_is_not_asked_about(tmp_path: Path) -> None:
+    """Its signer did not wait for anybody."""
+    cluster = Cluster()
+    make(cluster, signing_request())
+    certificate = base64.b64encode(
+        certificate_for(new_key()).public_bytes(Encoding.PEM)
+    ).decode()
+    patch = {"status": {"certificate": certificate}}
+    await cluster.client.patch(
+        SIGNING_REQUESTS, "", "a", patch, PatchType.MERGE, "status"
+    )
+    async with cluster.manager(config_for(tmp_path, (APPROVING,))) as recording:
+        await asyncio.sleep(600)
+    assert [each for each in recording.writes if "reviews" in each.path] == []

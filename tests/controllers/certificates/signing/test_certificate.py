@@ -173,6 +173,14 @@ def test_names_are_copied_and_extensions_are_not() -> None:
     assert certificate.public_key() == new_key().public_key()
 
 
+def test_whoever_has_the_name_of_the_authority_gets_no_identifier_of_its_key() -> None:
+    """Go writes it only for another name."""
+    certificate = issued(request_for("test-ca", ()))
+    assert certificate.subject == certificate.issuer
+    names = [each.oid._name for each in certificate.extensions]
+    assert names == ["keyUsage", "extendedKeyUsage", "basicConstraints"]
+
+
 @pytest.mark.parametrize(
     "key",
     [
