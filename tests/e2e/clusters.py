@@ -39,9 +39,12 @@ def running_cluster(directory: Path, *flags: str) -> Iterator[Path]:
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    yield path
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    try:
+        yield path
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(10)
+    assert code == 0
 
 
 def kubectl_in(kubeconfig: Path, test: str) -> Kubectl:

@@ -24,8 +24,11 @@ NODE_LEASES: Final = "kube-node-lease"
 _PERIOD: Final = 10.0
 """Seconds between two renewals of a lease, and between two looks at the status."""
 
-_TURNS: Final = 20
+_TURNS: Final = 19
 """Thousands of nodes at once would keep the API server busy for too long."""
+
+_PAUSE: Final = 0.5
+"""Seconds between two turns."""
 
 _DURATION: Final = 40
 """Seconds for which a lease holds, as a kubelet writes them."""
@@ -55,12 +58,13 @@ class Heartbeats:
         names = list(self._numbers)
         for name in names:
             self.beat(name)
-        turns = max(1, min(len(names), _TURNS))
+        turns = min(len(names), _TURNS)
         while True:
             for turn in range(turns):
-                await asyncio.sleep(_PERIOD / turns)
+                await asyncio.sleep(_PAUSE)
                 for name in names[turn::turns]:
                     self.beat(name)
+            await asyncio.sleep(_PERIOD - turns * _PAUSE)
 
     def beat(self, name: str) -> None:
         """Give one sign of life of a node, unless it is stopped, gone or unknown."""
