@@ -154,7 +154,7 @@ def _is_enabled(descriptor: Descriptor, entries: tuple[str, ...]) -> bool:
 def _gates(descriptors: Iterable[Descriptor]) -> tuple[Gate, ...]:
     gates = {gate.name: gate for gate in GENERAL_GATES}
     for descriptor in descriptors:
-        for gate in descriptor.gates:
+        for gate in (*descriptor.gates, *descriptor.requires_gates):
             if gates.setdefault(gate.name, gate) != gate:
                 msg = (
                     f"{descriptor.name} declares the feature gate {gate.name} "

@@ -119,7 +119,9 @@ async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
 ) -> None:
     """Compared with a manager that has no controllers yet."""
     families = CollectorRegistry()
-    gates = {each.name: True for each in registry()[name].gates if not each.locked}
+    descriptor = registry()[name]
+    every = (*descriptor.gates, *descriptor.requires_gates)
+    gates = {each.name: True for each in every if not each.locked}
     # Without this the node IPAM controller does not run.
     pods = PodRangesConfig(allocate=True, cluster="10.244.0.0/16")
     # The manager needs one that runs, and a controller may need files.
@@ -139,7 +141,7 @@ async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
     await manager.started.wait()
     stop.set()
     await running
-    assert _names(families) - general == set(registry()[name].metrics)
+    assert _names(families) - general == set(descriptor.metrics)
 
 
 def _names(families: CollectorRegistry) -> set[str]:

@@ -178,6 +178,9 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
     With a COMMAND, they run until it ends. The COMMAND finds the cluster's kubeconfig
     in KUBECONFIG, and gets the signals that are sent to this program. This program
     ends with its exit code.
+
+    The annotation devcluster/stopped=true of a node stops its kubelet, as if the node
+    had lost its network; without the annotation it works again.
     """
     command: list[str] = ctx.meta[_COMMAND]
     if verbosity is None:

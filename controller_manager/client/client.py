@@ -483,6 +483,28 @@ class Client:
         answer = await self._write("PATCH", path, body, headers=_APPLY, query=query)
         return self._stored(resource, answer)
 
+    async def rewrite(
+        self, resource: Resource[ObjectT], obj: ObjectT, field_manager: str
+    ) -> ObjectT:
+        """Have an object stored again, unchanged, in today's version and encoding.
+
+        It applies no field at all. Raises Conflict if the object is not the same any
+        more as `obj`.
+        """
+        metadata = obj.metadata
+        path = _path(resource, metadata.namespace, metadata.name)
+        same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        accept = (_METADATA if resource.metadata_only else _JSON)["accept"]
+        answer = await self._write(
+            "PATCH",
+            path,
+            msgspec.json.encode({**head, "metadata": same}),
+            headers={**_APPLY, "accept": accept},
+            query=(("fieldManager", field_manager),),
+        )
+        return self._stored(resource, answer)
+
     def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
         """Decode the object in the answer to a write, and call the write hook."""
         stored = self._decode(resource.type, answer)

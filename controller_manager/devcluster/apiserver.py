@@ -3,12 +3,18 @@
 import random
 from collections.abc import Mapping
 
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+
 from controller_manager.clock import Clock
 from controller_manager.devcluster.bootstrap import (
     BootstrapAdmission,
     bootstrap_objects,
 )
 from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds.core.account_tokens import (
+    AccountTokens,
+    track_account_tokens,
+)
 from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
 from controller_manager.devcluster.kinds.core.bootstrap_token import (
     user_of_bootstrap_token,
@@ -65,12 +71,13 @@ class APIServer(GenericAPIServer):
                 rng,
                 clock,
                 lambda namespace, name: uid_of_account(storage, namespace, name),
-                lambda token: user_of_bootstrap_token(storage, token, clock.now()),
+                self._user_of,
             ),
             authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
             admission=ClusterAdmission(storage, clock),
             logger=logger,
         )
+        self._account_tokens: AccountTokens | None = None
         for api in metrics_apis(storage, clock, self.catalogue.of):
             self.aggregate(api)
         add_default_cidr(self.objects, service_cluster_ip_range)
@@ -78,6 +85,22 @@ class APIServer(GenericAPIServer):
             self._create_bootstrap_roles(
                 Objects(storage, clock, rng, BootstrapAdmission())
             )
+
+    def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
+        """Authenticate service accounts by tokens in secrets, and track their use.
+
+        A key on the curve P-256 must prove their signatures. The namespace kube-system
+        must exist.
+        """
+        self._account_tokens = AccountTokens(self.objects, key)
+        track_account_tokens(self.objects)
+
+    def _user_of(self, token: str) -> User | None:
+        """Return the user of a token that a secret makes valid."""
+        now = self.objects.clock.now()
+        if user := user_of_bootstrap_token(self.storage, token, now):
+            return user
+        return self._account_tokens.user_of(token) if self._account_tokens else None
 
     def _create_bootstrap_roles(self, objects: Objects) -> None:
         for obj in bootstrap_objects(registry()):

@@ -22,15 +22,17 @@ from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
 from controller_manager.devcluster.http_server import HTTPServer
 from controller_manager.devcluster.keys import ClusterKeys
-from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.system_namespaces import (
+    add_system_namespaces,
+    keep_system_namespaces,
+)
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 
-NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")
 )
@@ -127,8 +129,9 @@ class DevCluster:
 
     async def __aenter__(self) -> Self:
         """Listen, and start the nodes."""
-        for name in NAMESPACES:
-            self.server.objects.create(NAMESPACE, "", {"metadata": {"name": name}})
+        add_system_namespaces(self.server.objects)
+        key = self._options.keys.account_key.public_key()
+        self.server.accept_account_tokens(key)
         nodes = Nodes(
             self.server,
             self._clock,
@@ -140,8 +143,10 @@ class DevCluster:
         await self._http.start()
         add_kubernetes_service(self.server.objects, self._http.host, self._http.port)
         self._stack.push_async_callback(self._http.close)
-        task = asyncio.create_task(nodes.run(), name="nodes")
-        self._stack.push_async_callback(_cancelled, task)
+        namespaces = keep_system_namespaces(self.server.objects)
+        for name, work in (("nodes", nodes.run()), ("namespaces", namespaces)):
+            task = asyncio.create_task(work, name=name)
+            self._stack.push_async_callback(_cancelled, task)
         return self
 
     async def __aexit__(

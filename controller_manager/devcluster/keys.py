@@ -15,34 +15,34 @@ _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class ClusterKeys(Struct, frozen=True):
-    """The authority that signs certificates, and the key that signs tokens, as PEM.
+    """The authority that signs certificates, and the key that signs tokens.
 
     The API server serves with the certificate of the authority, too.
     """
 
     authority: Pair
-    account_key: bytes
+    account_key: ec.EllipticCurvePrivateKey
 
     @classmethod
     def generate(cls) -> Self:
         """Return new keys; certificates are valid for a year."""
         key = ec.generate_private_key(ec.SECP256R1())
-        encoded = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        return cls(self_signed(_NAME, _HOSTS), encoded)
+        return cls(self_signed(_NAME, _HOSTS), key)
 
     def write(self, directory: Path) -> dict[str, str]:
         """Write the keys; return the flags by which a controller manager finds them.
 
         Only the owner can read the files. Raises OSError.
         """
+        account_key = self.account_key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
         flags = {
             "cluster-signing-cert-file": ("ca.crt", self.authority.certificate),
             "cluster-signing-key-file": ("ca.key", self.authority.key),
-            "service-account-private-key-file": ("sa.key", self.account_key),
+            "service-account-private-key-file": ("sa.key", account_key),
         }
         for name, content in flags.values():
             _write(directory / name, content)

@@ -146,7 +146,7 @@ class ControllerManager:
         )
         return StartUp(
             self._build,
-            self._config.generic,
+            self._config,
             self._clients,
             self._caches.informers,
             contexts,
@@ -248,7 +248,9 @@ class ControllerManager:
         await self._caches.wait()
         await self._ownership.wait()
         warn_of_missing_controllers(
-            self._ownership.previous_holder, self._controllers.names, self._logger
+            self._ownership.previous_holder,
+            {*self._controllers.names, *self._startup.disabled},
+            self._logger,
         )
 
     async def _work(self, life: Lifetime) -> None:

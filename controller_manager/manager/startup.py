@@ -20,7 +20,7 @@ from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.manager.contexts import Contexts
 from controller_manager.observability.logs import Logger
-from controller_manager.options.config import GenericConfig
+from controller_manager.options.config import Config
 from controller_manager.registry import Registry
 from controller_manager.runtime.context import InvalidConfiguration
 from controller_manager.runtime.controller import Controller
@@ -40,7 +40,7 @@ class StartUp:
     def __init__(
         self,
         build: Registry,
-        config: GenericConfig,
+        config: Config,
         clients: ClientBuilder,
         factory: InformerFactory,
         contexts: Contexts,
@@ -50,7 +50,8 @@ class StartUp:
     ) -> None:
         """Take the registry, and the parts that controllers are made with."""
         self._build = build
-        self._config = config
+        self._config = config.generic
+        self._features = config.features
         self._clients = clients
         self._factory = factory
         self._contexts = contexts
@@ -58,6 +59,11 @@ class StartUp:
         self._logger = logger
         self._wanted: list[Descriptor] = []
         self._waiting_for = "the start"
+        self.disabled: set[str] = set()
+        """The controllers that feature gates disable, or a flag that is not given.
+
+        Upstream's manager does not run them either with the same flags.
+        """
 
     def problem(self) -> str | None:
         """Return what the start waits for, `None` once the controllers are made."""
@@ -71,6 +77,13 @@ class StartUp:
             msg = (
                 f"--controllers={','.join(selection)}: there is no controller to run; "
                 f"this build has: {', '.join(self._build.names)}"
+            )
+            raise StartError(msg)
+        self._drop_gated()
+        if not self._wanted:
+            msg = (
+                f"--controllers={','.join(selection)}: the feature gates of all these "
+                "controllers are disabled; enable them with --feature-gates"
             )
             raise StartError(msg)
 
@@ -98,6 +111,21 @@ class StartUp:
         self._waiting_for = ""
         return controllers
 
+    def _drop_gated(self) -> None:
+        """Leave out the controllers whose feature gates are not all enabled."""
+        for descriptor in self._build.descriptors:
+            required = descriptor.requires_gates
+            if all(map(self._features.is_enabled, required)):
+                continue
+            self.disabled.add(descriptor.name)
+            if descriptor in self._wanted:
+                self._wanted.remove(descriptor)
+                self._logger.info(
+                    "Controller is disabled by a feature gate",
+                    controller=descriptor.name,
+                    requiredFeatureGates=", ".join(gate.name for gate in required),
+                )
+
     def _make(
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> Controller | None:
@@ -115,6 +143,7 @@ class StartUp:
             self._logger.v(2).info("Controller not made", exc_info=error)
             raise StartError(msg) from error
         if controller is None:
+            self.disabled.add(descriptor.name)
             self._logger.warning(
                 "Controller is disabled by the configuration",
                 controller=descriptor.name,
@@ -181,16 +210,16 @@ class StartUp:
 
 
 def warn_of_missing_controllers(
-    former: str, running: Collection[str], logger: Logger
+    former: str, known: Collection[str], logger: Logger
 ) -> None:
     """Warn of controllers that upstream's manager ran and that do not run any more.
 
-    `former` is the identity of the former leader, empty if there was none; `running`
-    are the names of the controllers that run now.
+    `former` is the identity of the former leader, empty if there was none; `known`
+    are the names of the controllers that run now, or that the flags disable.
     """
     if not former or is_of_this_program(former):
         return
-    absent = sorted(set(upstream.ON_BY_DEFAULT) - set(running))
+    absent = sorted(set(upstream.ON_BY_DEFAULT) - set(known))
     if absent:
         logger.warning(
             "Took the lease over from a manager of another kind; nobody runs these "

@@ -78,14 +78,6 @@ def _syncs(
 
 _CONTROLLERS: Final = (
     _syncs(
-        "Device-taint-eviction-controller",
-        "concurrent-device-taint-eviction-syncs",
-        8,
-        "DeviceTaintEvictionController.ConcurrentSyncs",
-        "operations",
-        check=at_least(1),
-    ),
-    _syncs(
         "Resourceclaim-controller",
         "concurrent-resourceclaim-syncs",
         50,

@@ -29,6 +29,8 @@ class Descriptor:
       of a resource that is not named here it reads all fields.
     - `options`: the class that declares its flags (see `options.option`).
     - `gates`: the feature gates that it reads.
+    - `requires_gates`: the feature gates without which it does not run (upstream:
+      requiredFeatureGates).
     - `permissions`: the rules of its role, as upstream's bootstrap policy has them.
     - `metrics`: the names of the metrics that only it has.
     - `component`: the source of its events, its name by default.
@@ -51,6 +53,7 @@ class Descriptor:
     reads: tuple[Reads, ...] = ()
     options: type[ControllerOptions] | None = None
     gates: tuple[Gate, ...] = ()
+    requires_gates: tuple[Gate, ...] = ()
     permissions: tuple[Permission, ...] = ()
     metrics: tuple[str, ...] = ()
     component: str = ""

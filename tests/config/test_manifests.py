@@ -52,6 +52,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 DATA = Path(__file__).parents[1] / "data"
 BASE = CONFIG / "base"
 BESIDE = CONFIG / "overlays" / "beside-kube-controller-manager"
+KUBEADM = CONFIG.parent / "tests" / "data" / "kubeadm-kube-controller-manager.yaml"
 REPLACE = CONFIG / "overlays" / "replace-kube-controller-manager"
 MONITORING = CONFIG / "monitoring"
 
@@ -194,6 +195,18 @@ def test_the_daemon_takes_the_arguments_without_a_warning(path: Path) -> None:
     assert config.generic.use_service_account_credentials
 
 
+def test_the_static_pod_has_the_flags_of_kubeadms_manifest() -> None:
+    """But for one without an effect, and those of clusters with ranges for pods."""
+    manifest = yaml.safe_load(KUBEADM.read_text())
+    kubeadm = manifest["spec"]["containers"][0]["command"][1:]
+    ours = _container(CONFIG / "static-pod" / "kube-controller-manager.yaml")
+    assert set(ours["command"][1:]) == set(kubeadm) - {
+        "--allocate-node-cidrs=true",
+        "--cluster-cidr=10.244.0.0/16",
+        "--cluster-name=kubernetes",
+    }
+
+
 def _arguments(where: str) -> set[str]:
     return set(_container(ARGUMENTS[where])["args"])
 
@@ -271,6 +284,7 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
 ) -> None:
     """Both act at once, and nothing is done twice or done again."""
     cluster.add_namespace("controller-manager-system")
+    cluster.add_namespace("kube-node-lease")
     user = User(cluster)
     job = {
         "apiVersion": "batch/v1",
@@ -313,7 +327,7 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
     refused = [each for each in done[0] if each.status not in (200, 201, 404, 409)]
     assert refused == []
     assert {each.metadata.name for each in accounts} == {"default"}
-    assert len({each.metadata.namespace for each in accounts}) == len(accounts) == 23
+    assert len({each.metadata.namespace for each in accounts}) == len(accounts) == 24
 
 
 def test_the_pods_are_as_restricted_as_their_namespace_asks() -> None:

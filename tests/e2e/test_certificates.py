@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.e2e.clusters import KUBECTL, Kubectl, version
+from tests.e2e.clusters import (
+    KUBECTL,
+    Kubectl,
+    kubectl_in,
+    running_cluster,
+    version,
+)
 from tests.e2e.shown import create, table
 
 JSON = dict[str, Any]
@@ -29,7 +36,10 @@ tells_who_asks = pytest.mark.skipif(
 )
 
 SIGNER = "kubernetes.io/kube-apiserver-client"
-TOKEN = "abcdef.0123456789abcdef"
+PROOF = "0123456789abcdef"
+TOKEN = f"abcdef.{PROOF}"
+ASK = "system:node-bootstrapper"
+APPROVAL = "system:certificates.k8s.io:certificatesigningrequests"
 AS_ADMIN = "kubernetes-admin"
 
 
@@ -130,7 +140,7 @@ def test_a_bootstrap_token_lets_a_new_node_in(kubectl: Kubectl, tmp_path: Path) 
     kubectl(
         *("create", "secret", "generic", "bootstrap-token-abcdef"),
         *("--namespace=kube-system", "--type=bootstrap.kubernetes.io/token"),
-        *("--from-literal=token-id=abcdef", "--from-literal=token-secret=" + TOKEN[7:]),
+        *("--from-literal=token-id=abcdef", f"--from-literal=token-secret={PROOF}"),
         "--from-literal=usage-bootstrap-authentication=true",
     )
     assert table(
@@ -147,8 +157,10 @@ def test_a_bootstrap_token_lets_a_new_node_in(kubectl: Kubectl, tmp_path: Path) 
     assert "You must be logged in to the server" in refused
 
 
-def test_a_secret_gets_the_token_of_its_account(kubectl: Kubectl) -> None:
-    """With the authority and the namespace."""
+def test_a_secret_gets_the_token_of_its_account(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """It authenticates the account, and its secret says when it did."""
     kubectl("create", "serviceaccount", "bot")
     annotations = {"kubernetes.io/service-account.name": "bot"}
     secret = {
@@ -161,3 +173,46 @@ def test_a_secret_gets_the_token_of_its_account(kubectl: Kubectl) -> None:
     kubectl("wait", "secret/bot", "--for=jsonpath={.data.token}", "--timeout=20s")
     (row,) = table(kubectl, "secret", "bot", "--no-headers")
     assert row == "bot  kubernetes.io/service-account-token  3  AGE"
+    token = base64.b64decode(
+        kubectl("get", "secret", "bot", "-o", "jsonpath={.data.token}")
+    ).decode()
+    bot = as_other(kubectl, tmp_path, f"--token={token}")
+    assert "bot" in kubectl(*bot, "get", "secret/bot", "-o", "name")
+    (day,) = re.findall(r"token-last-used=(\S+)", kubectl("describe", "secret", "bot"))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+
+
+@tells_who_asks
+def test_a_new_node_joins_as_under_kubeadm(tmp_path: Path) -> None:
+    """By a bootstrap token; its request is approved by a controller."""
+    with running_cluster(tmp_path, "--rbac", "--nodes=0") as path:
+        kubectl = kubectl_in(path, "joins")
+        kubectl(
+            *("create", "secret", "generic", "bootstrap-token-abcdef"),
+            *("--namespace=kube-system", "--type=bootstrap.kubernetes.io/token"),
+            *("--from-literal=token-id=abcdef", f"--from-literal=token-secret={PROOF}"),
+            "--from-literal=usage-bootstrap-authentication=true",
+        )
+        newcomer = as_other(kubectl, tmp_path, f"--token={TOKEN}")
+        key = tmp_path / "node.key"
+        request = make_request(key, "system:node:new", "system:nodes")
+        asked = signing_request("new", request)
+        asked["spec"]["signerName"] += "-kubelet"
+        asked["spec"]["usages"] = ["client auth", "digital signature"]
+        manifest = yaml.safe_dump(asked)
+        refused = kubectl(*newcomer, "create", "-f", "-", stdin=manifest, ok=False)
+        assert 'User "system:bootstrap:abcdef" cannot create' in refused
+        for name, role in (("ask", ASK), ("approve", f"{APPROVAL}:nodeclient")):
+            group = "--group=system:bootstrappers"
+            binding = ("create", "clusterrolebinding", name, f"--clusterrole={role}")
+            kubectl(*binding, group)
+        kubectl(*newcomer, "create", "-f", "-", stdin=manifest)
+        certificate = tmp_path / "node.crt"
+        certificate.write_bytes(certificate_of(kubectl, "new"))
+        files = (f"--client-certificate={certificate}", f"--client-key={key}")
+        node = as_other(kubectl, tmp_path, *files)
+        shown = json.loads(kubectl(*node, "auth", "whoami", "-o", "json"))
+        assert shown["status"]["userInfo"] == {
+            "username": "system:node:new",
+            "groups": ["system:nodes", "system:authenticated"],
+        }

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from controller_manager.registry import registry
 from tests.e2e.clusters import KUBECTL, Kubectl, kubectl_in, running_cluster
 from tests.e2e.shown import table
 
@@ -19,11 +18,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
-
-EVICTS = any(
-    each.name == "taint-eviction-controller" for each in registry().descriptors
-)
-evicts = pytest.mark.skipif(not EVICTS, reason="no controller evicts by taints")
 
 LIFETIME = 120.0
 """Seconds until a stopped node is Unknown, with time to spare."""
@@ -129,7 +123,6 @@ def test_no_pod_goes_to_a_cordoned_or_tainted_node(kubectl: Kubectl) -> None:
     assert set(nodes_of_pods(kubectl)) == {"node-0", "node-1", "node-2"}
 
 
-@evicts
 def test_a_taint_evicts_the_pods_that_do_not_tolerate_it(kubectl: Kubectl) -> None:
     """They are replaced on other nodes."""
     run_pods(kubectl, 3)
@@ -146,7 +139,7 @@ def test_a_taint_evicts_the_pods_that_do_not_tolerate_it(kubectl: Kubectl) -> No
 
 
 def test_a_stopped_node_is_lost_and_comes_back(kubectl: Kubectl) -> None:
-    """Its conditions are Unknown, and its pods wait for it or are evicted."""
+    """Its conditions are Unknown, and its pods are evicted; they go once it is back."""
     run_pods(kubectl, 3)
     short = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
     patch = [{**short, "effect": "NoExecute", "tolerationSeconds": 1}]
@@ -164,9 +157,8 @@ def test_a_stopped_node_is_lost_and_comes_back(kubectl: Kubectl) -> None:
     until(
         lambda: "node.kubernetes.io/unreachable" in kubectl("describe", "no", "node-0")
     )
-    if EVICTS:
-        until(lambda: "node-0" not in nodes_of_pods(kubectl))
-        assert "Terminating" in kubectl("get", "pods")
+    until(lambda: "node-0" not in nodes_of_pods(kubectl))
+    assert "Terminating" in kubectl("get", "pods")
     kubectl("annotate", "node", "node-0", "devcluster/stopped-")
     kubectl("wait", "node/node-0", "--for=condition=Ready", "--timeout=5s")
     until(lambda: "Terminating" not in kubectl("get", "pods"))

@@ -174,6 +174,8 @@ async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longe
         assert "job-controller, " in line
         assert " token-cleaner-controller" not in line
         assert " deployment-controller" not in line
+        # Upstream's manager does not run it either: its feature gate is disabled.
+        assert " podcertificaterequest-cleaner-controller" not in line
     assert is_of_this_program(manager.elector.identity)  # type: ignore[union-attr]
 
 

@@ -88,9 +88,27 @@ async def test_a_controller_whose_resources_are_missing_is_skipped(
     ) in log.getvalue()
 
 
+async def test_a_controller_whose_feature_gate_is_disabled_is_left_out(
+    cluster: Cluster,
+) -> None:
+    """The log says which gate it needs, once; its resources do not matter."""
+    log = io.StringIO()
+    name = "podcertificaterequest-cleaner-controller"
+    config = make_config(controllers=("deployment", name))
+    async with cluster.manager(config, logger=make_logger(stream=log)):
+        await settle(1)
+    lines = [line for line in log.getvalue().splitlines() if name in line]
+    assert len(lines) == 1
+    assert lines[0].endswith(
+        f'"Controller is disabled by a feature gate" controller="{name}" '
+        'requiredFeatureGates="PodCertificateRequest"'
+    )
+
+
 BEHIND_GATES = {
-    "kube-apiserver-serving-clustertrustbundle-publisher-controller",
-    "podcertificaterequest-cleaner-controller",
+    each.name
+    for each in registry().descriptors
+    if not all(gate.default for gate in each.requires_gates)
 }
 NEED_FLAGS = {
     "certificatesigningrequest-signing-controller",
@@ -139,6 +157,16 @@ async def test_a_daemon_without_a_controller_to_run_does_not_start(
     """It would take the lease and do nothing."""
     with pytest.raises(StartError, match="there is no controller to run"):
         async with cluster.manager(make_config(controllers=selection)):
+            pass
+
+
+async def test_a_daemon_whose_controllers_are_all_disabled_by_gates_does_not_start(
+    cluster: Cluster,
+) -> None:
+    """The line says what to do."""
+    config = make_config(controllers=("podcertificaterequest-cleaner-controller",))
+    with pytest.raises(StartError, match="enable them with --feature-gates"):
+        async with cluster.manager(config):
             pass
 
 

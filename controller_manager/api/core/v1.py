@@ -104,6 +104,20 @@ class PodVolume(APIStruct, frozen=True):
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
 
 
+class PodResourceClaim(APIStruct, frozen=True):
+    """A claim to devices of a pod: one that there is, or one made by a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSchedulingGroup(APIStruct, frozen=True):
+    """The group of pods with which a pod is scheduled."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(APIStruct, frozen=True):
     """The fields of a pod's spec that controllers read.
 
@@ -123,6 +137,8 @@ class PodSpec(APIStruct, frozen=True):
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
     volumes: tuple[PodVolume, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodCondition(APIStruct, frozen=True):
@@ -169,6 +185,13 @@ class ExtendedResourceClaimStatus(APIStruct, frozen=True):
     resource_claim_name: str = ""
 
 
+class PodResourceClaimStatus(APIStruct, frozen=True):
+    """The claim that was made by a template; `None` if none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(APIStruct, frozen=True):
     """The fields of a pod's status that controllers read."""
 
@@ -179,6 +202,7 @@ class PodStatus(APIStruct, frozen=True):
     allocated_resources: dict[str, str] | None = None
     resources: ResourceRequirements | None = None
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
     pod_ip: str = field(default="", name="podIP")
     pod_ips: tuple[PodIP, ...] | None = field(default=None, name="podIPs")
     conditions: tuple[PodCondition, ...] | None = None

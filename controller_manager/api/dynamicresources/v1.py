@@ -54,11 +54,98 @@ class ResourceClaimSpec(APIStruct, frozen=True):
     devices: DeviceClaim | None = None
 
 
+class DeviceTaint(APIStruct, frozen=True):
+    """A mark of a device that keeps away the claims that do not tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class DeviceToleration(APIStruct, frozen=True):
+    """The taints of devices that a claim tolerates."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class AllocatedDevice(APIStruct, frozen=True):
+    """A device that was allocated for a claim (DeviceRequestAllocationResult)."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    tolerations: tuple[DeviceToleration, ...] | None = None
+
+
+class DeviceAllocation(APIStruct, frozen=True):
+    """The devices that were allocated for a claim."""
+
+    results: tuple[AllocatedDevice, ...] | None = None
+
+
+class Allocation(APIStruct, frozen=True):
+    """What was allocated for a claim."""
+
+    devices: DeviceAllocation = DeviceAllocation()
+
+
+class ClaimConsumer(APIStruct, frozen=True):
+    """An object that may use a claim, in the claim's namespace."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ResourceClaimStatus(APIStruct, frozen=True):
+    """The fields of a resource claim's status that controllers read."""
+
+    allocation: Allocation | None = None
+    reserved_for: tuple[ClaimConsumer, ...] | None = None
+
+
 class ResourceClaim(Projection, frozen=True):
     """A projection of a claim to devices."""
 
     metadata: ResourceClaimMeta = ResourceClaimMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourcePool(APIStruct, frozen=True):
+    """The pool of a slice; only the slices of its highest generation count."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class Device(APIStruct, frozen=True):
+    """The fields of a device that controllers read."""
+
+    name: str = ""
+    taints: tuple[DeviceTaint, ...] | None = None
+
+
+class ResourceSliceSpec(APIStruct, frozen=True):
+    """The fields of a resource slice's spec that controllers read."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    devices: tuple[Device, ...] | None = None
+
+
+class ResourceSlice(Projection, frozen=True):
+    """A projection of some devices of a pool, as their driver publishes them."""
+
+    spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
 class DeviceClassSpec(APIStruct, frozen=True):
@@ -80,4 +167,9 @@ RESOURCE_CLAIMS: Resource[ResourceClaim] = Resource(
 
 DEVICE_CLASSES: Resource[DeviceClass] = Resource(
     GROUP, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False
+)
+
+
+RESOURCE_SLICES: Resource[ResourceSlice] = Resource(
+    GROUP, "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False
 )

@@ -6,6 +6,7 @@ from controller_manager.devcluster.kinds.field_values import (
     NOT_NEGATIVE,
     validate_quantity,
 )
+from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
 from controller_manager.devcluster.server.names import is_label, not_a_label
 from controller_manager.devcluster.server.statuses import (
     Cause,
@@ -40,7 +41,8 @@ def validate_pod_spec(spec: JSON, field: str) -> list[Cause]:
         value = shown(spec["terminationGracePeriodSeconds"])
         where = f"{field}.terminationGracePeriodSeconds"
         causes.append(invalid(where, value, NOT_NEGATIVE))
-    return causes
+    tolerations = spec.get("tolerations", ())
+    return [*causes, *validate_tolerations(tolerations, f"{field}.tolerations")]
 
 
 def _container(container: JSON, field: str, seen: set[str]) -> list[Cause]:

@@ -15,6 +15,7 @@ from controller_manager.devcluster.nodes.node_status import (
     node_status,
 )
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.statuses import Refusal
 
 JSON = dict[str, Any]
 
@@ -22,6 +23,9 @@ NODE_LEASES: Final = "kube-node-lease"
 
 _PERIOD: Final = 10.0
 """Seconds between two renewals of a lease, and between two looks at the status."""
+
+_TURNS: Final = 20
+"""Thousands of nodes at once would keep the API server busy for too long."""
 
 _DURATION: Final = 40
 """Seconds for which a lease holds, as a kubelet writes them."""
@@ -47,19 +51,28 @@ class Heartbeats:
             self._report_status(name)
 
     async def run(self) -> None:
-        """Renew and report until cancelled."""
+        """Renew and report until cancelled; the nodes take turns within a period."""
+        names = list(self._numbers)
+        for name in names:
+            self.beat(name)
+        turns = max(1, min(len(names), _TURNS))
         while True:
-            for name in self._numbers:
-                self.beat(name)
-            await asyncio.sleep(_PERIOD)
+            for turn in range(turns):
+                await asyncio.sleep(_PERIOD / turns)
+                for name in names[turn::turns]:
+                    self.beat(name)
 
     def beat(self, name: str) -> None:
         """Give one sign of life of a node, unless it is stopped, gone or unknown."""
         if name not in self._numbers or not self._objects.has(NODE, "", name):
             return
-        if not is_stopped(self._objects.find(NODE, "", name).obj):
+        if is_stopped(self._objects.find(NODE, "", name).obj):
+            return
+        self._report_status(name)
+        try:
             self._renew(name)
-            self._report_status(name)
+        except Refusal:
+            return  # the namespace ends, or a quota is full: try again next time
 
     def _report_status(self, name: str) -> None:
         node = self._objects.find(NODE, "", name).obj

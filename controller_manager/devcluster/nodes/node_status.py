@@ -5,6 +5,7 @@ Upstream: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus.
 
 import uuid
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 from controller_manager.api.times import format_time, parse_time
@@ -142,6 +143,7 @@ def _address(number: int) -> str:
     return f"172.18.{high}.{low}"
 
 
+@cache
 def _node_info(name: str) -> JSON:
     """Return the nodeInfo that the kubelet of a node reports."""
     machine = uuid.uuid5(uuid.NAMESPACE_DNS, name)

@@ -1,11 +1,19 @@
 """Which nodes fit a pod, and why others do not (the scheduler's filter plugins)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from controller_manager.api.core.scheduling import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    Taint,
+    Toleration,
+)
 from controller_manager.api.selectors import Requirement
+from controller_manager.control.scheduling.taints import untolerated
 
 JSON = dict[str, Any]
 
@@ -14,10 +22,8 @@ TAINTED: Final = "node(s) had untolerated taint(s)"
 UNMATCHED: Final = "node(s) didn't match Pod's node affinity/selector"
 OTHER_NODE: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
-_CORDONED: Final = {
-    "key": "node.kubernetes.io/unschedulable",
-    "effect": "NoSchedule",
-}
+_CORDONED: Final = Taint("node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
 class NodeFacts(Struct, frozen=True):
@@ -25,22 +31,17 @@ class NodeFacts(Struct, frozen=True):
 
     name: str
     labels: Mapping[str, str]
-    taints: Sequence[JSON]
+    taints: tuple[Taint, ...]
     unschedulable: bool
 
     @classmethod
     def of(cls, node: JSON) -> "NodeFacts":
         """Return the facts of a node object."""
         metadata, spec = node["metadata"], node.get("spec", {})
-        taints = [
-            each
-            for each in spec.get("taints", ())
-            if each["effect"] in ("NoSchedule", "NoExecute")
-        ]
         return cls(
             metadata["name"],
             metadata.get("labels", {}),
-            taints,
+            msgspec.convert(spec.get("taints") or [], tuple[Taint, ...]),
             bool(spec.get("unschedulable")),
         )
 
@@ -51,10 +52,11 @@ def why_not(pod: JSON, node: NodeFacts) -> str:
     The reason is the first one in the order of the scheduler's plugins.
     """
     spec = pod["spec"]
-    tolerations = spec.get("tolerations", ())
-    if node.unschedulable and not _tolerated(_CORDONED, tolerations):
+    given = spec.get("tolerations") or []
+    tolerations = msgspec.convert(given, tuple[Toleration, ...])
+    if node.unschedulable and untolerated([_CORDONED], tolerations, _EFFECTS):
         return UNSCHEDULABLE
-    if not all(_tolerated(taint, tolerations) for taint in node.taints):
+    if untolerated(node.taints, tolerations, _EFFECTS):
         return TAINTED
     if not _matches_affinity(spec, node):
         return UNMATCHED
@@ -86,21 +88,6 @@ def _names(term: JSON) -> set[str] | None:
             values = set(each.get("values", ()))
             found = values if found is None else found & values
     return found
-
-
-def _tolerated(taint: JSON, tolerations: Sequence[JSON]) -> bool:
-    return any(_tolerates(each, taint) for each in tolerations)
-
-
-def _tolerates(toleration: JSON, taint: JSON) -> bool:
-    if toleration.get("effect") not in {None, "", taint["effect"]}:
-        return False
-    if toleration.get("operator") == "Exists":
-        return toleration.get("key") in {None, "", taint["key"]}
-    return (toleration.get("key"), toleration.get("value", "")) == (
-        taint["key"],
-        taint.get("value", ""),
-    )
 
 
 def _matches_affinity(spec: JSON, node: NodeFacts) -> bool:

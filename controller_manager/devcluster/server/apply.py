@@ -64,18 +64,20 @@ class FieldManager:
 
         Fields that this manager applied before, and that nobody else owns, go if the
         configuration lacks them. Raises Refusal 409 if somebody else owns a field with
-        another value, unless `force` is given.
+        another value, unless `force` is given. Nothing changes if nothing is applied.
         """
         owners = self._owners(current)
         present, wanted = self._fields(current), self._applicable(config)
+        merge = strategic_merge_patch if self._merges_lists else merge_patch
+        merged = merge(current, config)
+        if not wanted and self.manager not in owners:
+            return merged, current["metadata"].get("managedFields", [])
         others = {each: owned for each, owned in owners.items() if each != self.manager}
         lost = {path for path in wanted if wanted[path] != present.get(path)}
         if not force:
             self._check_conflicts(others, lost)
         before = owners.get(self.manager, Owned(frozenset(), "")).paths
         everybody = {path for owned in others.values() for path in owned.paths}
-        merge = strategic_merge_patch if self._merges_lists else merge_patch
-        merged = merge(current, config)
         kept_fields = without(merged, removable(before - wanted.keys(), everybody))
         # A map that lost all its fields stays if the configuration has it.
         result = merge(kept_fields, config)
@@ -191,7 +193,9 @@ class FieldManager:
 
 
 def with_managers(managers: list[JSON], obj: JSON) -> JSON:
-    """Return an object with these managers of its fields."""
+    """Return an object with these managers of its fields, if there are any."""
+    if not managers:
+        return obj
     return {**obj, "metadata": {**obj["metadata"], "managedFields": managers}}
 
 

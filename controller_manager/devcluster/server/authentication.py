@@ -35,6 +35,16 @@ class User:
 ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
 
 
+def account_user(namespace: str, name: str, uid: str) -> User:
+    """Return the user that a service account is."""
+    groups = (
+        "system:serviceaccounts",
+        f"system:serviceaccounts:{namespace}",
+        AUTHENTICATED,
+    )
+    return User(f"system:serviceaccount:{namespace}:{name}", uid, groups)
+
+
 @dataclass(frozen=True, slots=True)
 class _Issued:
     """The user of a token, its end, and the service account that it is for."""
@@ -110,12 +120,7 @@ class Tokens:
     def issue(self, namespace: str, name: str, uid: str, ends_at: datetime) -> str:
         """Return a new token of a service account."""
         token = f"sa-{self._rng.getrandbits(256):064x}"
-        groups = (
-            "system:serviceaccounts",
-            f"system:serviceaccounts:{namespace}",
-            AUTHENTICATED,
-        )
-        user = User(f"system:serviceaccount:{namespace}:{name}", uid, groups)
+        user = account_user(namespace, name, uid)
         self._issued[token] = _Issued(user, ends_at, (namespace, name))
         return token
 

@@ -102,6 +102,92 @@ async def test_a_node_that_a_client_posts_is_not_ready_yet(
     assert "taints" not in (await access.call("PATCH", path, patch, MERGE))["spec"]
 
 
+EFFECTS = 'supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"'
+
+
+@pytest.mark.parametrize(
+    ("taints", "expected"),
+    [
+        ([{"key": "a"}], ["metadata.taints[0].effect: Required value"]),
+        (
+            [{"key": "a", "effect": "None"}],
+            [f'metadata.taints[0].effect: Unsupported value: "None": {EFFECTS}'],
+        ),
+        (
+            [MINE, {**MINE, "effect": "NoSchedule"}, {**MINE, "value": "x"}],
+            [
+                (
+                    "metadata.taints[2]: Duplicate value: "
+                    '{"Key":"example.com/mine","Value":"x","Effect":"NoExecute",'
+                    '"TimeAdded":null}: taints must be unique by key and effect pair'
+                )
+            ],
+        ),
+    ],
+)
+async def test_taints_are_checked(
+    cluster: Cluster, taints: list[JSON], expected: list[str]
+) -> None:
+    """Of new nodes and in updates."""
+    with pytest.raises(Refusal) as raised:
+        create(cluster, "Node", node(taints=taints))
+    assert causes(raised.value) == expected
+    stored = create(cluster, "Node", node())
+    with pytest.raises(Refusal) as raised:
+        update(cluster, stored, {"spec": {"taints": taints}})
+    assert causes(raised.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        (
+            {"operator": "Equal", "value": "x"},
+            [
+                (
+                    'operator: Invalid value: "Equal": operator must be Exists when '
+                    '`key` is empty, which means "match all values and all keys"'
+                )
+            ],
+        ),
+        (
+            {"key": "a", "operator": "Exists", "tolerationSeconds": 1},
+            [
+                (
+                    "effect: Invalid value: \"\": effect must be 'NoExecute' when "
+                    "`tolerationSeconds` is set"
+                )
+            ],
+        ),
+        (
+            {"key": "a", "operator": "Exists", "value": "x"},
+            ["operator: value must be empty when `operator` is 'Exists'"],
+        ),
+        (
+            {"key": "a", "operator": "In"},
+            ['operator: Unsupported value: "In": supported values: "Equal", "Exists"'],
+        ),
+        (
+            {"key": "a", "effect": "None"},
+            [f'effect: Unsupported value: "None": {EFFECTS}'],
+        ),
+        ({"operator": "Exists"}, None),
+        ({"key": "a", "effect": "NoExecute", "tolerationSeconds": 0}, None),
+    ],
+)
+async def test_tolerations_are_checked(
+    cluster: Cluster, toleration: JSON, expected: list[str] | None
+) -> None:
+    """As a real API server checks them."""
+    change = {"spec": {"tolerations": [toleration]}}
+    if expected is None:
+        assert toleration in create(cluster, "Pod", change)["spec"]["tolerations"]
+        return
+    with pytest.raises(Refusal) as raised:
+        create(cluster, "Pod", change)
+    assert causes(raised.value) == [f"spec.tolerations[0].{each}" for each in expected]
+
+
 READY = {"type": "Ready", "status": "True"}
 INFO = {
     "kubeletVersion": "v1.36.2",

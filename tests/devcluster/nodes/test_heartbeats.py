@@ -1,11 +1,14 @@
 """Kubelets give signs of life; a stopped one is missed, and comes back."""
 
 import asyncio
+from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from controller_manager.api.times import parse_time
 from tests.clusters import Cluster, make_config
 from tests.devcluster.nodes.objects import (
     CORE,
@@ -42,6 +45,12 @@ async def annotate(cluster: Cluster, value: str | None) -> None:
     await send(cluster, "PATCH", NODE, {"metadata": {"annotations": annotations}})
 
 
+async def renewals(cluster: Cluster) -> list[tuple[str, str]]:
+    """Return the names of all leases, and when they were renewed."""
+    leases = (await send(cluster, "GET", LEASES))["items"]
+    return [(each["metadata"]["name"], each["spec"]["renewTime"]) for each in leases]
+
+
 async def ready(cluster: Cluster) -> tuple[str, str, str]:
     """Return status, times of heartbeat and transition of the condition Ready."""
     conditions = (await send(cluster, "GET", NODE))["status"]["conditions"]
@@ -74,6 +83,25 @@ async def test_a_kubelet_renews_its_lease_every_ten_seconds(leased: Cluster) -> 
             "uid": node["metadata"]["uid"],
         }
     ]
+
+
+async def test_the_nodes_take_turns(leased: Cluster) -> None:
+    """Each has its lease at once, and renews it every ten seconds."""
+    async with leased.nodes(count=40):
+        await asyncio.sleep(0.1)
+        first = await renewals(leased)
+        await asyncio.sleep(10)
+        second = await renewals(leased)
+        await asyncio.sleep(10)
+        third = await renewals(leased)
+    assert {each for _, each in first} == {"2026-01-01T00:00:00.000000Z"}
+    assert len(first) == len(second) == 40
+    assert Counter(each for _, each in second).most_common(1)[0][1] == 2
+    apart = {
+        parse_time(after) - parse_time(before)
+        for (_, before), (_, after) in zip(second, third, strict=True)
+    }
+    assert apart == {timedelta(seconds=10)}
 
 
 async def test_a_kubelet_reports_its_status_every_five_minutes(
@@ -193,3 +221,28 @@ async def test_a_node_that_somebody_deletes_stays_away(leased: Cluster) -> None:
         await send(leased, "POST", f"{CORE}/nodes", node)
         await asyncio.sleep(10)
         assert (await ready(leased))[0] == "True"
+
+
+@pytest.mark.parametrize("terminates", [True, False])
+async def test_a_lease_that_is_refused_stops_no_kubelet(
+    leased: Cluster, terminates: bool
+) -> None:
+    """The namespace ends, or somebody limits the leases; it tries again."""
+    namespace = f"{CORE}/namespaces/kube-node-lease"
+    async with leased.nodes(count=1):
+        await asyncio.sleep(1)
+        if terminates:
+            await send(leased, "DELETE", namespace)
+        else:
+            spec = {"hard": {"count/leases.coordination.k8s.io": "0"}}
+            quota = {"metadata": {"name": "none"}, "spec": spec, "status": spec}
+            path = f"{namespace}/resourcequotas"
+            await send(leased, "POST", path, quota)
+            await send(leased, "PUT", f"{path}/none/status", quota)
+        await send(leased, "DELETE", f"{LEASES}/node-0")
+        await asyncio.sleep(30)
+        assert await renewals(leased) == []
+        await create_pod(leased, "p")
+        await asyncio.sleep(280)
+        assert (await status_of(leased, "p"))["phase"] == "Running"
+        assert (await ready(leased))[1] == time(300)

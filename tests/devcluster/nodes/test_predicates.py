@@ -42,6 +42,7 @@ def requirement(key: str, operator: str, *values: str) -> JSON:
         ({"key": "a", "value": "b", "effect": "NoExecute"}, TAINTED),
         ({"key": "a", "value": "c"}, TAINTED),
         ({"key": "c", "operator": "Exists"}, TAINTED),
+        ({"key": "a", "operator": "Gt", "value": "b"}, TAINTED),
     ],
 )
 def test_a_toleration_matches_by_key_value_and_effect(

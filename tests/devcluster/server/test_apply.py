@@ -238,3 +238,19 @@ async def test_an_apply_names_its_manager(cluster: Cluster) -> None:
     config = {"metadata": {"managedFields": [{"manager": "x"}]}}
     status, refusal = await apply(cluster, f"{ROLES}/r", config)
     assert (status, refusal["message"]) == (400, "metadata.managedFields must be nil")
+
+
+async def test_an_object_to_which_nothing_is_applied_stays_as_it_is(
+    cluster: Cluster,
+) -> None:
+    """Its version, too: so it can be stored again; if it is still the same."""
+    _, role = await send(cluster, "POST", ROLES, {"metadata": {"name": "r"}})
+    same = {each: role["metadata"][each] for each in ("uid", "resourceVersion")}
+    assert await apply(cluster, f"{ROLES}/r", {"metadata": same}) == (200, role)
+    labels = {"metadata": {"labels": {"l": "1"}}}
+    _, changed = await apply(cluster, f"{ROLES}/r", labels)
+    status, _ = await apply(cluster, f"{ROLES}/r", {"metadata": same}, "b")
+    assert status == 409
+    now = {"resourceVersion": changed["metadata"]["resourceVersion"]}
+    again = await apply(cluster, f"{ROLES}/r", {"metadata": now}, "b")
+    assert again == (200, changed)

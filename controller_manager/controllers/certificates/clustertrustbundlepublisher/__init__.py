@@ -17,7 +17,7 @@ CONTROLLER = Descriptor(
     name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
     load=".reconciler:TrustBundleReconciler",
     requires=(SERVING_TRUST_BUNDLES,),
-    gates=(gates.CLUSTER_TRUST_BUNDLE,),
+    requires_gates=(gates.CLUSTER_TRUST_BUNDLE,),
     permissions=(
         Permission(
             SERVING_TRUST_BUNDLES.group,

@@ -17,7 +17,6 @@ from controller_manager.api.meta import ObjectMeta, is_deleting
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import APIError, NotFound
 from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
-    gates,
     metrics,
 )
 from controller_manager.runtime.context import ControllerContext
@@ -59,9 +58,8 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
 
     @classmethod
     def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` without the feature gate or an authority."""
-        enabled = context.config.features.is_enabled(gates.CLUSTER_TRUST_BUNDLE)
-        return super().make(context) if enabled and context.root_ca else None
+        """Return the workers; `None` without an authority."""
+        return super().make(context) if context.root_ca else None
 
     def starting(self) -> None:
         """Look for the bundle also if there is none yet."""

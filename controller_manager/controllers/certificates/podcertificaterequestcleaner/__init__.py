@@ -13,7 +13,7 @@ CONTROLLER = Descriptor(
     name="podcertificaterequest-cleaner-controller",
     load=".reconciler:PodCertificateRequestReconciler",
     requires=(POD_CERTIFICATE_REQUEST_METADATA,),
-    gates=(gates.POD_CERTIFICATE_REQUEST,),
+    requires_gates=(gates.POD_CERTIFICATE_REQUEST,),
     permissions=(
         allow(POD_CERTIFICATE_REQUEST_METADATA, "delete", "get", "list", "watch"),
     ),

@@ -11,14 +11,9 @@ from controller_manager.api.meta import PartialObject, is_deleting
 from controller_manager.api.times import parse_time
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import NotFound
-from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
-    gates,
-)
-from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
-from controller_manager.runtime.worker import Workers
 
 _AGE: Final = timedelta(minutes=15)
 """A kubelet has its answer, or has given up, before a request is so old."""
@@ -29,13 +24,6 @@ class PodCertificateRequestReconciler(Reconciler[PartialObject]):
 
     watches = (For(POD_CERTIFICATE_REQUEST_METADATA),)
     queue_name = "podcertificaterequestcleaner"
-
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` while the feature gate is disabled."""
-        if context.config.features.is_enabled(gates.POD_CERTIFICATE_REQUEST):
-            return super().make(context)
-        return None
 
     async def reconcile(self, request: PartialObject) -> Outcome:
         """Delete the request if it is old enough, else requeue it for then."""

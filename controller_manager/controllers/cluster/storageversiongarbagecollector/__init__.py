@@ -15,7 +15,7 @@ CONTROLLER = Descriptor(
     aliases=("storage-version-gc",),
     load=".reconciler:StorageVersionReconciler",
     requires=(STORAGE_VERSIONS, SYSTEM_LEASES),
-    gates=(gates.STORAGE_VERSION_API, gates.API_SERVER_IDENTITY),
+    requires_gates=(gates.STORAGE_VERSION_API, gates.API_SERVER_IDENTITY),
     permissions=(
         allow(SYSTEM_LEASES, "get", "list", "watch"),
         allow(STORAGE_VERSIONS, "delete", "get", "list", "patch", "update", "watch"),

@@ -21,14 +21,12 @@ from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import InvalidName, NotFound, is_about
 from controller_manager.controllers.cluster.storageversiongarbagecollector import (
     entries,
-    gates,
 )
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
-from controller_manager.runtime.worker import Workers
 
 _NAMESPACE: Final = "kube-system"
 
@@ -68,13 +66,6 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
         """Take the context; index the storage versions by API server."""
         self._by_server = context.lister(STORAGE_VERSIONS, BY_SERVER)
         super().__init__(context)
-
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` while a feature gate is disabled."""
-        features = context.config.features
-        needed = (gates.STORAGE_VERSION_API, gates.API_SERVER_IDENTITY)
-        return super().make(context) if all(map(features.is_enabled, needed)) else None
 
     async def reconcile(self, version: StorageVersion) -> Outcome:
         """Drop the API servers that are gone; delete a version that has none left."""

@@ -1,8 +1,7 @@
 """taint-eviction-controller: evicts pods from nodes with NoExecute taints.
 
 ``decide`` says whether a pod stays, goes later or goes now (pure functions);
-``controller`` watches nodes and pods and keeps the time of each eviction; ``evictor``
-marks a pod and deletes it.
+``controller`` watches nodes and pods, keeps the time of each eviction and evicts.
 """
 
 from controller_manager.api.core.v1 import NODES, PODS

@@ -10,6 +10,7 @@ from controller_manager.api.meta import key_of
 from controller_manager.client.errors import NotFound, is_about
 from controller_manager.client.events import NORMAL
 from controller_manager.control.gates import COMPARISON_OPERATORS
+from controller_manager.control.pod_evictor import PodEvictor
 from controller_manager.control.pods_by_node import PODS_BY_NODE, has_same_node
 from controller_manager.controllers.nodes.tainteviction.decide import (
     Eviction,
@@ -23,10 +24,6 @@ from controller_manager.controllers.nodes.tainteviction.decide import (
     used_tolerations,
     when_due,
 )
-from controller_manager.controllers.nodes.tainteviction.evictor import (
-    Evictor,
-    is_evicted,
-)
 from controller_manager.controllers.nodes.tainteviction.metrics import (
     TaintEvictionMetrics,
 )
@@ -35,6 +32,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 
+_MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
 _WORKERS: Final = 8
 _LONGEST_WAIT: Final = 86400.0
 """Seconds until a pod is looked at again, however long it tolerates its taints."""
@@ -63,7 +61,7 @@ class TaintEviction:
         self._client = context.client
         self._clock = context.clock
         self._recorder = context.recorder
-        self._evictor = Evictor(context)
+        self._evictor = PodEvictor(context, "DeletionByTaintManager", _MESSAGE)
         self._metrics = context.metrics.of(TaintEvictionMetrics)
         gates = context.config.features
         self._compares_numbers = gates.is_enabled(COMPARISON_OPERATORS)
@@ -110,7 +108,7 @@ class TaintEviction:
         if planned is not None and (pod is None or pod.metadata.uid != planned.uid):
             self._cancel(key)
             planned = None
-        if pod is None or (planned is not None and planned.is_done) or is_evicted(pod):
+        if pod is None or self._is_evicted(pod, planned):
             return DONE
         node = self._nodes.by_key(pod.spec.node_name)
         if node is None:
@@ -135,6 +133,10 @@ class TaintEviction:
         now = self._clock.monotonic()
         return decide(planned, pod.metadata.uid, taints, used, now)
 
+    def _is_evicted(self, pod: Pod, planned: Eviction | None) -> bool:
+        is_done = planned is not None and planned.is_done
+        return is_done or self._evictor.has_evicted(pod)
+
     def _without_node(self, planned: Eviction | None) -> Verdict:
         if planned is None:
             return Stay()
@@ -153,7 +155,10 @@ class TaintEviction:
             self._announce(pod.metadata.uid, key, "Marking for deletion Pod")
             eviction = replace(eviction, is_announced=True)
             self._evictions[key] = eviction
-        if await self._evictor.evict(pod):
+        tolerations = pod.spec.tolerations
+        if await self._evictor.evict(
+            pod, lambda it: it.spec.tolerations == tolerations
+        ):
             self._metrics.deleted(self._clock.monotonic() - eviction.due)
         self._close(key, eviction)
         return DONE

@@ -11,6 +11,7 @@ from controller_manager.devcluster.kinds.core.node_ranges import (
     validate_ranges,
 )
 from controller_manager.devcluster.kinds.proxy import proxy_of
+from controller_manager.devcluster.kinds.taint_validation import validate_taints
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
@@ -82,8 +83,9 @@ class NodeStrategy(Strategy):
             obj["spec"] = {**spec, "taints": [*taints, _NOT_READY]}
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the ranges for pods."""
-        return validate_ranges(obj["spec"])
+        """Check the taints, and the ranges for pods."""
+        spec = obj["spec"]
+        return [*validate_taints(spec.get("taints", ())), *validate_ranges(spec)]
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the ranges for pods were not changed."""

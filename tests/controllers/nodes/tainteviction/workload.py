@@ -2,11 +2,13 @@
 
 import asyncio
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.server.statuses import Refusal
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ class TaintUsers(Workload):
         for number in range(operations):
             await asyncio.sleep(self._rng.uniform(1, 60))
             name = f"tolerant-{number}"
-            objects.create(POD, "default", self._pod(name))
+            with suppress(Refusal):  # a quota may be full
+                objects.create(POD, "default", self._pod(name))
             if self._rng.random() < 1 / 2:
                 self._taint(self._rng.choice([(), ("x",), ("x", "y"), ("y",)]))
 

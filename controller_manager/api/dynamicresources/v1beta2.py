@@ -1,0 +1,51 @@
+"""resource.k8s.io/v1beta2: taints that administrators give to devices."""
+
+from controller_manager.api.conditions import Condition
+from controller_manager.api.dynamicresources.v1 import GROUP, DeviceTaint
+from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
+from controller_manager.api.resource import Resource
+
+
+class DeviceTaintRuleMeta(PartialMetadata, frozen=True):
+    """The metadata of a rule that controllers read."""
+
+    generation: int = 0
+
+
+class DeviceTaintSelector(APIStruct, frozen=True):
+    """The devices that have all these names; a name that is `None` fits every one."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(APIStruct, frozen=True):
+    """A taint, and the devices that have it: none without a selector."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRuleStatus(APIStruct, frozen=True):
+    """What the rule has caused."""
+
+    conditions: tuple[Condition, ...] | None = None
+
+
+class DeviceTaintRule(Projection, frozen=True):
+    """A projection of a rule; it is never written by PUT."""
+
+    metadata: DeviceTaintRuleMeta = DeviceTaintRuleMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+    status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
+
+
+DEVICE_TAINT_RULES: Resource[DeviceTaintRule] = Resource(
+    GROUP,
+    "v1beta2",
+    "devicetaintrules",
+    "DeviceTaintRule",
+    DeviceTaintRule,
+    namespaced=False,
+)

@@ -1,0 +1,86 @@
+"""Evicts pods from what is tainted: marks them, and deletes them."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import is_deleting
+from controller_manager.api.times import format_time
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import NotFound, is_about
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import SyncError
+
+_TYPE: Final = "DisruptionTarget"
+_TRUE: Final = "True"
+
+
+class PodEvictor:
+    """Sets the condition DisruptionTarget of a pod, and then deletes the pod.
+
+    The uid is a precondition of both: a later pod of the same name stays. Upstream:
+    addConditionAndDeletePod of tainteviction and of devicetainteviction.
+    """
+
+    def __init__(self, context: ControllerContext, reason: str, message: str) -> None:
+        """Take the client and the clock, and the texts of the condition."""
+        self._client = context.client
+        self._clock = context.clock
+        self._reason = reason
+        self._message = message
+
+    def has_evicted(self, pod: Pod) -> bool:
+        """Tell whether this controller, or one before it, has evicted a pod already."""
+        return is_deleting(pod) and self._has_marked(pod)
+
+    def _has_marked(self, pod: Pod) -> bool:
+        return any(
+            each.type == _TYPE and each.status == _TRUE and each.reason == self._reason
+            for each in pod.status.conditions or ()
+        )
+
+    async def evict(self, pod: Pod, is_same: Callable[[Pod], bool]) -> bool:
+        """Evict a pod; tell whether this call deleted it: it may be gone already.
+
+        `is_same` gets the pod as it is stored, once it is marked. Raises SyncError if
+        it says that the pod is not as the caller decided on any more, and Conflict if
+        another pod has its name now.
+        """
+        metadata = pod.metadata
+        where = (metadata.namespace, metadata.name)
+        try:
+            if not self._has_marked(pod) and not is_same(await self._mark(pod)):
+                msg = "the pod has changed"
+                raise SyncError(msg)
+            await self._client.delete(PODS, *where, DeleteOptions(uid=metadata.uid))
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
+            return False
+        return True
+
+    async def _mark(self, pod: Pod) -> Pod:
+        metadata = pod.metadata
+        condition: dict[str, Any] = {
+            "type": _TYPE,
+            "status": _TRUE,
+            "reason": self._reason,
+            "message": self._message,
+        }
+        if not _is_disrupted(pod):
+            condition["lastTransitionTime"] = format_time(self._clock.now())
+        if metadata.generation:
+            condition["observedGeneration"] = metadata.generation
+        conditions = {"conditions": [condition]}
+        patch = {"metadata": {"uid": metadata.uid}, "status": conditions}
+        return await self._client.patch(
+            PODS, metadata.namespace, metadata.name, patch, subresource="status"
+        )
+
+
+def _is_disrupted(pod: Pod) -> bool:
+    """Tell whether the condition is true for another reason: its time stays."""
+    return any(
+        each.type == _TYPE and each.status == _TRUE
+        for each in pod.status.conditions or ()
+    )

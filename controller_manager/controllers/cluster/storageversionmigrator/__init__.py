@@ -1,0 +1,29 @@
+"""storage-version-migrator-controller: has all objects of a resource stored again.
+
+``states`` tells how far a migration is (pure functions); ``definitions`` says on the
+definition of a custom resource that it is migrated; ``objects`` finds the objects and
+has them stored again; ``reconciler`` takes one step after the other.
+"""
+
+from controller_manager.api.apiextensions.v1 import CUSTOM_RESOURCE_DEFINITIONS
+from controller_manager.api.storagemigration.v1beta1 import STORAGE_VERSION_MIGRATIONS
+from controller_manager.controllers.cluster.storageversionmigrator import gates
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow, allow_everywhere
+
+CONTROLLER = Descriptor(
+    name="storage-version-migrator-controller",
+    aliases=("svm",),
+    load=".reconciler:MigrationReconciler",
+    requires=(STORAGE_VERSION_MIGRATIONS,),
+    requires_gates=(gates.STORAGE_VERSION_MIGRATOR,),
+    permissions=(
+        allow_everywhere("list", "patch"),
+        allow(CUSTOM_RESOURCE_DEFINITIONS, "get"),
+        allow(CUSTOM_RESOURCE_DEFINITIONS, "patch", subresource="status"),
+        allow(STORAGE_VERSION_MIGRATIONS, "update", subresource="status"),
+    ),
+    # It writes all objects of a resource, one after the other.
+    qps_factor=20,
+    burst_factor=100,
+)

@@ -1,0 +1,115 @@
+"""How far a migration is (storageversionmigrator/util.go, migrationrunner.go)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.conditions import Condition, find_condition, with_condition
+from controller_manager.api.storagemigration.v1beta1 import StorageVersionMigration
+
+RUNNING: Final = "Running"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+
+
+def resource_of(migration: StorageVersionMigration) -> str:
+    """Return the resource that is migrated: ``deployments.apps`` or ``secrets.``."""
+    return f"{migration.spec.resource.resource}.{migration.spec.resource.group}"
+
+
+def is_running(migration: StorageVersionMigration) -> bool:
+    """Tell whether a migration has begun, and its end was not noted yet."""
+    return _is_true(migration, RUNNING)
+
+
+def has_succeeded(migration: StorageVersionMigration) -> bool:
+    """Tell whether all objects were stored again."""
+    return _is_true(migration, SUCCEEDED)
+
+
+def has_ended(migration: StorageVersionMigration) -> bool:
+    """Tell whether a migration has succeeded or failed."""
+    return has_succeeded(migration) or _is_true(migration, FAILED)
+
+
+def next_of(
+    migrations: Iterable[StorageVersionMigration],
+) -> StorageVersionMigration | None:
+    """Return which of the migrations of one resource begins now.
+
+    It is the oldest that has not ended, `None` while one is running.
+    """
+    listed = list(migrations)
+    if any(map(is_running, listed)):
+        return None
+    waiting = [each for each in listed if not has_ended(each)]
+    return min(waiting, key=_age, default=None)
+
+
+def running(migration: StorageVersionMigration, now: str) -> StorageVersionMigration:
+    """Return a migration that has begun."""
+    condition = _condition(RUNNING, "MigrationRunning", "The migration is running", now)
+    return _with(migration, condition)
+
+
+def at_version(
+    migration: StorageVersionMigration, version: str
+) -> StorageVersionMigration:
+    """Return a migration of the objects up to a version."""
+    status = replace(migration.status, resource_version=version)
+    return replace(migration, status=status)
+
+
+def succeeded(migration: StorageVersionMigration, now: str) -> StorageVersionMigration:
+    """Return a migration that has succeeded."""
+    reason = "StorageVersionMigrationSucceeded"
+    return _with(migration, _condition(SUCCEEDED, reason, "", now))
+
+
+def failed(
+    migration: StorageVersionMigration, why: str, now: str
+) -> StorageVersionMigration:
+    """Return a migration that has failed."""
+    condition = _condition(FAILED, "StorageVersionMigrationFailed", why, now)
+    return _with(migration, condition)
+
+
+def completed(migration: StorageVersionMigration, now: str) -> StorageVersionMigration:
+    """Return a migration that has ended, and does not run any more."""
+    condition = Condition(
+        type=RUNNING,
+        status="False",
+        observed_generation=migration.metadata.generation,
+        last_transition_time=now,
+        reason="MigrationCompleted",
+        message="Migration completed",
+    )
+    return _with(migration, condition)
+
+
+def _condition(name: str, reason: str, message: str, now: str) -> Condition:
+    return Condition(
+        type=name,
+        status="True",
+        last_transition_time=now,
+        reason=reason,
+        message=message,
+    )
+
+
+def _with(
+    migration: StorageVersionMigration, condition: Condition
+) -> StorageVersionMigration:
+    conditions = with_condition(migration.status.conditions, condition)
+    return replace(migration, status=replace(migration.status, conditions=conditions))
+
+
+def _is_true(migration: StorageVersionMigration, name: str) -> bool:
+    found = find_condition(migration.status.conditions, name)
+    return found is not None and found.status == "True"
+
+
+def _age(migration: StorageVersionMigration) -> tuple[str, str]:
+    metadata = migration.metadata
+    return metadata.creation_timestamp or "", metadata.name

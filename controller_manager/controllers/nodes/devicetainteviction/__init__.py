@@ -1,0 +1,61 @@
+"""device-taint-eviction-controller: evicts pods that use tainted devices.
+
+``evictions`` says when a claim's devices evict its pods and why, ``conditions`` what
+the status of a rule says (pure functions); ``claims`` reads devices and claims from the
+caches; ``rule_status`` writes the status of rules; ``watching`` finds the pods that a
+change concerns; ``controller`` keeps the time of each eviction and evicts.
+"""
+
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.dynamicresources.v1 import (
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
+from controller_manager.control.gates import OBSERVED_GENERATION
+from controller_manager.controllers.nodes.devicetainteviction.gates import (
+    TAINT_RULES,
+    TAINTS,
+)
+from controller_manager.controllers.nodes.devicetainteviction.options import (
+    DeviceTaintEvictionOptions,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="device-taint-eviction-controller",
+    load=".controller:init_device_taint_eviction_controller",
+    requires=(PODS, RESOURCE_CLAIMS, RESOURCE_SLICES),
+    reads=(
+        Reads(
+            PODS,
+            *("metadata.generation", "spec.nodeName", "spec.resourceClaims"),
+            *("status.resourceClaimStatuses", "status.conditions[DisruptionTarget]"),
+        ),
+        Reads(RESOURCE_CLAIMS, "status"),
+        Reads(
+            RESOURCE_SLICES,
+            *("spec.driver", "spec.pool", "spec.devices"),
+        ),
+    ),
+    options=DeviceTaintEvictionOptions,
+    gates=(TAINT_RULES, OBSERVED_GENERATION),
+    requires_gates=(TAINTS,),
+    permissions=(
+        allow(PODS, "delete", "get", "list", "watch"),
+        allow(PODS, "patch", "update", subresource="status"),
+        allow(RESOURCE_CLAIMS, "get", "list", "watch"),
+        allow(RESOURCE_SLICES, "get", "list", "watch"),
+        allow(DEVICE_CLASSES, "get", "list", "watch"),
+        allow(DEVICE_TAINT_RULES, "get", "list", "watch"),
+        allow(DEVICE_TAINT_RULES, "patch", "update", subresource="status"),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "device_taint_eviction_controller_pod_deletion_duration_seconds",
+        "device_taint_eviction_controller_pod_deletions_total",
+    ),
+)

@@ -1,0 +1,176 @@
+"""Reads from the caches which devices a pod uses, and which taints they have."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from controller_manager.api.core.v1 import PODS, Pod, PodResourceClaim
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    AllocatedDevice,
+    Device,
+    ResourceClaim,
+    ResourceSlice,
+)
+from controller_manager.api.dynamicresources.v1beta2 import (
+    DEVICE_TAINT_RULES,
+    DeviceTaintRule,
+)
+from controller_manager.api.owners import controller_of
+from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+    DeviceName,
+    Reason,
+    Reasons,
+    is_evicting,
+    name_of,
+    reasons_of,
+    taints_of,
+)
+from controller_manager.informers.indexes import Index
+from controller_manager.runtime.context import ControllerContext
+
+
+def devices_of(claim: ResourceClaim) -> Sequence[AllocatedDevice]:
+    """Return the devices that are allocated for a claim."""
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.results or ()
+
+
+def _device_names(claim: ResourceClaim) -> Iterable[str]:
+    return {str(name_of(each)) for each in devices_of(claim)}
+
+
+def _has_same_allocation(old: ResourceClaim, new: ResourceClaim) -> bool:
+    return old.status.allocation == new.status.allocation
+
+
+def pool_of(resource_slice: ResourceSlice) -> str:
+    """Return the pool of a slice; pools of several drivers may have one name."""
+    return f"{resource_slice.spec.driver}/{resource_slice.spec.pool.name}"
+
+
+def _pool_names(resource_slice: ResourceSlice) -> Iterable[str]:
+    return (pool_of(resource_slice),)
+
+
+def _has_same_pool(old: ResourceSlice, new: ResourceSlice) -> bool:
+    return pool_of(old) == pool_of(new)
+
+
+CLAIMS_BY_DEVICE: Final = Index("device", _device_names, _has_same_allocation)
+"""Claims by each device that is allocated for them."""
+
+SLICES_BY_POOL: Final = Index("pool", _pool_names, _has_same_pool)
+"""Slices by their driver and their pool."""
+
+
+class Claims:
+    """The claims, their devices and the rules, as the caches show them."""
+
+    def __init__(self, context: ControllerContext, *, with_rules: bool) -> None:
+        """Watch claims and slices, and rules if their gate is enabled."""
+        self._pods = context.lister(PODS)
+        self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_DEVICE)
+        self._slices = context.lister(RESOURCE_SLICES, SLICES_BY_POOL)
+        self._rules = context.lister(DEVICE_TAINT_RULES) if with_rules else None
+
+    def evicting_rules(self) -> list[DeviceTaintRule]:
+        """Return the rules that evict pods."""
+        if self._rules is None:
+            return []
+        return [each for each in self._rules.all() if is_evicting(each)]
+
+    def rule(self, name: str) -> DeviceTaintRule | None:
+        """Return a rule, `None` if there is none of that name."""
+        return None if self._rules is None else self._rules.by_key(name)
+
+    def rules(self) -> Sequence[DeviceTaintRule]:
+        """Return all rules."""
+        return () if self._rules is None else self._rules.all()
+
+    def allocated(self) -> Iterator[ResourceClaim]:
+        """Yield all claims with devices."""
+        return (each for each in self._claims.all() if devices_of(each))
+
+    def using(self, device: DeviceName) -> Sequence[ResourceClaim]:
+        """Return the claims that a device is allocated for."""
+        return self._claims.by_index(CLAIMS_BY_DEVICE, str(device))
+
+    def all_slices(self, pool: str) -> Sequence[ResourceSlice]:
+        """Return the slices of a pool, also outdated ones."""
+        return self._slices.by_index(SLICES_BY_POOL, pool)
+
+    def current_slices(self, pool: str) -> list[ResourceSlice]:
+        """Return the slices of a pool that count: those of its last generation."""
+        every = self.all_slices(pool)
+        last = max((each.spec.pool.generation for each in every), default=0)
+        return [each for each in every if each.spec.pool.generation == last]
+
+    def published(self) -> Iterator[DeviceName]:
+        """Yield the devices of all pools."""
+        for pool in dict.fromkeys(pool_of(each) for each in self._slices.all()):
+            for resource_slice in self.current_slices(pool):
+                spec = resource_slice.spec
+                for device in spec.devices or ():
+                    yield DeviceName(spec.driver, spec.pool.name, device.name)
+
+    def consumers(self, claim: ResourceClaim) -> Iterator[Pod]:
+        """Yield the pods that a claim is reserved for."""
+        for each in claim.status.reserved_for or ():
+            if each.api_group == "" and each.resource == "pods":
+                pod = self._pods.get(claim.metadata.namespace, each.name)
+                if pod is not None and pod.metadata.uid == each.uid:
+                    yield pod
+
+    def reasons(
+        self, pod: Pod, rules: Sequence[DeviceTaintRule], now: datetime
+    ) -> Reasons:
+        """Return why and when a pod is evicted, nothing if it stays.
+
+        Only the devices of claims that are reserved for the pod count, once the pod is
+        bound to a node. Upstream: podEvictionTime.
+        """
+        if not pod.spec.node_name:
+            return ()
+        found: dict[Reason, None] = {}
+        for wanted in pod.spec.resource_claims or ():
+            claim = self._claim_for(pod, wanted)
+            for device in devices_of(claim) if claim is not None else ():
+                taints = taints_of(name_of(device), self._find(device), rules)
+                found.update(dict.fromkeys(reasons_of(device, taints, now)))
+        return tuple(found)
+
+    def _claim_for(self, pod: Pod, wanted: PodResourceClaim) -> ResourceClaim | None:
+        """Return a claim of a pod, if it may use it."""
+        name, is_generated = _name_of_claim(pod, wanted)
+        claim = self._claims.get(pod.metadata.namespace, name) if name else None
+        if claim is None:
+            return None
+        uid = pod.metadata.uid
+        owner = controller_of(claim)
+        if is_generated and (owner is None or owner.uid != uid):
+            return None
+        is_reserved = any(each.uid == uid for each in claim.status.reserved_for or ())
+        return claim if is_reserved else None
+
+    def _find(self, device: AllocatedDevice) -> tuple[ResourceSlice, Device] | None:
+        """Return a device as it is published, with its slice."""
+        for resource_slice in self.current_slices(f"{device.driver}/{device.pool}"):
+            for each in resource_slice.spec.devices or ():
+                if each.name == device.device:
+                    return resource_slice, each
+        return None
+
+
+def _name_of_claim(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
+    """Return the name of a pod's claim, and whether it was made for the pod.
+
+    `None` if it is not made yet, or not needed.
+    """
+    if wanted.resource_claim_name is not None:
+        return wanted.resource_claim_name, False
+    for each in pod.status.resource_claim_statuses or ():
+        if each.name == wanted.name:
+            return each.resource_claim_name, True
+    return None, True

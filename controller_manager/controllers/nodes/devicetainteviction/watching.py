@@ -1,0 +1,130 @@
+"""Finds the pods that a change of a device, a claim or a rule concerns."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from controller_manager.api.core.scheduling import NO_EXECUTE
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Device,
+    DeviceTaint,
+    ResourceClaim,
+    ResourceSlice,
+)
+from controller_manager.controllers.nodes.devicetainteviction.claims import (
+    Claims,
+    pool_of,
+)
+from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+    DeviceName,
+)
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+
+Taints = dict[str, tuple[DeviceTaint, ...]]
+
+_NOTHING: Final[Taints] = {}
+
+
+class DeviceWatch:
+    """Calls `look_at` for the pods whose devices may have other taints now.
+
+    A change of a slice concerns only the claims of devices whose taints have changed,
+    which an index finds. A pod is concerned once it is bound and its claims are known.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        claims: Claims,
+        look_at: Callable[[Pod], None],
+        gone: Callable[[Pod], None],
+    ) -> None:
+        """Watch pods, claims and slices; `gone` is called for a deleted pod."""
+        self._claims = claims
+        self._look_at = look_at
+        informers = context.informers
+        informers.informer(PODS).add_handler(
+            Handler(on_add=self._pod_added, on_update=self._pod_updated, on_delete=gone)
+        )
+        informers.informer(RESOURCE_CLAIMS).add_handler(
+            Handler(
+                on_add=self._claim_changed,
+                on_update=self._claim_updated,
+                on_delete=self._claim_changed,
+            )
+        )
+        informers.informer(RESOURCE_SLICES).add_handler(
+            Handler(
+                on_add=self._pool_changed,
+                on_update=self._slice_updated,
+                on_delete=self._pool_changed,
+            )
+        )
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.spec.node_name and pod.spec.resource_claims:
+            self._look_at(pod)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if (
+            old.spec.node_name != new.spec.node_name
+            or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+            or old.metadata.uid != new.metadata.uid
+        ):
+            self._pod_added(new)
+
+    def _claim_changed(self, claim: ResourceClaim) -> None:
+        for pod in self._claims.consumers(claim):
+            self._look_at(pod)
+
+    def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
+        if old.status != new.status or old.metadata.uid != new.metadata.uid:
+            self._claim_changed(old)
+            self._claim_changed(new)
+
+    def _slice_updated(self, old: ResourceSlice, new: ResourceSlice) -> None:
+        if pool_of(old) != pool_of(new):
+            self._pool_changed(old)
+            self._pool_changed(new)
+        elif old.spec.pool.generation != new.spec.pool.generation:
+            self._devices_changed(new, _differences(_tainted([old]), _NOTHING))
+            self._pool_changed(new)
+        elif old.spec.devices != new.spec.devices:
+            changed = _differences(_tainted([old]), _tainted([new]))
+            self._devices_changed(new, changed)
+
+    def _pool_changed(self, resource_slice: ResourceSlice) -> None:
+        """Look at all tainted devices of a pool: another generation may count now."""
+        every = self._claims.all_slices(pool_of(resource_slice))
+        self._devices_changed(resource_slice, _tainted([resource_slice, *every]))
+
+    def _devices_changed(
+        self, resource_slice: ResourceSlice, names: Iterable[str]
+    ) -> None:
+        driver, pool = resource_slice.spec.driver, resource_slice.spec.pool.name
+        for name in names:
+            for claim in self._claims.using(DeviceName(driver, pool, name)):
+                self._claim_changed(claim)
+
+
+def _tainted(slices: Iterable[ResourceSlice]) -> Taints:
+    """Return the devices of slices that have taints that evict."""
+    devices = (
+        each for resource_slice in slices for each in resource_slice.spec.devices or ()
+    )
+    return {each.name: taints for each in devices if (taints := _evicting(each))}
+
+
+def _evicting(device: Device) -> tuple[DeviceTaint, ...]:
+    return tuple(each for each in device.taints or () if each.effect == NO_EXECUTE)
+
+
+def _differences(before: Taints, after: Taints) -> list[str]:
+    return [
+        name
+        for name in {**before, **after}
+        if before.get(name, ()) != after.get(name, ())
+    ]

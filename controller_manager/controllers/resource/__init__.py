@@ -1,0 +1,1 @@
+"""Devices, and the claims to them (WG Device Management)."""

@@ -1,0 +1,168 @@
+"""Answers requests for the status of pools (controller.go)."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.conditions import Condition
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    ResourceClaim,
+    ResourceSlice,
+)
+from controller_manager.api.dynamicresources.v1alpha3 import (
+    RESOURCE_POOL_STATUS_REQUESTS,
+    ResourcePoolStatusRequest,
+    ResourcePoolStatusRequestStatus,
+)
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.times import format_time, parse_time
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import (
+    APIError,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.controllers.resource.resourcepoolstatusrequest import (
+    metrics,
+    pools,
+)
+from controller_manager.informers.indexes import Index
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+_KEPT: Final = 3600.0
+"""Seconds for which a request stays after its answer."""
+
+_PATIENCE: Final = 24 * 3600.0
+"""Seconds for which a request waits for an answer."""
+
+_ENDS: Final = ("Complete", "Failed")
+
+
+def _driver_of(obj: ResourceSlice) -> Iterable[str]:
+    return (obj.spec.driver,)
+
+
+def _has_same_driver(old: ResourceSlice, new: ResourceSlice) -> bool:
+    return old.spec.driver == new.spec.driver
+
+
+def _asked_driver(request: ResourcePoolStatusRequest) -> Iterable[str]:
+    return () if request.status is not None else (request.spec.driver,)
+
+
+def _asks_the_same(
+    old: ResourcePoolStatusRequest, new: ResourcePoolStatusRequest
+) -> bool:
+    return _asked_driver(old) == _asked_driver(new)
+
+
+def _has_same_devices(old: ResourceClaim, new: ResourceClaim) -> bool:
+    return old.status.allocation == new.status.allocation
+
+
+SLICES: Final = Index("driver", _driver_of, _has_same_driver)
+"""Slices by their driver."""
+
+ALLOCATIONS: Final = Index("allocated driver", pools.drivers_of, _has_same_devices)
+"""Claims by the drivers of the devices that they have got."""
+
+OPEN: Final = Index("asked driver", _asked_driver, _asks_the_same)
+"""Requests without an answer, by their driver."""
+
+
+class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
+    """Answers each request once, as soon as the pools that it asks for are complete."""
+
+    def _asking(self, found: ResourceSlice) -> Iterable[str]:
+        """Return the requests that may wait for a slice."""
+        return map(key_of, self._open.by_index(OPEN, found.spec.driver))
+
+    watches = (
+        For(RESOURCE_POOL_STATUS_REQUESTS),
+        Maps(RESOURCE_SLICES, _asking),
+    )
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index slices, claims and requests by driver."""
+        self._open = context.lister(RESOURCE_POOL_STATUS_REQUESTS, OPEN)
+        self._slices = context.lister(RESOURCE_SLICES, SLICES)
+        self._claims = context.lister(RESOURCE_CLAIMS, ALLOCATIONS)
+        self._metrics = context.metrics.of(metrics.PoolStatusMetrics)
+        super().__init__(context)
+
+    async def reconcile(self, request: ResourcePoolStatusRequest) -> Outcome:
+        """Answer a request, or delete it when its time is over."""
+        if is_deleting(request):
+            return DONE
+        if request.status is None and await self._answer(request):
+            return DONE
+        if (left := self._seconds_left(request)) > 0:
+            return Done(left)
+        metadata = request.metadata
+        options = DeleteOptions(
+            uid=metadata.uid, resource_version=metadata.resource_version
+        )
+        with suppress(NotFound):
+            await self.client.delete(self.resource, "", metadata.name, options)
+        return DONE
+
+    async def _answer(self, request: ResourcePoolStatusRequest) -> bool:
+        """Answer a request; tell whether that is possible."""
+        began = self.clock.monotonic()
+        driver = request.spec.driver
+        found = pools.answer(
+            request.spec,
+            self._slices.by_index(SLICES, driver),
+            self._claims.by_index(ALLOCATIONS, driver),
+        )
+        if found.incomplete:
+            self.logger.v(2).info(
+                "Waiting for the slices of pools",
+                request=request.metadata.name,
+                missing=found.incomplete[0],
+            )
+            return False
+        now = format_time(self.context.server_clock.now())
+        answered = replace(request, status=_status(found, now))
+        failed = False
+        try:
+            await self.client.update(self.resource, answered, "status")
+        except (APIError, ProtocolError, TransportError):
+            failed = True
+            raise
+        finally:
+            seconds = self.clock.monotonic() - began
+            self._metrics.processed(driver, seconds, failed=failed)
+        return True
+
+    def _seconds_left(self, request: ResourcePoolStatusRequest) -> float:
+        """Return for how long a request stays."""
+        since, kept = request.metadata.creation_timestamp, _PATIENCE
+        if request.status is not None:
+            kept = _KEPT
+            for each in request.status.conditions or ():
+                if each.type in _ENDS:
+                    since = each.last_transition_time or since
+        age = self.context.server_clock.now() - parse_time(since or "")
+        return kept - age.total_seconds()
+
+
+def _status(found: pools.Answer, now: str) -> ResourcePoolStatusRequestStatus:
+    complete = Condition(
+        type="Complete",
+        status="True",
+        last_transition_time=now,
+        reason="CalculationComplete",
+        message=f"Calculated status for {len(found.pools)} pools",
+    )
+    return ResourcePoolStatusRequestStatus(
+        pool_count=found.count, pools=found.pools or None, conditions=(complete,)
+    )

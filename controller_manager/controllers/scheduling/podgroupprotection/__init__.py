@@ -1,0 +1,24 @@
+"""podgroup-protection-controller: keeps deleted groups of pods while pods use them.
+
+``use`` tells which pods use a group (pure functions), also as the API server has them
+now; ``reconciler`` removes the finalizer, which the API server has added.
+"""
+
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
+from controller_manager.controllers.scheduling.podgroupprotection import gates
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import allow
+
+CONTROLLER = Descriptor(
+    name="podgroup-protection-controller",
+    load=".reconciler:PodGroupProtectionReconciler",
+    requires=(POD_GROUPS, PODS),
+    requires_gates=(gates.GENERIC_WORKLOAD,),
+    reads=(Reads(PODS, "spec.schedulingGroup", "status.phase"),),
+    permissions=(
+        allow(POD_GROUPS, "get", "list", "update", "watch"),
+        allow(PODS, "get", "list", "watch"),
+    ),
+)

@@ -1,0 +1,86 @@
+"""Removes the finalizer of groups of pods (podgroup_protection_controller.go)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
+from controller_manager.client.errors import NotFound, is_about
+from controller_manager.controllers.scheduling.podgroupprotection.use import (
+    BY_GROUP,
+    LiveUse,
+    group_of,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, SyncError
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
+
+
+def is_held(group: PodGroup) -> bool:
+    """Tell whether a group is being deleted and has the finalizer."""
+    return is_deleting(group) and FINALIZER in (group.metadata.finalizers or ())
+
+
+class PodGroupProtectionReconciler(Reconciler[PodGroup]):
+    """Keeps deleted groups of pods until no pod uses them.
+
+    The API server adds the finalizer to each new group. Before it is removed, the pods
+    are listed from the API server: a cache may not show yet that one was created.
+    """
+
+    queue_name = "podgroupprotection"
+
+    def _held_group(self, pod: Pod) -> Iterable[str]:
+        """Return the group of a pod if it waits to be deleted."""
+        key = group_of(pod)
+        group = self.objects.by_key(key) if key else None
+        return (key,) if group is not None and is_held(group) else ()
+
+    watches = (For(POD_GROUPS, when=is_held), Maps(PODS, _held_group))
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the pods by their groups."""
+        super().__init__(context)
+        self._users = context.lister(PODS, BY_GROUP)
+        self._live = LiveUse(context.client)
+
+    async def reconcile(self, group: PodGroup) -> Outcome:
+        """Take the finalizer from a deleted group that no pod uses."""
+        if not is_held(group) or self._is_seen_in_use(group):
+            return DONE
+        if await self._live.is_used(group):
+            # The change of the pod by which it becomes unused may be past.
+            msg = f"a pod uses the pod group {key_of(group)}, and no cache shows it"
+            raise SyncError(msg)
+        if not len(self.queue):
+            self._live.forget()
+        await self._release(group)
+        return DONE
+
+    def _is_seen_in_use(self, group: PodGroup) -> bool:
+        found = self._users.by_index(BY_GROUP, key_of(group))
+        if not found:
+            return False
+        self.logger.v(4).info(
+            "Keeping PodGroup because it is being used",
+            podGroup=key_of(group),
+            pod=key_of(found[0]),
+        )
+        return True
+
+    async def _release(self, group: PodGroup) -> None:
+        others = tuple(
+            each for each in group.metadata.finalizers or () if each != FINALIZER
+        )
+        metadata = replace(group.metadata, finalizers=others or None)
+        try:
+            await self.client.update(POD_GROUPS, replace(group, metadata=metadata))
+        except NotFound as error:
+            if not is_about(error, group.metadata.name):
+                raise

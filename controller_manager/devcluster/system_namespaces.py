@@ -1,0 +1,25 @@
+"""The namespaces that every cluster has (controlplane/controller/systemnamespaces)."""
+
+import asyncio
+from typing import Final
+
+from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
+from controller_manager.devcluster.server.objects import Objects
+
+NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+_PERIOD: Final = 60.0
+
+
+def add_system_namespaces(objects: Objects) -> None:
+    """Create the namespaces that do not exist."""
+    for name in NAMESPACES:
+        if not objects.has(NAMESPACE, "", name):
+            objects.create(NAMESPACE, "", {"metadata": {"name": name}})
+
+
+async def keep_system_namespaces(objects: Objects) -> None:
+    """Create again, within a minute, what somebody has deleted; until cancelled."""
+    while True:
+        await asyncio.sleep(_PERIOD)
+        add_system_namespaces(objects)

@@ -1,0 +1,123 @@
+"""When tainted devices evict, and which taints count, as tables."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controller_manager.api.dynamicresources.v1 import (
+    AllocatedDevice,
+    Device,
+    DeviceTaint,
+    DeviceToleration,
+    ResourceSlice,
+)
+from controller_manager.api.dynamicresources.v1beta2 import (
+    DeviceTaintRule,
+    DeviceTaintRuleMeta,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+)
+from controller_manager.api.meta import PartialMetadata
+from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+    DeviceName,
+    Origin,
+    Reason,
+    due,
+    reasons_of,
+    selects,
+    taints_of,
+)
+
+ADDED = "2026-01-01T00:00:00Z"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = START + timedelta(hours=1)
+NAME = DeviceName("d", "p", "x")
+TAINT = DeviceTaint(key="k", value="v", effect="NoExecute", time_added=ADDED)
+ORIGIN = Origin("s", "u", is_rule=False, device="x")
+
+
+def tolerates(seconds: int | None = None, **fields: str) -> DeviceToleration:
+    """Return a toleration of the taint."""
+    wanted = {"key": "k", "value": "v", "effect": "NoExecute"} | fields
+    return DeviceToleration(**wanted, toleration_seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "after"),
+    [
+        ((), 0),
+        ((tolerates(),), None),
+        ((tolerates(30),), 30),
+        ((tolerates(30), tolerates(20)), 20),
+        ((tolerates(30), tolerates()), None),
+        ((tolerates(-5),), 0),
+        ((tolerates(2**63 - 1),), 10**9),
+        ((tolerates(value="w"),), 0),
+        ((tolerates(value="w", operator="Exists"),), None),
+        ((tolerates(operator="Equal"),), None),
+        ((tolerates(operator="Gt"),), 0),
+        ((tolerates(key="", operator="Exists"),), None),
+        ((tolerates(key="other"),), 0),
+        ((tolerates(effect="NoSchedule"),), 0),
+        ((tolerates(effect=""),), 0),
+    ],
+)
+def test_a_pod_goes_so_many_seconds_after_the_taint(
+    tolerations: tuple[DeviceToleration, ...], after: int | None
+) -> None:
+    """The shortest toleration counts; `None` is for ever."""
+    device = AllocatedDevice("d", "p", "x", tolerations)
+    expected = (
+        []
+        if after is None
+        else [Reason(ORIGIN, TAINT, START + timedelta(seconds=after))]
+    )
+    assert list(reasons_of(device, [(ORIGIN, TAINT)], NOW)) == expected
+
+
+def test_a_taint_without_a_time_counts_from_now() -> None:
+    """An API server sets it; a pod that tolerates nothing goes at once."""
+    taint = DeviceTaint(key="k", effect="NoExecute")
+    device = AllocatedDevice("d", "p", "x")
+    reasons = tuple(reasons_of(device, [(ORIGIN, taint)], NOW))
+    assert due(reasons) == NOW
+    assert due(()) is None
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        (None, False),
+        (DeviceTaintSelector(), True),
+        (DeviceTaintSelector(driver="d"), True),
+        (DeviceTaintSelector(driver="d", pool="p", device="x"), True),
+        (DeviceTaintSelector(driver="e"), False),
+        (DeviceTaintSelector(driver="d", pool="q"), False),
+        (DeviceTaintSelector(device="y"), False),
+    ],
+)
+def test_a_selector_selects_devices_with_all_its_names(
+    selector: DeviceTaintSelector | None, *, expected: bool
+) -> None:
+    """An empty one selects all, and none selects nothing."""
+    assert selects(selector, NAME) == expected
+
+
+def rule(name: str, effect: str, **selector: str) -> DeviceTaintRule:
+    """Return a rule."""
+    return DeviceTaintRule(
+        metadata=DeviceTaintRuleMeta(name=name, uid=f"uid-{name}"),
+        spec=DeviceTaintRuleSpec(
+            DeviceTaintSelector(**selector), DeviceTaint(key="r", effect=effect)
+        ),
+    )
+
+
+def test_taints_come_from_drivers_and_from_rules() -> None:
+    """Those with the effect NoExecute; also for a device that is not published."""
+    device = Device("x", (DeviceTaint(key="n", effect="NoSchedule"), TAINT))
+    published = (ResourceSlice(metadata=PartialMetadata(name="s", uid="u")), device)
+    rules = [rule("a", "NoExecute", device="x"), rule("b", "None"), rule("c", "")]
+    of_rule = (Origin("a", "uid-a", is_rule=True), rules[0].spec.taint)
+    assert list(taints_of(NAME, published, rules)) == [(ORIGIN, TAINT), of_rule]
+    assert list(taints_of(NAME, None, rules)) == [of_rule]

@@ -1,0 +1,40 @@
+"""Deliberate bugs of the answers about pools."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from controller_manager.api.dynamicresources.v1 import ResourceSlice
+from controller_manager.controllers.resource.resourcepoolstatusrequest import pools
+from controller_manager.controllers.resource.resourcepoolstatusrequest.reconciler import (  # noqa: E501 - a long name
+    PoolStatusReconciler,
+)
+from tests.simulation.planted import Bug
+
+
+def _nothing_is_missing(_: Sequence[ResourceSlice]) -> str:
+    return ""
+
+
+def _slices_of_all_times(
+    _: object, slices: Iterable[ResourceSlice]
+) -> Mapping[str, Sequence[ResourceSlice]]:
+    found: defaultdict[str, list[ResourceSlice]] = defaultdict(list)
+    for each in slices:
+        found[each.spec.pool.name].append(each)
+    return found
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "answer before a pool is complete": Bug(1, pools, "_missing", _nothing_is_missing),
+    "count the slices of all generations": Bug(
+        1, pools, "_newest_slices", _slices_of_all_times
+    ),
+    "do not look at requests when slices come": Bug(
+        0,
+        PoolStatusReconciler,
+        "watches",
+        PoolStatusReconciler.watches[:1],
+        "pool-that-is-complete-late",
+    ),
+}

@@ -1,0 +1,1 @@
+"""Tests of the area of the same name."""

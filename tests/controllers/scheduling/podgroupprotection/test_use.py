@@ -1,0 +1,53 @@
+"""Which pods use a group, as a table."""
+
+import pytest
+
+from controller_manager.api.core.v1 import (
+    Pod,
+    PodMeta,
+    PodSchedulingGroup,
+    PodSpec,
+    PodStatus,
+)
+from controller_manager.controllers.scheduling.podgroupprotection.use import (
+    BY_GROUP,
+    group_of,
+    used_by,
+)
+
+
+def pod(group: str | None, phase: str = "Running", uid: str = "1") -> Pod:
+    named = None if group is None else PodSchedulingGroup(pod_group_name=group)
+    return Pod(
+        metadata=PodMeta(name="p", namespace="n", uid=uid),
+        spec=PodSpec(scheduling_group=named),
+        status=PodStatus(phase=phase),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "group", "used"),
+    [
+        (pod(None), "", []),
+        (pod(""), "", []),
+        (pod("g"), "n/g", ["n/g"]),
+        (pod("g", ""), "n/g", ["n/g"]),
+        (pod("g", "Pending"), "n/g", ["n/g"]),
+        (pod("g", "Unknown"), "n/g", ["n/g"]),
+        (pod("g", "Succeeded"), "n/g", []),
+        (pod("g", "Failed"), "n/g", []),
+    ],
+)
+def test_a_pod_uses_its_group_until_it_has_ended(
+    found: Pod, group: str, used: list[str]
+) -> None:
+    """Whether it has a node or not."""
+    assert group_of(found) == group
+    assert list(used_by(found)) == used
+
+
+def test_the_index_sees_that_a_pod_has_ended() -> None:
+    """And that another pod has taken the name."""
+    assert BY_GROUP.has_same_values(pod("g"), pod("g", "Pending"))
+    assert not BY_GROUP.has_same_values(pod("g"), pod("g", "Failed"))
+    assert not BY_GROUP.has_same_values(pod("g"), pod("h", uid="2"))
