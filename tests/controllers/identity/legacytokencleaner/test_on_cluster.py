@@ -148,7 +148,7 @@ async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
     add_token(cluster, "idle")
     await asyncio.sleep(PERIOD + 1)
     if since:
-        track(cluster, day(cluster, -9) if since == "late" else since)
+        track(cluster, day(cluster, 1 - PERIOD / DAY) if since == "late" else since)
     async with cluster.manager(config()) as recording:
         await asyncio.sleep(60)
     assert recording.writes == []

@@ -100,3 +100,16 @@ async def test_its_role_in_one_namespace_is_enough() -> None:
         await asyncio.sleep(1)
         assert await _names(cluster) == []
     assert [each.status for each in recording.writes] == [200]
+
+
+async def test_a_token_that_is_being_deleted_is_left_alone(cluster: Cluster) -> None:
+    """It waits for a finalizer; another deletion would change nothing."""
+    secret = bootstrap_token("past01", _in(cluster, -5))
+    secret["metadata"]["finalizers"] = ["example.com/x"]
+    add_token(cluster, secret)
+    name = secret["metadata"]["name"]
+    await cluster.client.delete(SECRETS, "kube-system", name)
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(60)
+    assert recording.writes == []
+    assert await _names(cluster) == ["past01"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -226,6 +227,30 @@ async def test_no_range_is_lost_when_the_second_family_has_none(
         await cluster.client.delete(NODES, "", "a")
         await asyncio.sleep(1)
     assert await ranges(cluster) == {"b": ["10.0.1.0/24", "fd00::/64"]}
+
+
+async def test_a_node_that_is_being_deleted_gets_no_range(cluster: Cluster) -> None:
+    """As upstream; it waits for a finalizer, and the next one gets the range."""
+    cluster.add("Node", "a", metadata={"name": "a", "finalizers": ["example.com/x"]})
+    await cluster.client.delete(NODES, "", "a")
+    async with cluster.manager(config("10.0.0.0/24")):
+        await asyncio.sleep(10)
+        add(cluster, "b")
+        await asyncio.sleep(10)
+    assert await ranges(cluster) == {"b": ["10.0.0.0/24"]}
+
+
+async def test_a_patch_is_for_one_node_and_no_namesake(cluster: Cluster) -> None:
+    """The uid is a precondition; a version is not: kubelets write all the time."""
+    add(cluster, "a")
+    async with cluster.manager(config()) as recording:
+        await asyncio.sleep(1)
+        node = await cluster.client.get(NODES, "", "a")
+    (patch,) = recording.writes
+    assert json.loads(patch.body) == {
+        "metadata": {"uid": node.metadata.uid},
+        "spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]},
+    }
 
 
 async def test_a_node_keeps_its_range_until_it_is_gone(cluster: Cluster) -> None:
