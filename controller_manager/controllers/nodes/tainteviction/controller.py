@@ -116,7 +116,7 @@ class TaintEviction:
         if planned is not None and (pod is None or pod.metadata.uid != planned.uid):
             self._cancel(key)
             planned = None
-        if pod is None or self._is_evicted(pod, planned):
+        if pod is None or self._is_evicted(key, pod, planned):
             return DONE
         node = self._nodes.by_key(pod.spec.node_name)
         if node is None:
@@ -141,9 +141,15 @@ class TaintEviction:
         now = self._clock.monotonic()
         return decide(planned, pod.metadata.uid, taints, used, now)
 
-    def _is_evicted(self, pod: Pod, planned: Eviction | None) -> bool:
-        is_done = planned is not None and planned.is_done
-        return is_done or self._evictor.has_evicted(pod)
+    def _is_evicted(self, key: str, pod: Pod, planned: Eviction | None) -> bool:
+        """Tell whether a pod is evicted, perhaps by a request without an answer."""
+        if planned is not None and planned.is_done:
+            return True
+        if not self._evictor.has_evicted(pod):
+            return False
+        if planned is not None:
+            self._evictions[key] = replace(planned, is_done=True)
+        return True
 
     def _without_node(self, planned: Eviction | None) -> Verdict:
         if planned is None:
@@ -156,10 +162,10 @@ class TaintEviction:
         """Evict a pod whose time is over, if the API server agrees."""
         eviction = verdict.eviction
         self._evictions[key] = eviction
-        if node is not None and (wait := await self._must_wait(node, eviction.due)):
-            return wait
         if verdict.cancels:
             self._announce(pod.metadata.uid, key, "Cancelling deletion of Pod")
+        if node is not None and (wait := await self._must_wait(node, eviction.due)):
+            return wait
         if not eviction.is_announced:
             self._announce(pod.metadata.uid, key, "Marking for deletion Pod")
             eviction = replace(eviction, is_announced=True)

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from controller_manager.api.core.v1 import NODES
-from controller_manager.client.client import PatchType
+from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
@@ -230,3 +230,45 @@ async def test_pods_of_other_nodes_are_not_looked_at(cluster: Cluster) -> None:
         if "Finished syncing" in line
     }
     assert synced == {"a", "default/mine"}
+
+
+async def test_a_deletion_whose_answer_is_lost_is_not_cancelled(
+    cluster: Cluster,
+) -> None:
+    """The pod is marked and terminating: it was evicted, and no event denies it."""
+    cluster.add("Node", "a")
+    add_pod(cluster, "p")
+
+    async def lose(request: Request) -> Response | None:
+        if request.method != "DELETE":
+            return None
+        await cluster.transport.request(request)
+        return refusal(504, "Timeout")
+
+    async with cluster.manager(config(), Meddler(cluster.transport, lose)):
+        await taint(cluster, DEDICATED)
+        await asyncio.sleep(10)
+        now = DeleteOptions(grace_period_seconds=0)
+        await cluster.client.delete(PODS, "default", "p", now)
+        await asyncio.sleep(10)
+    assert await events(cluster) == [event("p", MARKING)]
+
+
+async def test_a_later_eviction_is_cancelled_also_if_the_next_one_must_wait(
+    cluster: Cluster,
+) -> None:
+    """The event comes at once, as upstream."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.add("Node", "a", status=ready)
+    key = UNREACHABLE["key"]
+    add_pod(cluster, "p", {**tolerating(60, key), "operator": "Equal", "value": "x"})
+    add_pod(cluster, "q", tolerating(60, key))
+    async with cluster.manager(config()):
+        await taint(cluster, {**UNREACHABLE, "value": "x"})
+        await asyncio.sleep(5)
+        await taint(cluster, {**UNREACHABLE, "value": "y"})
+        await asyncio.sleep(5)
+        assert await evicted(cluster) == []
+        assert event("p", CANCELLING) in await events(cluster)
+        await asyncio.sleep(30)
+        assert await evicted(cluster) == ["p"]
