@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Awaitable, Iterable
 from contextlib import suppress
-from http import HTTPStatus
 
 from msgspec.structs import replace
 
@@ -15,7 +14,8 @@ from controller_manager.api.certificates.v1beta1 import (
 )
 from controller_manager.api.meta import ObjectMeta, is_deleting
 from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import APIError, NotFound
+from controller_manager.client.errors import NotFound
+from controller_manager.control.publishing import observed
 from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
     metrics,
 )
@@ -106,15 +106,5 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
 
     async def _count(self, write: Awaitable[object]) -> None:
         """Await a write; count it by the HTTP status of its outcome."""
-        started = self.clock.monotonic()
-        code = int(HTTPStatus.OK)
-        try:
+        with observed(self.clock, self._metrics.synced):
             await write
-        except APIError as error:
-            code = error.code
-            raise
-        except Exception:
-            code = int(HTTPStatus.INTERNAL_SERVER_ERROR)
-            raise
-        finally:
-            self._metrics.synced(code, self.clock.monotonic() - started)

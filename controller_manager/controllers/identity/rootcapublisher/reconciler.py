@@ -14,6 +14,7 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.control.namespaces import is_active, namespace_of
+from controller_manager.control.publishing import observed
 from controller_manager.controllers.identity.rootcapublisher.metrics import (
     RootCAMetrics,
 )
@@ -68,18 +69,8 @@ class RootCAReconciler(Reconciler[Namespace]):
 
     async def reconcile(self, namespace: Namespace) -> Outcome:
         """Create or repair the config map in the namespace."""
-        started = self.clock.monotonic()
-        code = int(HTTPStatus.OK)
-        try:
+        with observed(self.clock, self._metrics.synced):
             await self._publish(namespace)
-        except APIError as error:
-            code = error.code
-            raise
-        except Exception:
-            code = int(HTTPStatus.INTERNAL_SERVER_ERROR)
-            raise
-        finally:
-            self._metrics.synced(code, self.clock.monotonic() - started)
         return DONE
 
     def forget(self, key: str) -> None:  # noqa: ARG002 - any namespace
