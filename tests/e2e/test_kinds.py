@@ -280,7 +280,14 @@ def test_a_job_has_all_that_its_cron_jobs_template_has(kubectl: Kubectl) -> None
         "restartPolicy": "Never",
         "serviceAccountName": "runner",
         "securityContext": {"runAsUser": 7, "supplementalGroups": [1, 2]},
-        "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 5}],
+        "tolerations": [
+            {
+                "key": "k",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 5,
+            }
+        ],
         "affinity": {
             "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {

@@ -5,6 +5,7 @@ from typing import Any
 
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.storage import Watcher
 from tests.simulation.objects import path_of
 
 JSON = dict[str, Any]
@@ -55,6 +56,11 @@ class State:
             if namespace in ("", each.obj["metadata"].get("namespace"))
         ]
         return sorted(found, key=path_of)
+
+    def watch(self, plural: str) -> Watcher:
+        """Return a watcher of all changes of a resource from now on."""
+        collection = self.server.storage.collection(self.kind(plural).resource)
+        return collection.watch(self.server.storage.version)
 
     def find(self, plural: str, namespace: str, name: str) -> JSON | None:
         """Return an object as it is stored, `None` if there is none."""

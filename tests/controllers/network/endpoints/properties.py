@@ -39,12 +39,13 @@ class EndpointsProperties(Properties):
     def __init__(self, state: State) -> None:
         """Start with no known address."""
         super().__init__(state)
+        self._pods = state.watch("pods")
         self._addresses: set[str] = set()
 
     def before_write(self) -> None:
         """Remember the addresses of all pods that there ever were."""
-        for pod in self.state.stored("pods"):
-            if ip := pod.get("status", {}).get("podIP"):
+        for change in self._pods.take():
+            if ip := change.after.obj.get("status", {}).get("podIP"):
                 self._addresses.add(ip)
 
     def after_write(self, write: Write) -> Iterator[str]:

@@ -50,6 +50,7 @@ class EndpointSliceProperties(Properties):
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
+        self._pods = state.watch("pods")
         self._addresses: dict[str, set[str]] = {}
         """The addresses that each pod has had, by its uid."""
 
@@ -61,8 +62,12 @@ class EndpointSliceProperties(Properties):
         return replace(config, controllers=controllers)
 
     def before_write(self) -> None:
-        """Remember the addresses of all pods."""
-        for pod in self.state.stored("pods"):
+        """Remember the addresses of all pods that there ever were.
+
+        While no manager writes, a pod may come and go.
+        """
+        for change in self._pods.take():
+            pod = change.after.obj
             known = self._addresses.setdefault(pod["metadata"]["uid"], set())
             known.update(_addresses(pod))
 
