@@ -92,11 +92,13 @@ class World:
         self.properties = [each(self.state) for each in controllers]
         if self.users is None:
             self.users = users_of(self.seed, controllers)
-        self.workloads = [
-            each.workload(self)
+        # Several controllers may have the same users: they act once.
+        acting = dict.fromkeys(
+            each.workload
             for each in controllers
             if each.workload is not None and each.controller in self.users
-        ]
+        )
+        self.workloads = [each(self) for each in acting]
         self.config = self._configured(controllers)
         for name in (NAMESPACE, "kube-system", "kube-node-lease"):
             self.create_namespace(name)
