@@ -81,19 +81,35 @@ class StatefulSetUsers(Workload):
         self.world.change("statefulsets", obj, lambda obj: edit(obj["spec"], rng))
 
     async def clean_up(self) -> None:
-        """Repair broken templates, update all pods, and delete released ones."""
+        """Repair broken templates, update all pods, and delete those that hinder.
+
+        They are released, or broken and to be scaled away: of several such pods the
+        controller deletes none, as upstream's.
+        """
         for namespace in (NAMESPACE, DELETABLE_NAMESPACE):
             for stateful_set in self.world.stored("statefulsets", namespace):
                 self.world.change("statefulsets", stateful_set, _finish)
-            names = {
-                each["metadata"]["name"]
+            stateful_sets = {
+                each["metadata"]["name"]: each
                 for each in self.world.stored("statefulsets", namespace)
             }
             for pod in self.world.stored("pods", namespace):
-                found = parent_and_ordinal(pod["metadata"]["name"])
-                labels = pod["metadata"].get("labels", {})
-                if found and found[0] in names and labels.get("app") != found[0]:
+                parent, ordinal = parent_and_ordinal(pod["metadata"]["name"]) or ("", 0)
+                if parent in stateful_sets and _hinders(
+                    pod, stateful_sets[parent], ordinal
+                ):
                     self.world.delete("pods", pod, grace=0)
+
+
+def _hinders(pod: JSON, stateful_set: JSON, ordinal: int) -> bool:
+    """Tell whether a pod is released, or broken and to be scaled away."""
+    labels = pod["metadata"].get("labels", {})
+    if labels.get("app") != stateful_set["metadata"]["name"]:
+        return True
+    spec = stateful_set["spec"]
+    first = spec.get("ordinals", {}).get("start", 0)
+    is_wanted = first <= ordinal < first + spec["replicas"]
+    return not is_wanted and pod["spec"]["containers"][0]["image"] == _BROKEN
 
 
 def _finish(obj: JSON) -> None:
