@@ -64,5 +64,11 @@ BUGS: Final[Mapping[str, Bug]] = {
     "wait for broken pods": Bug(
         0, replicas, "is_stuck", lambda *_: False, "repaired-template"
     ),
-    "use claims that are about to go": Bug(1, replicas, "_is_doomed", lambda *_: False),
+    "use claims that are about to go": Bug(
+        0,
+        replicas,
+        "_is_doomed",
+        lambda *_: False,
+        "claim-of-a-pod-that-was-scaled-away",
+    ),
 }

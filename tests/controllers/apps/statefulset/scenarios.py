@@ -125,6 +125,45 @@ async def claims_of_a_replaced_set(environment: Environment) -> None:
     assert not any("deletionTimestamp" in each["metadata"] for each in now)
 
 
+async def claim_of_a_pod_that_was_scaled_away(environment: Environment) -> None:
+    """No upstream issue: a set shrinks and grows again while no manager runs.
+
+    The claim of the former pod is about to be deleted: the new pod waits for another.
+    """
+    policy = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+    create(
+        environment,
+        2,
+        volumeClaimTemplates=[claim_template()],
+        persistentVolumeClaimRetentionPolicy=policy,
+    )
+    await environment.until(lambda: is_complete(environment), within=120)
+    world, claims = environment.world, "persistentvolumeclaims"
+
+    def scale(replicas: int) -> None:
+        world.change(
+            "statefulsets",
+            get(environment),
+            lambda obj: obj["spec"].update(replicas=replicas),
+        )
+
+    def is_leaving() -> bool:
+        pods = world.stored("pods", NAMESPACE)
+        return any("deletionTimestamp" in each["metadata"] for each in pods)
+
+    scale(1)
+    await environment.until(is_leaving, within=60)
+    environment.manager.connection.down_until = environment.now + 100
+    environment.manager.crash()
+    await environment.until(lambda: len(images(environment)) == 1, within=60)
+    scale(2)
+    await environment.until(lambda: is_complete(environment), within=300)
+    await asyncio.sleep(60)
+    assert not any(
+        "deletionTimestamp" in each["metadata"] for each in world.stored(claims)
+    )
+
+
 async def canary_stays_alone(environment: Environment) -> None:
     """No upstream issue: only pods from the partition on are updated.
 
@@ -173,6 +212,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     update_behind_a_lagging_watch,
     adopted_pods_are_replaced,
     claims_of_a_replaced_set,
+    claim_of_a_pod_that_was_scaled_away,
     canary_stays_alone,
     claims_follow_their_policy,
 )

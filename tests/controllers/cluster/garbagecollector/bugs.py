@@ -34,11 +34,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         1, GarbageCollector, "_owner", _believe_the_graph
     ),
     "untie only what is known": Bug(
-        23,
-        Graph,
-        "kinds_owned_by",
-        lambda *_: [],
-        users=frozenset({"statefulset-controller"}),
+        0, Graph, "kinds_owned_by", lambda *_: [], "orphan-that-no-watch-shows"
     ),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),
     "forget to drop a uid": Bug(

@@ -36,4 +36,38 @@ async def references_to_unknown_kinds(environment: Environment) -> None:
     assert list(remembered_deleted(environment.world)) == []
 
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (references_to_unknown_kinds,)
+async def orphan_that_no_watch_shows(environment: Environment) -> None:
+    """No issue: an owner is deleted, its dependents stay, and one of them is new.
+
+    The garbage collector lists the dependents: its watch does not show the new one yet.
+    The next process does not know that the dependents were to stay.
+    """
+    world = environment.world
+
+    def create(plural: str, name: str, **metadata: Any) -> JSON:
+        obj = {"metadata": {"name": name, **metadata}}
+        stored = world.server.objects.create(world.kind(plural), NAMESPACE, obj)
+        return dict(stored.obj)
+
+    await asyncio.sleep(10)
+    owner = create("secrets", "owner")
+    reference = {"apiVersion": "v1", "kind": "Secret", "name": "owner"}
+    references = [{**reference, "uid": owner["metadata"]["uid"]}]
+    create("configmaps", "known", ownerReferences=references)
+    await asyncio.sleep(10)
+    environment.manager.connection.lagging["configmaps"] = environment.now + 100
+    create("configmaps", "new", ownerReferences=references)
+    world.delete("secrets", owner, policy="Orphan")
+    await asyncio.sleep(30)
+    environment.manager.crash()
+    await asyncio.sleep(300)
+    for name in ("known", "new"):
+        found = world.find("configmaps", NAMESPACE, name)
+        assert found is not None, name
+        assert "ownerReferences" not in found["metadata"], name
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    references_to_unknown_kinds,
+    orphan_that_no_watch_shows,
+)
