@@ -7,20 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from tests.conformance.recordings import RECORDINGS
-from tests.controllers.certificates.workload import Requesters
 from tests.simulation import __main__ as command
 from tests.simulation import sieve
 from tests.simulation.bugs import BUGS
 from tests.simulation.faults import Faults
 from tests.simulation.runner import Outcome, play, shrink
 from tests.simulation.scenarios import NAMED, play_named
-from tests.simulation.world import World
 
 SEEDS = range(1, 9)
-_OF_CERTIFICATES = (
-    "certificatesigningrequest-approving-controller",
-    "certificatesigningrequest-signing-controller",
-)
 MORE_SEEDS = range(1, 31)
 
 FOUND = {
@@ -61,13 +55,6 @@ def test_a_plan_of_no_faults_has_none() -> None:
     """Its final state is the undisturbed one."""
     outcome = play(3, frozenset())
     assert (outcome.faults, outcome.violations) == ((), ())
-
-
-@pytest.mark.looptime
-async def test_controllers_with_the_same_users_have_them_once() -> None:
-    """Otherwise each of them would create the same objects."""
-    world = World(1, Faults(1), users=frozenset(_OF_CERTIFICATES))
-    assert [type(each) for each in world.workloads] == [Requesters]
 
 
 def test_faults_are_drawn_as_often_as_they_should_be() -> None:
