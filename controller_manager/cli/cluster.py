@@ -1,10 +1,11 @@
 """The subcommands of the development cluster, which is an extra of the package."""
 
 import shlex
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -14,6 +15,10 @@ from controller_manager.cli.help import NAME
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.durations import parse_duration
 from controller_manager.options.parsing import OptionsError
+
+if TYPE_CHECKING:
+    from controller_manager.devcluster.keys import ClusterKeys
+    from controller_manager.options.config import Config
 
 _COMMAND: Final = "controller_manager.command"
 """Where the parser leaves the command after ``--``."""
@@ -157,21 +162,17 @@ class _CommandLine(click.Command):
     help="Log verbosity; 0 if not given, and with a COMMAND -1, which logs nothing.",
 )
 @click.pass_context
-def devcluster_command(  # noqa: PLR0913 - one for each option
+def devcluster_command(
     ctx: click.Context,
+    /,
     *,
     write_kubeconfig: Path | None,
-    port: int,
-    nodes: int,
-    pod_start_delay: float,
-    grace_scale: float,
     manifests: tuple[Path, ...],
     without_controllers: bool,
     secure_port: int,
-    rbac: bool,
-    service_cluster_ip_range: str,
     feature_gates: tuple[str, ...],
     verbosity: int | None,
+    **cluster: Any,  # noqa: ANN401 - the fields of ClusterOptions
 ) -> None:
     """Run an API server, nodes and the controllers until interrupted.
 
@@ -187,38 +188,11 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
         verbosity = -1 if command else 0
     if without_controllers and secure_port:
         raise Failure([_NOTHING_TO_SERVE])
-    try:
-        from controller_manager.devcluster.cluster import (  # noqa: PLC0415 - an extra
-            ClusterOptions,
-        )
-        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
-            embedded_config,
-            run_devcluster,
-        )
-        from controller_manager.devcluster.keys import (  # noqa: PLC0415 - an extra
-            ClusterKeys,
-        )
-    except ImportError as error:
-        _needs_extra(error)
-    keys = ClusterKeys.generate()
-    with TemporaryDirectory(prefix="devcluster-") as directory:
-        flags = keys.write(Path(directory))
-        try:
-            config = embedded_config(
-                secure_port, max(verbosity, 0), feature_gates, flags
-            )
-        except OptionsError as error:
-            raise Failure(error.problems) from None
-        options = ClusterOptions(
-            port=port,
-            nodes=nodes,
-            pod_start_delay=pod_start_delay,
-            grace_scale=grace_scale,
-            rbac=rbac,
-            service_cluster_ip_range=service_cluster_ip_range,
-            features=config.features,
-            keys=keys,
-        )
+    with _embedded(secure_port, max(verbosity, 0), feature_gates) as (config, keys):
+        from controller_manager.devcluster.cluster import ClusterOptions  # noqa: PLC0415
+        from controller_manager.devcluster.commands import run_devcluster  # noqa: PLC0415
+
+        options = ClusterOptions(features=config.features, keys=keys, **cluster)
         code = _run_cluster(
             run_devcluster(
                 options,
@@ -231,6 +205,33 @@ def devcluster_command(  # noqa: PLR0913 - one for each option
             )
         )
     ctx.exit(code)
+
+
+@contextmanager
+def _embedded(
+    secure_port: int, verbosity: int, feature_gates: tuple[str, ...]
+) -> "Iterator[tuple[Config, ClusterKeys]]":
+    """Yield the controllers' config, and the cluster's keys.
+
+    The config names files with the keys, which exist while the context is entered.
+    """
+    try:
+        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
+            embedded_config,
+        )
+        from controller_manager.devcluster.keys import (  # noqa: PLC0415 - an extra
+            ClusterKeys,
+        )
+    except ImportError as error:
+        _needs_extra(error)
+    keys = ClusterKeys.generate()
+    with TemporaryDirectory(prefix="devcluster-") as directory:
+        flags = keys.write(Path(directory))
+        try:
+            config = embedded_config(secure_port, verbosity, feature_gates, flags)
+        except OptionsError as error:
+            raise Failure(error.problems) from None
+        yield config, keys
 
 
 @click.command("demo")
