@@ -103,11 +103,12 @@ def is_due(node: JSON, status: JSON, now: datetime) -> bool:
     if _without_heartbeats(before) != _without_heartbeats(status):
         return True
     reported = [
-        parse_time(each["lastHeartbeatTime"])
+        each.get("lastHeartbeatTime")
         for each in before["conditions"]
         if each["type"] == "Ready"
     ]
-    return any(now - each >= REPORT_PERIOD for each in reported)
+    # Somebody else may have written a condition without its times.
+    return any(not each or now - parse_time(each) >= REPORT_PERIOD for each in reported)
 
 
 def _conditions(before: list[JSON], now: str) -> list[JSON]:
@@ -116,7 +117,7 @@ def _conditions(before: list[JSON], now: str) -> list[JSON]:
     reported = []
     for type_, status, reason, message in _CONDITIONS:
         old = named.pop(type_, {})
-        same = old.get("status") == status
+        since = old.get("lastTransitionTime") if old.get("status") == status else None
         reported.append(
             {
                 "type": type_,
@@ -124,7 +125,7 @@ def _conditions(before: list[JSON], now: str) -> list[JSON]:
                 "reason": reason,
                 "message": message,
                 "lastHeartbeatTime": now,
-                "lastTransitionTime": old["lastTransitionTime"] if same else now,
+                "lastTransitionTime": since or now,
             }
         )
     return [*named.values(), *reported]
