@@ -105,7 +105,7 @@ def is_due(node: JSON, status: JSON, now: datetime) -> bool:
     reported = [
         each.get("lastHeartbeatTime")
         for each in before["conditions"]
-        if each["type"] == "Ready"
+        if _type(each) == "Ready"
     ]
     # Somebody else may have written a condition without its times.
     return any(not each or now - parse_time(each) >= REPORT_PERIOD for each in reported)
@@ -113,7 +113,7 @@ def is_due(node: JSON, status: JSON, now: datetime) -> bool:
 
 def _conditions(before: list[JSON], now: str) -> list[JSON]:
     """Return the conditions of a healthy node, and those of other programs."""
-    named = {each["type"]: each for each in before}
+    named = {_type(each): each for each in before}
     reported = []
     for type_, status, reason, message in _CONDITIONS:
         old = named.pop(type_, {})
@@ -135,7 +135,12 @@ def _without_heartbeats(status: JSON) -> JSON:
     conditions = [
         {**each, "lastHeartbeatTime": None} for each in status.get("conditions", ())
     ]
-    return {**status, "conditions": sorted(conditions, key=lambda each: each["type"])}
+    return {**status, "conditions": sorted(conditions, key=_type)}
+
+
+def _type(condition: JSON) -> str:
+    """Return the type of a condition; the API server takes some without."""
+    return str(condition.get("type", ""))
 
 
 def _address(number: int) -> str:
