@@ -56,6 +56,7 @@ MODELS: Final = {
     "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",
     "TokenReview": "V1TokenReview",
+    "VolumeAttachment": "V1VolumeAttachment",
 }
 """The model of each complete type."""
 
@@ -129,6 +130,8 @@ ZERO_SAYS_MORE: Final = {
     "V1SuccessPolicyRule.succeededCount",
     "V1SuccessPolicyRule.succeededIndexes",
     "V1TokenRequestSpec.expirationSeconds",
+    "V1VolumeAttachmentSource.persistentVolumeName",
+    "V1VolumeError.errorCode",
     "V1alpha1StorageVersionStatus.commonEncodingVersion",
     "V1alpha3PoolStatus.allocatedDevices",
     "V1alpha3PoolStatus.availableDevices",
