@@ -24,8 +24,8 @@ async def bind_claims(server: GenericAPIServer) -> None:
     """Give each claim a volume of its own, until cancelled."""
     collection = server.storage.collection(CLAIM.resource)
     watcher = collection.watch(server.storage.version)
-    for stored in list(collection):
-        _bind(server, stored.obj)
+    for each in list(collection):
+        _bind(server, each.obj)
     try:
         while True:
             await watcher.wait()

@@ -84,7 +84,8 @@ class Mounts:
 
     def _wait(self, key: Key, node: str, claims: Sequence[Key]) -> None:
         self._waiting[key] = node
-        for each in (node, *claims):
+        causes: list[str | Key] = [node, *claims]
+        for each in causes:
             self._waiting_for.setdefault(each, {})[key] = None
 
     def _stop_waiting(self, key: Key) -> None:

@@ -12,7 +12,7 @@ STORAGE: Final = "/apis/storage.k8s.io/v1"
 ATTACHMENTS: Final = f"{STORAGE}/volumeattachments"
 CLASSES: Final = f"{STORAGE}/storageclasses"
 MOUNTED: Final = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-CSI: Final = {"csi": {"driver": "devcluster", "volumeHandle": "v"}}
+CSI: Final[JSON] = {"csi": {"driver": "devcluster", "volumeHandle": "v"}}
 UNIQUE_NAME: Final = "kubernetes.io/csi/devcluster^v"
 
 _PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
@@ -72,7 +72,7 @@ async def bind(cluster: Cluster, volume: str = "v", name: str = "data") -> None:
         "name": name,
         "uid": metadata["uid"],
     }
-    bound = {"spec": {"claimRef": reference}}
+    bound: JSON = {"spec": {"claimRef": reference}}
     written = await send(cluster, "PATCH", f"{VOLUMES}/{volume}", bound)
     await set_phase(cluster, volume, "Bound")
     bound = {"metadata": {"annotations": _COMPLETED}, "spec": {"volumeName": volume}}
