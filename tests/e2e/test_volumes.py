@@ -112,8 +112,10 @@ def test_a_stateful_set_comes_up_expands_and_goes(kubectl: Kubectl) -> None:
 def test_the_driver_of_the_cluster_is_shown(kubectl: Kubectl) -> None:
     """With its classes, and its registration on each node."""
     assert table(kubectl, "csidrivers", "-o", "wide") == [
-        "NAME  ATTACHREQUIRED  PODINFOONMOUNT  STORAGECAPACITY  TOKENREQUESTS  "
-        "REQUIRESREPUBLISH  MODES  AGE",
+        (
+            "NAME  ATTACHREQUIRED  PODINFOONMOUNT  STORAGECAPACITY  TOKENREQUESTS  "
+            "REQUIRESREPUBLISH  MODES  AGE"
+        ),
         "devcluster  true  false  false  <unset>  false  Persistent  AGE",
     ]
     assert table(kubectl, "csinodes", "--no-headers") == [

@@ -9,6 +9,7 @@ from msgspec import Struct
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.core.pod_binding import bind
+from controller_manager.devcluster.nodes.devices import DeviceAllocation
 from controller_manager.devcluster.nodes.predicates import (
     OTHER_NODE,
     NodeFacts,
@@ -53,6 +54,7 @@ class Scheduler:
         self._objects = objects
         self._pods = objects.storage.collection(POD.resource)
         self._volumes = volumes
+        self._devices = DeviceAllocation(objects)
         self._report = report
         self._nodes: dict[str, NodeFacts] = {}
         self._order: list[str] = []
@@ -114,13 +116,17 @@ class Scheduler:
         pod = stored.obj
         if self._continue_binding(key, pod):
             return
-        blocker = self._volumes.blocker(pod)
+        if self._devices.waits(pod):
+            self._wait(key, pod)  # upstream says nothing of it either
+            return
+        blocker = self._volumes.blocker(pod) or self._devices.blocker(pod)
         node = "" if blocker else self._find_node(pod)
         if not node:
             self._wait(key, pod)
             self._explain(pod, self._message(pod, blocker))
             return
         bindings = self._volumes.prepare(pod, self._nodes[node])
+        self._devices.reserve(pod, self._nodes[node])
         if not bindings:
             bind(self._objects, POD, *key, node)
             return
@@ -153,7 +159,7 @@ class Scheduler:
 
     def _wait(self, key: Key, pod: JSON) -> None:
         self._waiting[key] = None
-        for claim in claims_of(pod):
+        for claim in (*claims_of(pod), *self._devices.keys_of(pod)):
             self._waiting_for.setdefault(claim, set()).add(key)
 
     def _find_node(self, pod: JSON) -> str:
@@ -166,7 +172,11 @@ class Scheduler:
     def _why_not(self, pod: JSON, name: str) -> str:
         """Return why a node does not fit a pod, empty if it does."""
         facts = self._nodes[name]
-        return why_not(pod, facts) or self._volumes.why_not(pod, facts)
+        return (
+            why_not(pod, facts)
+            or self._volumes.why_not(pod, facts)
+            or self._devices.why_not(pod, facts)
+        )
 
     def _candidates(self, pod: JSON) -> Iterator[str]:
         named = named_nodes(pod)
