@@ -132,6 +132,6 @@ class QuotaAdmission:
             collection.put(key, {**stored.obj, "status": status})
 
 
-def _decoded(obj: JSON, form: Any) -> Any:  # noqa: ANN401 - any form
+def _decoded(obj: JSON, form: Any) -> Any:
     """Return an object in a form; only a decoder fills the fields kept as bytes."""
     return msgspec.json.decode(msgspec.json.encode(obj), type=form)
