@@ -84,8 +84,9 @@ def test_a_stateful_set_comes_up_expands_and_goes(kubectl: Kubectl) -> None:
     description = described(kubectl, "pvc", "data-db-0")
     assert "Used By:  db-0" in description
     assert "Capacity:  2Gi" in description
-    events = kubectl("events", "--for", "pvc/data-db-0", "--no-headers")
-    assert {line.split()[2] for line in events.splitlines()} >= {
+    about = "--field-selector=involvedObject.name=data-db-0"
+    reasons = kubectl("get", "events", about, "-o", "jsonpath={.items[*].reason}")
+    assert set(reasons.split()) >= {
         "ExternalProvisioning",
         "ProvisioningSucceeded",
         "Resizing",
