@@ -59,7 +59,8 @@ class Scheduler:
         self._nodes: dict[str, NodeFacts] = {}
         self._order: list[str] = []
         self._next = 0
-        self._waiting: dict[Key, None] = {}
+        self._waiting: dict[Key, tuple[Key, ...]] = {}
+        """The claims of each waiting pod."""
         self._waiting_for: dict[Key, set[Key]] = {}
         """The waiting pods, by each of their claims."""
         self._assumed: dict[Key, _Assumed] = {}
@@ -98,13 +99,11 @@ class Scheduler:
         self._stop_waiting(key)
 
     def _stop_waiting(self, key: Key) -> None:
-        if key not in self._waiting:
-            return
-        del self._waiting[key]
-        for claim, pods in list(self._waiting_for.items()):
+        for claim in self._waiting.pop(key, ()):
+            pods = self._waiting_for.get(claim, set())
             pods.discard(key)
             if not pods:
-                del self._waiting_for[claim]
+                self._waiting_for.pop(claim, None)
 
     def sync(self, key: Key) -> None:
         """Schedule a pod if it waits for a node."""
@@ -158,8 +157,9 @@ class Scheduler:
         return False
 
     def _wait(self, key: Key, pod: JSON) -> None:
-        self._waiting[key] = None
-        for claim in (*claims_of(pod), *self._devices.keys_of(pod)):
+        claims = (*claims_of(pod), *self._devices.keys_of(pod))
+        self._waiting[key] = claims
+        for claim in claims:
             self._waiting_for.setdefault(claim, set()).add(key)
 
     def _find_node(self, pod: JSON) -> str:
