@@ -8,7 +8,6 @@ from typing import Final
 from controller_manager.options.checks import (
     Check,
     at_least,
-    at_least_a_second,
 )
 from controller_manager.options.flag import Flag, section
 
@@ -21,33 +20,6 @@ _SERVICE_LB: Final = section(
         "The number of services to sync concurrently.",
         "ServiceController.ConcurrentServiceSyncs",
         inert="this build has no cloud provider",
-    ),
-)
-
-
-_ATTACH_DETACH: Final = section(
-    "Persistentvolume-attach-detach-controller",
-    Flag(
-        "attach-detach-reconcile-sync-period",
-        "duration",
-        "1m0s",
-        "How often to reconcile the attachment of volumes.",
-        "AttachDetachController.ReconcilerSyncLoopPeriod",
-        check=at_least_a_second,
-    ),
-    Flag(
-        "disable-attach-detach-reconcile-sync",
-        "bool",
-        "false",
-        "Do not reconcile the attachment of volumes.",
-        "AttachDetachController.DisableAttachDetachReconcilerSync",
-    ),
-    Flag(
-        "disable-force-detach-on-timeout",
-        "bool",
-        "false",
-        "Do not detach by force volumes that could not be unmounted in time.",
-        "AttachDetachController.disableForceDetachOnTimeout",
     ),
 )
 
@@ -90,6 +62,5 @@ _CONTROLLERS: Final = (
 
 UPSTREAM_FLAGS: Final = (
     *_SERVICE_LB,
-    *_ATTACH_DETACH,
     *_CONTROLLERS,
 )
