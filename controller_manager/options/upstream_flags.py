@@ -78,14 +78,6 @@ def _syncs(
 
 _CONTROLLERS: Final = (
     _syncs(
-        "Resourceclaim-controller",
-        "concurrent-resourceclaim-syncs",
-        50,
-        "ResourceClaimController.ConcurrentSyncs",
-        "resource claims",
-        check=at_least(1),
-    ),
-    _syncs(
         "Ephemeral-volume-controller",
         "concurrent-ephemeralvolume-syncs",
         5,
