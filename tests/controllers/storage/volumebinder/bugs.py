@@ -1,6 +1,6 @@
 """Deliberate bugs of the binder of volumes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from controller_manager.api.core import volumes
@@ -9,11 +9,15 @@ from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.controllers.storage.volumebinder import (
     changes,
     claim_steps,
-    matching,
     volume_steps,
 )
 from controller_manager.controllers.storage.volumebinder.assumed import AssumedObjects
 from controller_manager.controllers.storage.volumebinder.controller import VolumeBinder
+from controller_manager.controllers.storage.volumebinder.matching import (
+    VolumeIndex,
+    kind_of_claim,
+    kind_of_volume,
+)
 from controller_manager.controllers.storage.volumebinder.steps import (
     SETTLED,
     STATUS,
@@ -24,9 +28,7 @@ from controller_manager.controllers.storage.volumebinder.volume_steps import Fou
 from tests.simulation.planted import Bug
 
 
-def _compare_names_only(
-    volume: PersistentVolume, claim: PersistentVolumeClaim
-) -> bool:
+def _compare_names_only(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Take a volume of an earlier claim of the same name."""
     reference = volume.spec.claim_ref
     wanted = claim.metadata
@@ -36,9 +38,16 @@ def _compare_names_only(
     )
 
 
-def _take_any_volume(volume: PersistentVolume) -> bool:
-    """Give away volumes that are released, too."""
-    return volume.status.phase in (volumes.AVAILABLE, volumes.RELEASED)
+def _take_any_volume(
+    index: VolumeIndex, claim: PersistentVolumeClaim, _: Callable[[str], bool]
+) -> PersistentVolume | None:
+    """Give away volumes that others have."""
+    wanted = kind_of_claim(claim)
+    for name in "v", "v-00":
+        found = index._volumes.get(name)
+        if found is not None and kind_of_volume(found) == wanted:
+            return found
+    return None
 
 
 def _claim_first(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Step:
@@ -77,16 +86,40 @@ BUGS: Final[Mapping[str, Bug]] = {
         claim_steps,
         "is_reserved_for",
         _compare_names_only,
-        "volume-is-taken-over-by-force",
+        "namesake-asks-for-a-released-volume",
     ),
-    "give away volumes that others had": Bug(
-        1, matching, "is_available", _take_any_volume
+    "give away volumes that others have": Bug(
+        0,
+        VolumeIndex,
+        "smallest",
+        _take_any_volume,
+        "claims-compete-while-caches-lag",
     ),
-    "write the claim first": Bug(1, claim_steps, "bind", _claim_first),
+    "write the claim first": Bug(
+        0, claim_steps, "bind", _claim_first, "claims-compete-while-caches-lag"
+    ),
     "release volumes by what the cache shows": Bug(
-        1, volume_steps, "_must_read", _trust_the_cache
+        0,
+        volume_steps,
+        "_must_read",
+        _trust_the_cache,
+        "provisioned-before-the-claim-is-seen",
     ),
-    "forget the own writes": Bug(1, AssumedObjects, "assume", _assume_nothing),
-    "release no volume": Bug(1, volume_steps, "_released", _keep_released),
-    "miss that a claim is gone": Bug(1, VolumeBinder, "_wake_volumes", _wake_nobody),
+    "forget its own writes": Bug(
+        0, AssumedObjects, "assume", _assume_nothing, "claims-compete-while-caches-lag"
+    ),
+    "release no volume": Bug(
+        0,
+        volume_steps,
+        "_released",
+        _keep_released,
+        "claim-is-gone-before-its-volume-is-bound",
+    ),
+    "miss that a claim is gone": Bug(
+        0,
+        VolumeBinder,
+        "_wake_volumes",
+        _wake_nobody,
+        "namesake-asks-for-a-released-volume",
+    ),
 }

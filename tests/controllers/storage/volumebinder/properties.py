@@ -69,10 +69,14 @@ class VolumeBinderProperties(Properties):
             return
         if write.target.resource == _VOLUMES:
             yield from self._of_volume(write, before, after)
+        if write.target.resource == f"{_VOLUMES}/status":
+            yield from self._of_status(write, after)
         if write.target.resource == _CLAIMS:
             old, new = _named(before), _named(after)
             if old and old != new:
                 yield f"{write}: the claim had the volume {old}"
+            if not write.is_late:
+                yield from self._of_claim(write, after)
         yield from double_bindings(
             self.state.stored(_VOLUMES), self.state.stored(_CLAIMS)
         )
@@ -86,6 +90,30 @@ class VolumeBinderProperties(Properties):
         changed = {*_finalizers(before)} ^ {*_finalizers(after)}
         if changed - _FINALIZERS:
             yield f"{write}: the finalizers {changed} are not the binder's"
+
+    def _of_claim(self, write: Write, after: JSON) -> Iterator[str]:
+        """Check that a claim names only a volume that refers to it already."""
+        name = _named(after)
+        volume = self.state.find(_VOLUMES, "", name) if name else None
+        if volume is not None and _uid(volume) != after["metadata"]["uid"]:
+            yield f"{write}: the volume {name} does not refer to the claim"
+
+    def _of_status(self, write: Write, after: JSON) -> Iterator[str]:
+        """Check that no volume is released that its claim needs."""
+        if _phase(after) in ("Released", "Failed") and self._is_claimed(after):
+            yield f"{write}: the claim of the volume is there"
+
+    def _is_claimed(self, volume: JSON) -> bool:
+        """Tell whether the claim of a volume has this volume, or none yet."""
+        reference = volume["spec"].get("claimRef", {})
+        claim = self.state.find(
+            _CLAIMS, reference.get("namespace", ""), reference.get("name", "")
+        )
+        return (
+            claim is not None
+            and claim["metadata"]["uid"] == reference.get("uid")
+            and _named(claim) in ("", volume["metadata"]["name"])
+        )
 
     def _needs(self, volume: JSON) -> bool:
         """Tell whether the claim that a volume refers to names the volume."""
@@ -127,10 +155,6 @@ class VolumeBinderProperties(Properties):
         ]
         if _phase(claim) == "Pending" and fits:
             yield f"the claim {name} waits beside the volumes {fits}"
-
-    def end_state(self) -> JSON:
-        """Return the phases of the claims: which volume they get is left to chance."""
-        return {}
 
 
 def double_bindings(volumes: list[JSON], claims: list[JSON]) -> list[str]:

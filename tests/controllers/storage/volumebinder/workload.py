@@ -102,11 +102,10 @@ class Binders(Workload):
         """Delete a volume, by force if it is bound; perhaps reserve the new one."""
         await self._delete("persistentvolumes", "", name)
         reference = {"namespace": DISKS, "name": self._rng.choice(_CLAIMS)}
-        reserves = self._rng.random() < 0.3
-        spec = {"claimRef": {**reference, "kind": "PersistentVolumeClaim"}}
-        self._create(
-            "persistentvolumes", "", volume_json(name, **(spec if reserves else {}))
-        )
+        volume = volume_json(name)
+        if self._rng.random() < 0.3:
+            volume["spec"]["claimRef"] = {**reference, "kind": "PersistentVolumeClaim"}
+        self._create("persistentvolumes", "", volume)
 
     async def _delete(self, plural: str, namespace: str, name: str) -> None:
         found = self.world.find(plural, namespace, name)
