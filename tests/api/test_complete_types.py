@@ -38,6 +38,7 @@ MODELS: Final = {
     "Job": "V1Job",
     "Lease": "V1Lease",
     "Namespace": "V1Namespace",
+    "PersistentVolume": "V1PersistentVolume",
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
     "PodDisruptionBudget": "V1PodDisruptionBudget",
     "PodGroup": "V1alpha2PodGroup",
@@ -274,6 +275,8 @@ VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
     "V1PodSpec": st.dictionaries(st.sampled_from(["containers", "new"]), JSON),
     "V1PersistentVolumeClaimSpec": st.dictionaries(TEXTS, JSON),
     "V1PersistentVolumeClaimStatus": st.dictionaries(TEXTS, JSON),
+    "V1PersistentVolumeSpec": st.dictionaries(TEXTS, JSON),
+    "V1PersistentVolumeStatus": st.dictionaries(TEXTS, JSON),
     "V1alpha2PodGroupSpec": st.dictionaries(TEXTS, JSON),
     "V1alpha2PodGroupStatus": st.dictionaries(TEXTS, JSON),
 }

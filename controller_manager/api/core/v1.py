@@ -370,18 +370,6 @@ class ConfigMap(CompleteObject, frozen=True):
     binary_data: dict[str, str] | None = None
 
 
-class PersistentVolumeClaim(CompleteObject, frozen=True):
-    """A claim to storage; its spec and status are kept as bytes, not decoded."""
-
-    spec: Raw = Raw(b"{}")
-    status: Raw = Raw(b"{}")
-
-    def __post_init__(self) -> None:
-        """Copy the bytes out of the message that they were decoded from."""
-        force_setattr(self, "spec", self.spec.copy())
-        force_setattr(self, "status", self.status.copy())
-
-
 class PodTemplateSpec(APIStruct, frozen=True):
     """A pod template; its spec is kept as bytes, complete and not decoded."""
 
@@ -459,13 +447,4 @@ CONFIG_MAPS: Resource[ConfigMap] = Resource(
 
 REPLICATION_CONTROLLERS: Resource[ReplicationController] = Resource(
     "", "v1", "replicationcontrollers", "ReplicationController", ReplicationController
-)
-
-
-PERSISTENT_VOLUME_CLAIMS: Resource[PersistentVolumeClaim] = Resource(
-    "",
-    "v1",
-    "persistentvolumeclaims",
-    "PersistentVolumeClaim",
-    PersistentVolumeClaim,
 )

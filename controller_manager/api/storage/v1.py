@@ -16,6 +16,14 @@ from controller_manager.api.resource import Resource
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 """The annotation of a CSINode that lists the plugins that its kubelet has migrated."""
 
+IS_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+"""The annotation that makes a storage class the default, if its value is ``true``."""
+
+BETA_IS_DEFAULT_CLASS: Final = "storageclass.beta.kubernetes.io/is-default-class"
+"""The former name of the annotation; it still counts."""
+
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+
 
 _NO_SPEC: Final = Raw(b"null")
 
@@ -188,4 +196,37 @@ class CSINode(Projection, frozen=True):
 
 CSI_NODES: Resource[CSINode] = Resource(
     "storage.k8s.io", "v1", "csinodes", "CSINode", CSINode, namespaced=False
+)
+
+
+class StorageClassAnnotations(APIStruct, frozen=True):
+    """The only annotations of a storage class that controllers read."""
+
+    is_default: str | None = field(default=None, name=IS_DEFAULT_CLASS)
+    beta_is_default: str | None = field(default=None, name=BETA_IS_DEFAULT_CLASS)
+
+
+class StorageClassMeta(PartialMetadata, frozen=True):
+    """The metadata of a storage class that controllers read."""
+
+    annotations: StorageClassAnnotations | None = None
+
+
+class StorageClass(Projection, frozen=True):
+    """A projection of a storage class: who provisions its volumes, and when."""
+
+    metadata: StorageClassMeta = StorageClassMeta()
+    provisioner: str = ""
+    reclaim_policy: str | None = None
+    volume_binding_mode: str | None = None
+    allow_volume_expansion: bool | None = None
+
+
+STORAGE_CLASSES: Resource[StorageClass] = Resource(
+    "storage.k8s.io",
+    "v1",
+    "storageclasses",
+    "StorageClass",
+    StorageClass,
+    namespaced=False,
 )

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from controller_manager.api.core.claims import CLAIMS, Claim
-from controller_manager.api.core.v1 import PERSISTENT_VOLUME_CLAIMS, PODS, Pod
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import NotFound
 from controller_manager.control.protection import Protection
@@ -32,11 +32,11 @@ def is_settled(claim: KubeObject) -> bool:
     return _PROTECTION.is_settled(claim)
 
 
-def _needs_work(claim: Claim) -> bool:
+def _needs_work(claim: PersistentVolumeClaim) -> bool:
     return not is_settled(claim)
 
 
-class ClaimProtectionReconciler(Reconciler[Claim]):
+class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     """Keeps deleted claims until no pod uses them.
 
     Only the metadata of claims is read from the cache. Before the finalizer is
@@ -68,7 +68,7 @@ class ClaimProtectionReconciler(Reconciler[Claim]):
         self._pods = context.lister(PODS, BY_CLAIM)
         self._live_pods = LivePods(context.client)
 
-    async def reconcile(self, claim: Claim) -> Outcome:
+    async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
         """Give the claim its finalizer, or take it if no pod uses the claim."""
         if is_settled(claim):
             return DONE
@@ -82,7 +82,7 @@ class ClaimProtectionReconciler(Reconciler[Claim]):
         await self._set_finalizers(claim)
         return DONE
 
-    async def _user_of(self, claim: Claim) -> Pod | None:
+    async def _user_of(self, claim: PersistentVolumeClaim) -> Pod | None:
         cached = self._pods.by_index(BY_CLAIM, key_of(claim))
         if (found := user_among(cached, claim)) is not None:
             return found
@@ -91,22 +91,22 @@ class ClaimProtectionReconciler(Reconciler[Claim]):
             self._live_pods.forget()
         return found
 
-    async def _set_finalizers(self, cached: Claim) -> None:
+    async def _set_finalizers(self, cached: PersistentVolumeClaim) -> None:
         namespace, name = cached.metadata.namespace, cached.metadata.name
         try:
-            claim = await self.client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+            claim = await self.client.get(CLAIMS, namespace, name)
         except NotFound:
             return
         if claim.metadata.uid != cached.metadata.uid or is_settled(claim):
             return
-        await _PROTECTION.settle(self.client, PERSISTENT_VOLUME_CLAIMS, claim)
+        await _PROTECTION.settle(self.client, CLAIMS, claim)
         self.logger.v(3).info(
             "Changed the finalizers of PVC",
             PVC=key_of(claim),
             finalizers=_PROTECTION.finalizers_of(claim),
         )
 
-    def _deleted_of(self, pod: Pod) -> Iterator[Claim]:
+    def _deleted_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
         for name in claim_names(pod):
             claim = self.objects.get(pod.metadata.namespace, name)
             if claim is not None and _needs_work(claim) and is_deleting(claim):
