@@ -85,14 +85,6 @@ _CONTROLLERS: Final = (
         "resource claims",
         check=at_least(1),
     ),
-    _syncs(
-        "Ephemeral-volume-controller",
-        "concurrent-ephemeralvolume-syncs",
-        5,
-        "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
-        "ephemeral volumes",
-        check=at_least(1),
-    ),
 )
 
 

@@ -3,29 +3,18 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from controller_manager.api.core.v1 import Pod, PodVolume
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.pods import claim_name_of
 from controller_manager.informers.indexes import Index
 
 
 def claim_names(pod: Pod) -> Iterator[str]:
     """Yield the names of the claims that a pod's volumes refer to."""
     for volume in pod.spec.volumes or ():
-        if name := _claim_name(pod, volume):
+        if name := claim_name_of(pod, volume):
             yield name
-
-
-def _claim_name(pod: Pod, volume: PodVolume) -> str:
-    """Return the name of a volume's claim, "" if it has none.
-
-    The claim of an ephemeral volume is named after the pod and the volume.
-    """
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    if volume.ephemeral is not None:
-        return f"{pod.metadata.name}-{volume.name}"
-    return ""
 
 
 def user_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
@@ -45,7 +34,7 @@ def uses(pod: Pod, claim: KubeObject) -> bool:
     if owns and _is_done(pod):
         return False
     return any(
-        _claim_name(pod, volume) == claim.metadata.name
+        claim_name_of(pod, volume) == claim.metadata.name
         and (volume.persistent_volume_claim is not None or owns)
         for volume in pod.spec.volumes or ()
     )
