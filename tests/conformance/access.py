@@ -16,6 +16,7 @@ PATCH_TYPES: Final = {
     "json": "application/json-patch+json",
 }
 NOT_FOUND: Final = (404,)
+_NAMED: Final = "{named:"
 _AUTHENTICATED: Final = "system:authenticated"
 GONE_OR_CHANGED: Final = (404, 409)
 """What a node is told about a pod that was deleted, or changed, in the meantime."""
@@ -144,8 +145,11 @@ class Access:
     async def full_name(self, kind: str, name: str) -> str:
         """Return a name; of one that ends in ``*``, that of the oldest such object.
 
-        Raises AssertionError if there is none.
+        ``{named:PREFIX}`` is another way to write ``PREFIX*``. Raises AssertionError if
+        there is no such object.
         """
+        if name.startswith(_NAMED):
+            name = f"{name.removeprefix(_NAMED).removesuffix('}')}*"
         if not name.endswith("*"):
             return name
         found = [

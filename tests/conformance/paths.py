@@ -12,6 +12,9 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Final = {
+    "CSIDriver": _Kind("storage.k8s.io/v1", "csidrivers", namespaced=False),
+    "CSINode": _Kind("storage.k8s.io/v1", "csinodes", namespaced=False),
+    "CSIStorageCapacity": _Kind("storage.k8s.io/v1", "csistoragecapacities"),
     "CertificateSigningRequest": _Kind(
         "certificates.k8s.io/v1", "certificatesigningrequests", namespaced=False
     ),
@@ -35,17 +38,27 @@ _KINDS: Final = {
     "Namespace": _Kind("v1", "namespaces", namespaced=False),
     "NetworkPolicy": _Kind("networking.k8s.io/v1", "networkpolicies"),
     "Node": _Kind("v1", "nodes", namespaced=False),
+    "PersistentVolume": _Kind("v1", "persistentvolumes", namespaced=False),
     "PersistentVolumeClaim": _Kind("v1", "persistentvolumeclaims"),
     "Pod": _Kind("v1", "pods"),
     "PodDisruptionBudget": _Kind("policy/v1", "poddisruptionbudgets"),
     "PriorityClass": _Kind("scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
     "ReplicaSet": _Kind("apps/v1", "replicasets"),
     "ReplicationController": _Kind("v1", "replicationcontrollers"),
+    "ResourceClaim": _Kind("resource.k8s.io/v1", "resourceclaims"),
+    "ResourceClaimTemplate": _Kind("resource.k8s.io/v1", "resourceclaimtemplates"),
     "ResourceQuota": _Kind("v1", "resourcequotas"),
     "Secret": _Kind("v1", "secrets"),
     "Service": _Kind("v1", "services"),
     "ServiceAccount": _Kind("v1", "serviceaccounts"),
     "StatefulSet": _Kind("apps/v1", "statefulsets"),
+    "StorageClass": _Kind("storage.k8s.io/v1", "storageclasses", namespaced=False),
+    "VolumeAttachment": _Kind(
+        "storage.k8s.io/v1", "volumeattachments", namespaced=False
+    ),
+    "VolumeAttributesClass": _Kind(
+        "storage.k8s.io/v1", "volumeattributesclasses", namespaced=False
+    ),
 }
 
 

@@ -33,6 +33,16 @@ _TOKENS: Final = Subject(
     ("serviceaccount-controller", "serviceaccount-token-controller"),
     ("secrets", "serviceaccounts"),
 )
+_BINDER: Final = "persistentvolume-binder-controller"
+_ATTACHER: Final = "persistentvolume-attach-detach-controller"
+_CLAIM_PROTECTION: Final = "persistentvolumeclaim-protection-controller"
+_VOLUME_PROTECTION: Final = "persistentvolume-protection-controller"
+_BOUND: Final = ("persistentvolumeclaims", "persistentvolumes")
+_ATTACHED: Final = ("nodes", *_BOUND, "volumeattachments")
+_DEVICES: Final = Subject(("resourceclaim-controller",), ("pods", "resourceclaims"))
+_BINDING: Final = Subject((_BINDER, _CLAIM_PROTECTION), _BOUND)
+_PROTECTING: Final = Subject((_BINDER, _CLAIM_PROTECTION, _VOLUME_PROTECTION), _BOUND)
+_ATTACHING: Final = Subject((_BINDER, _ATTACHER), _ATTACHED)
 _SIGNING: Final = "certificatesigningrequest-signing-controller"
 _APPROVING: Final = "certificatesigningrequest-approving-controller"
 _REQUESTS: Final = ("certificatesigningrequests",)
@@ -58,6 +68,30 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "auth-sa-token-repaired": _TOKENS,
     "auth-sa-token-strangers": _TOKENS,
     "auth-sa-tokens": _TOKENS,
+    "volumes": _BINDING,
+    "vol-attach-detach": _ATTACHING,
+    "vol-attributes-class": Subject(
+        (
+            *_PROTECTING.controllers,
+            "volumeattributesclass-protection-controller",
+        ),
+        (*_BOUND, "volumeattributesclasses"),
+    ),
+    "vol-claim-lost": _PROTECTING,
+    "vol-claim-protected": Subject(
+        (*_BINDING.controllers, _ATTACHER), (*_BOUND, "volumeattachments")
+    ),
+    "vol-ephemeral-made": Subject(
+        (*_BINDING.controllers, "ephemeral-volume-controller"), _BOUND
+    ),
+    "vol-expand-outside": Subject(
+        (_BINDER, "persistentvolume-expander-controller"), _BOUND
+    ),
+    "vol-multi-attach": _ATTACHING,
+    "vol-provisioned-outside": _PROTECTING,
+    "vol-resource-reserved": _DEVICES,
+    "vol-resource-template": _DEVICES,
+    "vol-volume-protected": _PROTECTING,
 }
 """The subjects by the name of a recording, or by family.
 

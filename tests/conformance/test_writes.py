@@ -199,3 +199,21 @@ def test_a_new_pod_has_the_defaults_of_the_server() -> None:
         "securityContext": {},
         "terminationGracePeriodSeconds": 30,
     }
+
+
+@pytest.mark.parametrize(
+    ("method", "spec", "is_concerned"),
+    [
+        ("POST", {"source": {"persistentVolumeName": "n-volume"}}, True),
+        ("POST", {"source": {"persistentVolumeName": "other"}}, False),
+        ("DELETE", None, False),
+    ],
+)
+def test_a_write_concerns_a_scenario_that_its_spec_names(
+    method: str, spec: JSON | None, *, is_concerned: bool
+) -> None:
+    """As an attachment of its volume has another name; a deletion has no spec."""
+    name = "" if method == "POST" else "/csi-1"
+    path = f"/apis/storage.k8s.io/v1/volumeattachments{name}"
+    sent = write(method, path, {"spec": spec} if spec else None)
+    assert concerns(sent, "n-volume") == is_concerned

@@ -6,7 +6,7 @@ Objects that are equal in this form are listed once, with a count.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tests.conformance.access import other
@@ -178,6 +178,19 @@ def _text(entry: JSON) -> str:
     return json.dumps(entry, sort_keys=True)
 
 
+def _name(entry: JSON) -> str:
+    return str(entry.get("name", ""))
+
+
+_SETS: Final[Mapping[str, Callable[[JSON], str]]] = {
+    "resourceClaimStatuses": _name,
+    "status.resourceClaimStatuses": _name,
+    "taints": _text,
+    "volumesAttached": _name,
+}
+"""Lists that upstream writes in no certain order, and how they are sorted."""
+
+
 def _without_numbers(event: str) -> str:
     event = event.replace("(combined from similar events): ", "")
     event = re.sub(r"from \d+ to \d+", "from N to N", event)
@@ -194,8 +207,9 @@ def _without_step(value: Any) -> Any:
         return value
     if value.get("type") == "Progressing" and value.get("reason") in _IN_PROGRESS:
         return {**value, "reason": "(in progress)", "message": ""}
-    if isinstance(value.get("taints"), list):
-        value = {**value, "taints": sorted(value["taints"], key=_text)}
+    for name, key in _SETS.items():
+        if isinstance(value.get(name), list):
+            value = {**value, name: sorted(value[name], key=key)}
     return {key: _without_step(each) for key, each in value.items()}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds.batch.job import KIND as JOB
+from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
 from tests.clusters import Write
 from tests.conformance.access import Other
@@ -24,8 +25,8 @@ _CHANGES: Final = ("update", "patch")
 def concerns(write: Write, namespace: str, others: Iterable[Other] = ()) -> bool:
     """Tell whether a write is to an object of a scenario, which is not an event.
 
-    Its cluster-scoped objects have names that begin with its own name; `others` are its
-    objects in other namespaces.
+    Its cluster-scoped objects have names that begin with its own name, or a spec that
+    names it; `others` are its objects in other namespaces.
     """
     if any(_is_to(write, each) for each in others):
         return True
@@ -34,7 +35,17 @@ def concerns(write: Write, namespace: str, others: Iterable[Other] = ()) -> bool
         path = write.path.partition("?")[0]
         return path.endswith(mine) or f"{mine}/" in path
     _, name, _ = _target(write.path)
-    return name.startswith(namespace)
+    return name.startswith(namespace) or _specifies(write, namespace)
+
+
+def _specifies(write: Write, namespace: str) -> bool:
+    """Tell whether the spec of a written object names a scenario.
+
+    As in the recordings, the deletion of such an object does not count.
+    """
+    if namespace.encode() not in write.body:
+        return False
+    return namespace in json.dumps(json.loads(write.body).get("spec") or {})
 
 
 def _is_to(write: Write, wanted: Other) -> bool:
@@ -91,10 +102,23 @@ def _complete_replica_set(replica_set: JSON) -> None:
     replica_set.setdefault("status", {"replicas": 0})
 
 
+def _complete_claim(claim: JSON) -> None:
+    """Fill in the defaults of a new claim."""
+    if "spec" in claim:
+        default_claim(claim)
+
+
+def _complete_attachment(attachment: JSON) -> None:
+    """Fill in what Go writes of a new attachment's status."""
+    attachment.setdefault("status", {"attached": False})
+
+
 _DEFAULTS: Final[Mapping[str, Callable[[JSON], None]]] = {
     "jobs": _complete_job,
+    "persistentvolumeclaims": _complete_claim,
     "pods": _complete_pod,
     "replicasets": _complete_replica_set,
+    "volumeattachments": _complete_attachment,
 }
 
 

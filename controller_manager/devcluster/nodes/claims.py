@@ -14,9 +14,7 @@ from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VO
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
-from controller_manager.devcluster.kinds.storage.storageclass import (
-    IS_DEFAULT,
-)
+from controller_manager.devcluster.kinds.storage.default_class import IS_DEFAULT
 from controller_manager.devcluster.kinds.storage.storageclass import (
     KIND as CLASS,
 )
@@ -301,6 +299,14 @@ class ClaimBinder:
         self._set_phase(name, "Released")
         if spec.get("persistentVolumeReclaimPolicy") == "Delete":
             self._objects.delete(VOLUME, "", name, Deletion())
+            self._unprotect(name)
+
+    def _unprotect(self, name: str) -> None:
+        """Let a deleted volume go, which no claim uses any more."""
+        if self._objects.has(VOLUME, "", name):
+            volume = self._objects.find(VOLUME, "", name).obj
+            metadata = {**volume["metadata"], "finalizers": []}
+            self._objects.update(VOLUME, "", name, {**volume, "metadata": metadata})
 
     def _set_phase(self, name: str, phase: str) -> None:
         volume = self._objects.find(VOLUME, "", name).obj

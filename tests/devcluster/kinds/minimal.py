@@ -102,6 +102,7 @@ _MORE: Final[dict[str, JSON]] = {
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
     "ResourcePoolStatusRequest": {"spec": {"driver": "gpu.example.com"}},
+    "ResourceClaimTemplate": {"spec": {"spec": {}}},
     "ResourceSlice": {
         "spec": {
             "driver": "gpu.example.com",
@@ -113,6 +114,18 @@ _MORE: Final[dict[str, JSON]] = {
     "ServiceCIDR": {"spec": {"cidrs": ["192.168.0.0/24"]}},
     "StatefulSet": _WORKLOAD,
     "StorageClass": {"provisioner": "example.com/disks"},
+    "CSIStorageCapacity": {"storageClassName": "fast"},
+    "VolumeAttachment": {
+        "spec": {
+            "attacher": "csi.example.com",
+            "source": {"persistentVolumeName": "a"},
+            "nodeName": "node-0",
+        }
+    },
+    "VolumeAttributesClass": {
+        "driverName": "csi.example.com",
+        "parameters": {"iops": "100"},
+    },
     "StorageVersionMigration": {"spec": {"resource": {"resource": "secrets"}}},
     "ValidatingAdmissionPolicy": {
         "spec": {

@@ -24,7 +24,7 @@ every_kind = pytest.mark.parametrize(
     "kind", STORED, ids=lambda kind: f"{kind.resource}-{kind.version}"
 )
 
-AGELESS = ("ClusterTrustBundle", "StorageVersionMigration")
+AGELESS = ("CSIStorageCapacity", "ClusterTrustBundle", "StorageVersionMigration")
 """Kinds whose table has no age on a real cluster either."""
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

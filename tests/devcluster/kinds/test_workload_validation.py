@@ -549,8 +549,11 @@ async def test_a_schedule_with_a_zone_may_stay(cluster: Cluster) -> None:
 
 
 async def test_a_bound_claim_can_be_made_larger(cluster: Cluster) -> None:
-    """Not smaller, and not before it is bound."""
-    claim = create(cluster, "PersistentVolumeClaim")
+    """Not smaller, not before it is bound, and only if its class allows that."""
+    create(cluster, "StorageClass", {"allowVolumeExpansion": True})
+    claim = create(
+        cluster, "PersistentVolumeClaim", {"spec": {"storageClassName": "a"}}
+    )
 
     def sized(size: str) -> JSON:
         return {"spec": {"resources": {"requests": {"storage": size}}}}

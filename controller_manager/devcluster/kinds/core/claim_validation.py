@@ -6,6 +6,7 @@ from typing import Any, Final
 from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
 from controller_manager.devcluster.kinds.field_values import (
     validate_positive_quantity,
+    validate_quantity,
 )
 from controller_manager.devcluster.kinds.workload_validation import validate_selector
 from controller_manager.devcluster.server.names import validate_subdomain
@@ -26,6 +27,13 @@ ACCESS_MODES: Final = (
     "ReadWriteOncePod",
 )
 VOLUME_MODES: Final = ("Block", "Filesystem")
+_RESIZES: Final = (
+    "ControllerResizeFailed",
+    "ControllerResizeInProgress",
+    "NodeResizeFailed",
+    "NodeResizeInProgress",
+    "NodeResizePending",
+)
 _IMMUTABLE: Final = (
     "spec is immutable after creation except resources.requests and "
     "volumeAttributesClassName for bound claims"
@@ -93,7 +101,37 @@ def validate_claim_update(old: JSON, new: JSON) -> list[Cause]:
     if before != after:
         changes = _differences(before, after)
         causes.append(forbidden_field("spec", f"{_IMMUTABLE}\n{changes}"))
-    return causes + _smaller(old, new)
+    return causes + _smaller(old, new) + _attributes_class(old, new)
+
+
+def _attributes_class(old: JSON, new: JSON) -> list[Cause]:
+    """Check that a claim keeps a class of volume attributes once it has one."""
+    name = "volumeAttributesClassName"
+    before, after = old["spec"].get(name), new["spec"].get(name)
+    if before is None or after:
+        return []
+    if before == after:
+        return []
+    what = "nil" if after is None else "an empty string"
+    return [
+        forbidden_field(
+            f"spec.{name}", f"update from non-nil value to {what} is forbidden"
+        )
+    ]
+
+
+def validate_claim_status(status: JSON) -> list[Cause]:
+    """Check the sizes in the status of a claim, and the states of its expansion."""
+    causes = []
+    for name in ("capacity", "allocatedResources"):
+        for resource, amount in (status.get(name) or {}).items():
+            causes += validate_quantity(amount, f"status.{name}[{resource}]")
+    states = status.get("allocatedResourceStatuses") or {}
+    return causes + [
+        not_supported("status.allocatedResourceStatus", shown(resource), _RESIZES)
+        for resource, state in states.items()
+        if state not in _RESIZES
+    ]
 
 
 def _differences(before: JSON, after: JSON) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import (
     UNSET,
@@ -14,8 +15,13 @@ from controller_manager.devcluster.kinds.core.volume_validation import (
     validate_volume,
     validate_volume_update,
 )
+from controller_manager.devcluster.kinds.finalizers import (
+    VOLUME_PROTECTION,
+    add_finalizer,
+)
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -48,6 +54,26 @@ class PersistentVolumeStrategy(Strategy):
         if "hostPath" in spec:
             spec["hostPath"].setdefault("type", "")
         obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Add the finalizer that holds deletion while a claim is bound to the volume.
+
+        The API server's admission plugin StorageObjectInUseProtection does so.
+        """
+        del storage
+        add_finalizer(obj, VOLUME_PROTECTION)
+        since = obj["metadata"]["creationTimestamp"]
+        obj["status"]["lastPhaseTransitionTime"] = since
+
+    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
+        """Fill in since when the volume is in its phase, unless the writer says so."""
+        before, after = old.get("status", {}), new["status"]
+        since, name = before.get("lastPhaseTransitionTime"), "lastPhaseTransitionTime"
+        if before.get("phase") == after.get("phase"):
+            if since is not None:
+                after.setdefault(name, since)
+        elif after.get(name) in (None, since):
+            after[name] = format_time(now)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""

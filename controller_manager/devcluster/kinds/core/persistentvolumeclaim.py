@@ -6,14 +6,23 @@ from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.claim_expansion import check_expansion
 from controller_manager.devcluster.kinds.core.claim_validation import (
     validate_claim_spec,
+    validate_claim_status,
     validate_claim_update,
 )
 from controller_manager.devcluster.kinds.core.volume_columns import (
     UNSET,
     access_modes,
     phase_of,
+)
+from controller_manager.devcluster.kinds.finalizers import (
+    CLAIM_PROTECTION,
+    add_finalizer,
+)
+from controller_manager.devcluster.kinds.storage.default_class import (
+    set_default_class,
 )
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
@@ -22,8 +31,6 @@ from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
-
-PROTECTION: Final = "kubernetes.io/pvc-protection"
 
 
 class PersistentVolumeClaimStrategy(Strategy):
@@ -43,6 +50,10 @@ class PersistentVolumeClaimStrategy(Strategy):
         Column("VolumeMode", priority=1),
     )
 
+    def mutate(self, obj: JSON, storage: Storage) -> None:
+        """Fill in the default class."""
+        set_default_class(obj, storage)
+
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the volume mode and the phase."""
         default_claim(obj)
@@ -53,9 +64,11 @@ class PersistentVolumeClaimStrategy(Strategy):
         The API server's admission plugin StorageObjectInUseProtection does so.
         """
         del storage
-        finalizers = obj["metadata"].setdefault("finalizers", [])
-        if PROTECTION not in finalizers:
-            finalizers.append(PROTECTION)
+        add_finalizer(obj, CLAIM_PROTECTION)
+
+    def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
+        """Check that the class lets a claim grow; raises Refusal."""
+        check_expansion(old, new, storage)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
@@ -64,6 +77,10 @@ class PersistentVolumeClaimStrategy(Strategy):
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the spec changes only where it may."""
         return validate_claim_update(old, new)
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check sizes, and the states of an expansion."""
+        return validate_claim_status(obj.get("status", {}))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table; a bound claim has a size and access modes."""

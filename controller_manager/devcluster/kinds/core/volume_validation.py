@@ -61,10 +61,25 @@ def validate_volume(volume: JSON) -> list[Cause]:
     if policy not in _RECLAIM_POLICIES:
         where = "spec.persistentVolumeReclaimPolicy"
         causes.append(not_supported(where, shown(policy), _RECLAIM_POLICIES))
-    for name in ("storageClassName", "volumeAttributesClassName"):
-        if spec.get(name):
-            causes += validate_subdomain(spec[name], f"spec.{name}")
-    return causes + validate_volume_mode(spec)
+    if spec.get("storageClassName"):
+        causes += validate_subdomain(spec["storageClassName"], "spec.storageClassName")
+    return causes + validate_volume_mode(spec) + _validate_attributes_class(spec)
+
+
+def _validate_attributes_class(spec: JSON) -> list[Cause]:
+    name, where = (
+        spec.get("volumeAttributesClassName"),
+        "spec.volumeAttributesClassName",
+    )
+    if name is None:
+        return []
+    causes = [required(where, "an empty string is disallowed")]
+    if name:
+        causes = validate_subdomain(name, where)
+    if "csi" not in spec:
+        why = "has to be specified when using volumeAttributesClassName"
+        causes.append(required("spec.csi", why))
+    return causes
 
 
 def validate_volume_update(before: JSON, after: JSON) -> list[Cause]:
@@ -73,7 +88,14 @@ def validate_volume_update(before: JSON, after: JSON) -> list[Cause]:
     if _source(before) != _source(after):
         detail = "spec.persistentvolumesource is immutable after creation"
         causes.append(forbidden_field("spec.persistentvolumesource", detail))
-    return causes + validate_unchanged(before, after, "spec", "volumeMode")
+    causes += validate_unchanged(before, after, "spec", "volumeMode")
+    if before.get("nodeAffinity"):
+        causes += validate_unchanged(before, after, "spec", "nodeAffinity")
+    name = "volumeAttributesClassName"
+    if name in before and name not in after:
+        why = "update from non-nil value to nil is forbidden"
+        causes.append(forbidden_field(f"spec.{name}", why))
+    return causes
 
 
 def _source(spec: JSON) -> JSON:

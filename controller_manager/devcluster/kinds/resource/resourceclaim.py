@@ -1,11 +1,13 @@
 """ResourceClaim: devices that pods ask for; nothing here allocates them."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
+from controller_manager.devcluster.kinds.resource.claim_defaults import (
+    default_devices,
+)
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import (
     Cause,
@@ -27,15 +29,12 @@ _NOT_ALLOCATED: Final = "may not be specified when `allocated` is not set"
 class ResourceClaimStrategy(Strategy):
     """Fills in how many devices are wanted; the spec never changes."""
 
+    returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("State"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the allocation mode and the number of devices."""
-        devices = obj.setdefault("spec", {}).setdefault("devices", {})
-        for wanted in _wanted(devices):
-            mode = wanted.setdefault("allocationMode", "ExactCount")
-            if mode == "ExactCount":
-                wanted.setdefault("count", 1)
+        default_devices(obj.setdefault("spec", {}))
         obj.setdefault("status", {})
 
     def validate_update(self, old: JSON, new: JSON) -> list[Cause]:
@@ -76,14 +75,6 @@ class ResourceClaimStrategy(Strategy):
         elif not is_deleted:
             states.append("pending")
         return [name_of(obj), ",".join(states), age(obj, now)]
-
-
-def _wanted(devices: JSON) -> Iterator[JSON]:
-    """Yield what each request asks for, with all alternatives."""
-    for request in devices.get("requests", ()):
-        if "exactly" in request:
-            yield request["exactly"]
-        yield from request.get("firstAvailable", ())
 
 
 KIND: Final = Kind(

@@ -6,22 +6,23 @@ from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
+from controller_manager.devcluster.kinds.storage.default_class import is_default
+from controller_manager.devcluster.kinds.storage_validation import (
+    validate_parameters,
+    validate_provisioner,
+)
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import (
     Cause,
     forbidden_field,
     invalid,
     not_supported,
-    required,
     shown,
 )
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
-
-IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
-"""The annotation of the class that claims without a class get."""
 
 _POLICIES: Final = ("Delete", "Retain")
 _MODES: Final = ("Immediate", "WaitForFirstConsumer")
@@ -47,9 +48,8 @@ class StorageClassStrategy(Strategy):
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the provisioner, the policy and the mode."""
-        causes = []
-        if not obj.get("provisioner"):
-            causes.append(required("provisioner"))
+        causes = validate_provisioner(obj.get("provisioner", ""), "provisioner")
+        causes += validate_parameters(obj.get("parameters") or {}, "parameters")
         for field, supported in (
             ("reclaimPolicy", _POLICIES),
             ("volumeBindingMode", _MODES),
@@ -78,8 +78,7 @@ class StorageClassStrategy(Strategy):
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table; the name says which class is the default."""
-        annotations = obj["metadata"].get("annotations") or {}
-        default = " (default)" if annotations.get(IS_DEFAULT) == "true" else ""
+        default = " (default)" if is_default(obj) else ""
         expands = obj.get("allowVolumeExpansion", False)
         return [
             f"{name_of(obj)}{default}",

@@ -1,0 +1,22 @@
+"""The defaults of a claim to devices, and of a template (apis/resource/v1)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+JSON = dict[str, Any]
+
+
+def default_devices(spec: JSON) -> None:
+    """Fill in the allocation mode and the number of devices of each request."""
+    for wanted in _wanted(spec.setdefault("devices", {})):
+        mode = wanted.setdefault("allocationMode", "ExactCount")
+        if mode == "ExactCount":
+            wanted.setdefault("count", 1)
+
+
+def _wanted(devices: JSON) -> Iterator[JSON]:
+    """Yield what each request asks for, with all alternatives."""
+    for request in devices.get("requests", ()):
+        if "exactly" in request:
+            yield request["exactly"]
+        yield from request.get("firstAvailable", ())

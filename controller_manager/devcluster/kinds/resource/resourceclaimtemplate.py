@@ -1,0 +1,63 @@
+"""ResourceClaimTemplate: what claims to devices are made from, one for each pod."""
+
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.field_values import IMMUTABLE
+from controller_manager.devcluster.kinds.resource.claim_defaults import (
+    default_devices,
+)
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.names import (
+    validate_annotations,
+    validate_labels,
+)
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
+
+JSON = dict[str, Any]
+
+
+class ResourceClaimTemplateStrategy(Strategy):
+    """Fills in how many devices are wanted; the spec never changes."""
+
+    returns_deleted: ClassVar = True
+    columns: ClassVar = (NAME, AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the defaults of the claims."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("metadata", {})
+        default_devices(spec.setdefault("spec", {}))
+
+    def validate(self, obj: JSON) -> list[Cause]:
+        """Check the labels and annotations of the claims."""
+        metadata = obj["spec"]["metadata"]
+        labels = metadata.get("labels") or {}
+        annotations = metadata.get("annotations") or {}
+        return [
+            *validate_annotations(annotations, "spec.metadata.annotations"),
+            *validate_labels(labels, "spec.metadata.labels"),
+        ]
+
+    def validate_update(self, old: JSON, new: JSON) -> list[Cause]:
+        """Check that the spec does not change."""
+        if old["spec"] == new["spec"]:
+            return []
+        return [invalid("spec", shown(new["spec"]), IMMUTABLE)]
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "resource.k8s.io",
+    "v1",
+    "ResourceClaimTemplate",
+    "resourceclaimtemplates",
+    model="V1ResourceClaimTemplate",
+    strategy=ResourceClaimTemplateStrategy(),
+)

@@ -1,0 +1,65 @@
+"""CSIStorageCapacity: how much storage of a class some nodes can get."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.volume_columns import UNSET
+from controller_manager.devcluster.kinds.field_values import (
+    IMMUTABLE,
+    validate_quantity,
+)
+from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.names import validate_subdomain
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import NAME, Cells, Column
+
+JSON = dict[str, Any]
+
+_FIXED: Final = ("nodeTopology", "storageClassName")
+
+
+class CSIStorageCapacityStrategy(Strategy):
+    """Which storage is meant never changes, how much of it there is does."""
+
+    columns: ClassVar = (NAME, Column("StorageClassName"), Column("Capacity"))
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the name of the class also when it is empty."""
+        obj.setdefault("storageClassName", "")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the topology, the class and the capacity."""
+        causes = []
+        if topology := obj.get("nodeTopology"):
+            causes += validate_selector(topology, "nodeTopology")
+        causes += validate_subdomain(obj["storageClassName"], "storageClassName")
+        if (capacity := obj.get("capacity")) is not None:
+            causes += validate_quantity(capacity, "capacity")
+        return causes
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that it is about the same storage."""
+        return [
+            invalid(name, shown(new.get(name)), IMMUTABLE)
+            for name in _FIXED
+            if old.get(name) != new.get(name)
+        ]
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        del now
+        return [name_of(obj), obj["storageClassName"], obj.get("capacity", UNSET)]
+
+
+KIND: Final = Kind(
+    "storage.k8s.io",
+    "v1",
+    "CSIStorageCapacity",
+    "csistoragecapacities",
+    model="V1CSIStorageCapacity",
+    strategy=CSIStorageCapacityStrategy(),
+)

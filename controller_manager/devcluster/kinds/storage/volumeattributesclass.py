@@ -1,0 +1,79 @@
+"""VolumeAttributesClass: attributes that volumes of a driver can have."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.finalizers import (
+    ATTRIBUTES_CLASS_PROTECTION,
+    add_finalizer,
+)
+from controller_manager.devcluster.kinds.storage_validation import (
+    validate_parameters,
+    validate_provisioner,
+)
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    required,
+)
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class VolumeAttributesClassStrategy(Strategy):
+    """The driver and the parameters never change."""
+
+    returns_deleted: ClassVar = True
+    columns: ClassVar = (NAME, Column("DriverName"), AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes the name of the driver also when it is empty."""
+        obj.setdefault("driverName", "")
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Add the finalizer that holds deletion while claims or volumes use the class.
+
+        The API server's admission plugin StorageObjectInUseProtection does so.
+        """
+        del storage
+        add_finalizer(obj, ATTRIBUTES_CLASS_PROTECTION)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the driver and the parameters."""
+        parameters = obj.get("parameters") or {}
+        causes = validate_provisioner(obj["driverName"], "driverName")
+        causes += validate_parameters(parameters, "parameters")
+        if not parameters:
+            why = "must contain at least one key/value pair"
+            causes.append(required("parameters", why))
+        return causes
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that driver and parameters stay."""
+        return [
+            forbidden_field(name, f"updates to {name} are forbidden.")
+            for name in ("driverName", "parameters")
+            if old.get(name) != new.get(name)
+        ]
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), obj["driverName"], age(obj, now)]
+
+
+KIND: Final = Kind(
+    "storage.k8s.io",
+    "v1",
+    "VolumeAttributesClass",
+    "volumeattributesclasses",
+    namespaced=False,
+    model="V1VolumeAttributesClass",
+    short_names=("vac",),
+    strategy=VolumeAttributesClassStrategy(),
+)
