@@ -33,14 +33,21 @@ def _was_deleted(old: PersistentVolume, new: PersistentVolume) -> bool:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "let volumes go while they are bound": Bug(1, reconciler, "is_used", _is_free),
+    "let volumes go while they are bound": Bug(
+        0, reconciler, "is_used", _is_free, "deleted-volume-that-is-released"
+    ),
     "restore no finalizer of volumes": Bug(
-        1, reconciler, "PROTECTION", _OnlyRelease(FINALIZER)
+        0,
+        reconciler,
+        "PROTECTION",
+        _OnlyRelease(FINALIZER),
+        "volume-that-loses-its-finalizer",
     ),
     "miss that a volume is released": Bug(
-        1,
+        0,
         VolumeProtectionReconciler,
         "watches",
         (For(PERSISTENT_VOLUMES, when=needs_work, when_changed=_was_deleted),),
+        "deleted-volume-that-is-released",
     ),
 }
