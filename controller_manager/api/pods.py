@@ -1,12 +1,9 @@
-"""The state of a pod: active, terminating, ready, available (pkg/api/v1/pod).
-
-And the names of the claims of its volumes.
-"""
+"""The state of a pod: active, terminating, ready, available (pkg/api/v1/pod)."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from controller_manager.api.core.v1 import Pod, PodCondition, PodVolume
+from controller_manager.api.core.v1 import Pod, PodCondition
 from controller_manager.api.times import parse_time
 
 TERMINAL_PHASES = frozenset(("Succeeded", "Failed"))
@@ -85,16 +82,3 @@ def next_availability(
     if not pending:
         return None
     return (min(pending) - now) / timedelta(seconds=1)
-
-
-def claim_name_of(pod: Pod, volume: PodVolume) -> str:
-    """Return the name of the claim of a pod's volume, "" if it has none.
-
-    The claim of an ephemeral volume is named after the pod and the volume. It is the
-    pod's only if the pod controls it (component-helpers/storage/ephemeral).
-    """
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    if volume.ephemeral is not None:
-        return f"{pod.metadata.name}-{volume.name}"
-    return ""

@@ -7,13 +7,12 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import NotFound
+from controller_manager.control.pods_by_claim import BY_CLAIM, claim_names
 from controller_manager.control.protection import Protection
 from controller_manager.controllers.storage.claimprotection.live_pods import (
     LivePods,
 )
 from controller_manager.controllers.storage.claimprotection.use import (
-    BY_CLAIM,
-    claim_names,
     user_among,
     uses,
 )

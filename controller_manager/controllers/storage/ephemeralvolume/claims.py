@@ -15,7 +15,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
 from controller_manager.api.owners import controller_reference, is_controlled_by
-from controller_manager.api.pods import claim_name_of
+from controller_manager.control.pods_by_claim import claim_name
 from controller_manager.informers.indexes import Index
 
 _EMPTY: Final = ClaimTemplate()
@@ -43,7 +43,7 @@ def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
     source = volume.ephemeral
     template = (source and source.volume_claim_template) or _EMPTY
     metadata = ObjectMeta(
-        name=claim_name_of(pod, volume),
+        name=claim_name(pod, volume),
         namespace=pod.metadata.namespace,
         labels=template.metadata.labels,
         annotations=template.metadata.annotations,
@@ -54,9 +54,7 @@ def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
 
 def _claim_keys(pod: Pod) -> Iterable[str]:
     namespace = pod.metadata.namespace
-    return [
-        f"{namespace}/{claim_name_of(pod, each)}" for each in ephemeral_volumes(pod)
-    ]
+    return [f"{namespace}/{claim_name(pod, each)}" for each in ephemeral_volumes(pod)]
 
 
 def _is_same_pod(old: Pod, new: Pod) -> bool:

@@ -10,7 +10,6 @@ from controller_manager.api.core.v1 import (
     PodVolume,
 )
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
-from controller_manager.api.pods import claim_name_of
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
@@ -20,6 +19,7 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.client.events import WARNING
+from controller_manager.control.pods_by_claim import claim_name
 from controller_manager.controllers.storage.ephemeralvolume.claims import (
     BY_CLAIM,
     claim_of,
@@ -96,7 +96,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
         return DONE
 
     async def _ensure_claim(self, pod: Pod, volume: PodVolume) -> None:
-        namespace, name = pod.metadata.namespace, claim_name_of(pod, volume)
+        namespace, name = pod.metadata.namespace, claim_name(pod, volume)
         claim: KubeObject | None = self.lister(CLAIMS).get(namespace, name)
         if claim is None:
             claim = await self._create(claim_of(pod, volume))
