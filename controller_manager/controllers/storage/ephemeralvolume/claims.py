@@ -4,7 +4,7 @@ Upstream: component-helpers/storage/ephemeral, and handleVolume of
 pkg/controller/volume/ephemeral/controller.go.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
@@ -16,7 +16,6 @@ from controller_manager.api.core.v1 import (
 from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
 from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.control.pods_by_claim import claim_name
-from controller_manager.informers.indexes import Index
 
 _EMPTY: Final = ClaimTemplate()
 
@@ -50,16 +49,3 @@ def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
         owner_references=(controller_reference(pod, "v1", "Pod"),),
     )
     return PersistentVolumeClaim(metadata=metadata, raw_spec=template.spec)
-
-
-def _claim_keys(pod: Pod) -> Iterable[str]:
-    namespace = pod.metadata.namespace
-    return [f"{namespace}/{claim_name(pod, each)}" for each in ephemeral_volumes(pod)]
-
-
-def _is_same_pod(old: Pod, new: Pod) -> bool:
-    return old.metadata.uid == new.metadata.uid
-
-
-BY_CLAIM: Final = Index("ephemeral claim", _claim_keys, _is_same_pod)
-"""Pods by the keys of the claims that are made for them; their volumes never change."""

@@ -19,9 +19,8 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.control.pods_by_claim import claim_name
+from controller_manager.control.pods_by_claim import BY_CLAIM, claim_name
 from controller_manager.controllers.storage.ephemeralvolume.claims import (
-    BY_CLAIM,
     claim_of,
     conflict,
     ephemeral_volumes,
@@ -63,8 +62,9 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
     queue_name = "ephemeral_volume"
 
     def _pods_of(self, claim: KubeObject) -> Iterable[str]:
-        """Return the pods for which a claim was made, or whose claim's name it had."""
-        return map(key_of, filter(needs_claims, self._by_claim(key_of(claim))))
+        """Return the pods that name a claim and need some."""
+        found = self._pods.by_index(BY_CLAIM, key_of(claim))
+        return map(key_of, filter(needs_claims, found))
 
     watches = (
         For(PODS, when=needs_claims, when_changed=_never),
@@ -72,14 +72,11 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the pods by the claims that are made for them."""
+        """Take the context; index the pods by their claims."""
         super().__init__(context)
         self.workers = context.config.of(EphemeralVolumeOptions).concurrent_syncs
         self._metrics = context.metrics.of(EphemeralVolumeMetrics)
         self._pods = context.lister(PODS, BY_CLAIM)
-
-    def _by_claim(self, key: str) -> Iterable[Pod]:
-        return self._pods.by_index(BY_CLAIM, key)
 
     async def reconcile(self, pod: Pod) -> Outcome:
         """Create the claims that the pod lacks, up to the first that fails."""

@@ -221,3 +221,51 @@ async def test_a_claim_that_no_cache_shows_keeps_its_class(cluster: Cluster) -> 
         await lose(cluster, CLAIMS, "default", "late")
         assert await classes(cluster) == {}
     assert transport.has_begun
+
+
+class Failing(RecordingTransport):
+    """Answers the first two updates with an internal error."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._left = 2
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "PUT" and self._left:
+            self._left -= 1
+            return Response(
+                500, {}, b'{"status": "Failure", "reason": "InternalError"}'
+            )
+        return await super().request(request)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_an_update_that_fails_is_tried_again(
+    cluster: Cluster, *, is_deleted: bool
+) -> None:
+    """Whether the finalizer is to be added or to be removed."""
+    add_class(cluster, "gold", HOLD)
+    if is_deleted:
+        await delete_class(cluster, "gold")
+    else:
+        patch = {"metadata": {"finalizers": [HOLD]}}
+        place = (VOLUME_ATTRIBUTES_CLASSES, "", "gold")
+        await cluster.client.patch(*place, patch, PatchType.MERGE)
+    async with cluster.manager(CONFIG, Failing(cluster)) as sent:
+        wanted = (HOLD,) if is_deleted else (HOLD, reconciler.FINALIZER)
+        assert await classes(cluster) == {"gold": wanted}
+    assert [each.status for each in sent.writes] == [500, 500, 200]
+
+
+async def test_a_volume_that_leaves_a_class_uses_it_no_more(cluster: Cluster) -> None:
+    """A resizer has changed its attributes."""
+    add_class(cluster, "gold")
+    add_volume(cluster, "disk", "gold")
+    async with cluster.manager(CONFIG):
+        await delete_class(cluster, "gold")
+        kept = await classes(cluster)
+        patch = {"spec": {"volumeAttributesClassName": "silver"}}
+        place = (PERSISTENT_VOLUMES, "", "disk")
+        await cluster.client.patch(*place, patch, PatchType.MERGE)
+        released = await classes(cluster)
+    assert (kept, released) == ({"gold": (reconciler.FINALIZER,)}, {})

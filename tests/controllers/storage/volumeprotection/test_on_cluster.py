@@ -150,3 +150,33 @@ async def test_a_volume_whose_last_finalizer_a_user_removes_needs_nothing(
         await cluster.client.patch(*place, patch, PatchType.MERGE)
         assert await volumes(cluster) == {}
     assert recording.writes == []
+
+
+class Failing(RecordingTransport):
+    """Answers the first two updates with an internal error."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._left = 2
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "PUT" and self._left:
+            self._left -= 1
+            return Response(
+                500, {}, b'{"status": "Failure", "reason": "InternalError"}'
+            )
+        return await super().request(request)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_an_update_that_fails_is_tried_again(
+    cluster: Cluster, *, is_deleted: bool
+) -> None:
+    """Whether the finalizer is to be added or to be removed."""
+    add_volume(cluster, "disk", "Available", HOLD, *[FINALIZER] * is_deleted)
+    if is_deleted:
+        await delete(cluster, "disk")
+    async with cluster.manager(CONFIG, Failing(cluster)) as sent:
+        wanted = (HOLD,) if is_deleted else (HOLD, FINALIZER)
+        assert await volumes(cluster) == {"disk": wanted}
+    assert [each.status for each in sent.writes] == [500, 500, 200]
