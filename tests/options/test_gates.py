@@ -128,4 +128,5 @@ def test_the_help_names_every_gate() -> None:
         "LogarithmicScaleDown",
         "OrderedNamespaceDeletion",
         "PodObservedGenerationTracking",
+        "VolumeAttributesClass",
     }
