@@ -153,17 +153,17 @@ def _share_spec(spec: PodSpec) -> None:
         # count the pods that look at pods of other namespaces.
         force_setattr(spec, "affinity", None)
     if spec.volumes:
-        force_setattr(spec, "volumes", _claims(spec.volumes))
+        force_setattr(spec, "volumes", _with_source(spec.volumes))
 
 
-def _claims(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
-    """Return the volumes that are claims: most pods have others only."""
-    claims = [
-        each
-        for each in volumes
-        if each.persistent_volume_claim is not None or each.ephemeral is not None
-    ]
-    return tuple(claims) or None
+def _with_source(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
+    """Return the volumes with a source that is read: most pods have others only."""
+    found = [each for each in volumes if not _is_other(each)]
+    return tuple(found) or None
+
+
+def _is_other(volume: PodVolume) -> bool:
+    return volume == PodVolume(name=volume.name)
 
 
 class EndpointSliceTransform:

@@ -38,6 +38,7 @@ MODELS: Final = {
     "Job": "V1Job",
     "Lease": "V1Lease",
     "Namespace": "V1Namespace",
+    "PersistentVolume": "V1PersistentVolume",
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
     "PodDisruptionBudget": "V1PodDisruptionBudget",
     "PodGroup": "V1alpha2PodGroup",
@@ -55,6 +56,7 @@ MODELS: Final = {
     "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",
     "TokenReview": "V1TokenReview",
+    "VolumeAttachment": "V1VolumeAttachment",
 }
 """The model of each complete type."""
 
@@ -128,6 +130,8 @@ ZERO_SAYS_MORE: Final = {
     "V1SuccessPolicyRule.succeededCount",
     "V1SuccessPolicyRule.succeededIndexes",
     "V1TokenRequestSpec.expirationSeconds",
+    "V1VolumeAttachmentSource.persistentVolumeName",
+    "V1VolumeError.errorCode",
     "V1alpha1StorageVersionStatus.commonEncodingVersion",
     "V1alpha3PoolStatus.allocatedDevices",
     "V1alpha3PoolStatus.availableDevices",
@@ -271,6 +275,8 @@ VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
     "V1PodSpec": st.dictionaries(st.sampled_from(["containers", "new"]), JSON),
     "V1PersistentVolumeClaimSpec": st.dictionaries(TEXTS, JSON),
     "V1PersistentVolumeClaimStatus": st.dictionaries(TEXTS, JSON),
+    "V1PersistentVolumeSpec": st.dictionaries(TEXTS, JSON),
+    "V1PersistentVolumeStatus": st.dictionaries(TEXTS, JSON),
     "V1alpha2PodGroupSpec": st.dictionaries(TEXTS, JSON),
     "V1alpha2PodGroupStatus": st.dictionaries(TEXTS, JSON),
 }

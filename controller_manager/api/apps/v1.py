@@ -3,7 +3,8 @@
 from msgspec import Raw
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.v1 import PersistentVolumeClaim, PodTemplateSpec
+from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.intstr import IntOrString
 from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource

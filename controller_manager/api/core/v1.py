@@ -5,6 +5,17 @@ from msgspec.structs import force_setattr
 
 from controller_manager.api.core.compute import ResourceRequirements
 from controller_manager.api.core.scheduling import Affinity, Taint, Toleration
+from controller_manager.api.core.volume_sources import (
+    AWSElasticBlockStoreSource,
+    AzureDiskSource,
+    AzureFileSource,
+    CinderSource,
+    FCSource,
+    GCEPersistentDiskSource,
+    ISCSISource,
+    PortworxVolumeSource,
+    VsphereVolumeSource,
+)
 from controller_manager.api.meta import (
     APIStruct,
     CompleteObject,
@@ -15,6 +26,12 @@ from controller_manager.api.meta import (
 from controller_manager.api.resource import Resource
 
 NODE_TTL = "node.alpha.kubernetes.io/ttl"
+
+
+MANAGED_ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+
+KEEP_TERMINATED_POD_VOLUMES = "volumes.kubernetes.io/keep-terminated-pod-volumes"
 
 
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -96,10 +113,19 @@ class EphemeralVolumeSource(APIStruct, frozen=True):
 class PodVolume(APIStruct, frozen=True):
     """The fields of a pod's volume that controllers read.
 
-    A cache keeps only the volumes that are claims.
+    A cache keeps only the volumes that have one of these sources.
     """
 
     name: str = ""
+    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    fc: FCSource | None = None
+    gce_persistent_disk: GCEPersistentDiskSource | None = None
+    iscsi: ISCSISource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    vsphere_volume: VsphereVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
 
@@ -157,9 +183,14 @@ class ContainerStateTerminated(APIStruct, frozen=True):
     finished_at: str | None = None
 
 
-class ContainerState(APIStruct, frozen=True):
-    """The state of a container; controllers read only that of one that has ended."""
+class ContainerStateWaiting(APIStruct, frozen=True):
+    """Why a container does not run yet; controllers read only that it does not."""
 
+
+class ContainerState(APIStruct, frozen=True):
+    """The state of a container: it runs unless it waits or has ended."""
+
+    waiting: ContainerStateWaiting | None = None
     terminated: ContainerStateTerminated | None = None
 
 
@@ -300,9 +331,13 @@ class Namespace(CompleteObject, frozen=True):
 
 
 class NodeAnnotations(APIStruct, frozen=True):
-    """The only annotation of a node that controllers read."""
+    """The only annotations of a node that controllers read."""
 
     ttl: str | None = field(default=None, name=NODE_TTL)
+    managed_attach_detach: str | None = field(default=None, name=MANAGED_ATTACH_DETACH)
+    keep_terminated_pod_volumes: str | None = field(
+        default=None, name=KEEP_TERMINATED_POD_VOLUMES
+    )
 
 
 class NodeMeta(PartialMetadata, frozen=True):
@@ -339,11 +374,20 @@ class NodeAllocatable(APIStruct, frozen=True):
     cpu: str | float = ""
 
 
+class AttachedVolume(APIStruct, frozen=True):
+    """A volume that is attached to a node, by its unique name."""
+
+    name: str = ""
+    device_path: str = ""
+
+
 class NodeStatus(APIStruct, frozen=True):
     """The fields of a node's status that controllers read."""
 
     allocatable: NodeAllocatable | None = None
     conditions: tuple[NodeCondition, ...] | None = None
+    volumes_in_use: tuple[str, ...] | None = None
+    volumes_attached: tuple[AttachedVolume, ...] | None = None
 
 
 class Node(Projection, frozen=True):
@@ -368,18 +412,6 @@ class ConfigMap(CompleteObject, frozen=True):
     immutable: bool | None = None
     data: dict[str, str] | None = None
     binary_data: dict[str, str] | None = None
-
-
-class PersistentVolumeClaim(CompleteObject, frozen=True):
-    """A claim to storage; its spec and status are kept as bytes, not decoded."""
-
-    spec: Raw = Raw(b"{}")
-    status: Raw = Raw(b"{}")
-
-    def __post_init__(self) -> None:
-        """Copy the bytes out of the message that they were decoded from."""
-        force_setattr(self, "spec", self.spec.copy())
-        force_setattr(self, "status", self.status.copy())
 
 
 class PodTemplateSpec(APIStruct, frozen=True):
@@ -459,13 +491,4 @@ CONFIG_MAPS: Resource[ConfigMap] = Resource(
 
 REPLICATION_CONTROLLERS: Resource[ReplicationController] = Resource(
     "", "v1", "replicationcontrollers", "ReplicationController", ReplicationController
-)
-
-
-PERSISTENT_VOLUME_CLAIMS: Resource[PersistentVolumeClaim] = Resource(
-    "",
-    "v1",
-    "persistentvolumeclaims",
-    "PersistentVolumeClaim",
-    PersistentVolumeClaim,
 )

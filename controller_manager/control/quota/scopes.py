@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from controller_manager.api.core.claims import Claim
+from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.compute import CPU, MEMORY, ResourceRequirements
 from controller_manager.api.core.quotas import (
     ResourceQuotaSpec,
@@ -89,14 +89,14 @@ def pod_meets(requirement: Requirement, pod: Pod) -> bool:
     return False
 
 
-def claim_meets(requirement: Requirement, claim: Claim) -> bool:
+def claim_meets(requirement: Requirement, claim: PersistentVolumeClaim) -> bool:
     """Tell whether a claim meets a requirement (pvcMatchesScopeFunc)."""
     if requirement.scope_name != VOLUME_ATTRIBUTES_CLASS:
         return False
     return _has_class(requirement, attributes_classes(claim))
 
 
-def attributes_classes(claim: Claim) -> frozenset[str]:
+def attributes_classes(claim: PersistentVolumeClaim) -> frozenset[str]:
     """Return the volume attributes classes that a claim has, wants or is given."""
     modified = claim.status.modify_volume_status
     names = (

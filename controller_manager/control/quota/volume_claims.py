@@ -5,7 +5,11 @@ Upstream: pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
 
 from typing import Final
 
-from controller_manager.api.core.claims import Claim
+from controller_manager.api.core.claims import (
+    PersistentVolumeClaim,
+    requested_storage,
+    storage_class_of,
+)
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.quota.amounts import Amounts
 from controller_manager.control.quota.names import count_name
@@ -25,7 +29,7 @@ def tracks(name: str) -> bool:
     return name in _TRACKED or name.endswith(_SUFFIXES)
 
 
-def claim_usage(claim: Claim) -> Amounts:
+def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
     """Return what a claim is charged for, also by its storage class.
 
     Raises QuantityError for a text that is no quantity.
@@ -34,7 +38,7 @@ def claim_usage(claim: Claim) -> Amounts:
     size = _size(claim)
     if size is not None:
         usage[STORAGE] = size
-    if storage_class := _storage_class(claim):
+    if storage_class := storage_class_of(claim):
         by_class = storage_class + _BY_CLASS
         usage |= {
             by_class + name: usage[name] for name in (CLAIMS, STORAGE) if name in usage
@@ -42,24 +46,13 @@ def claim_usage(claim: Claim) -> Amounts:
     return usage
 
 
-def _storage_class(claim: Claim) -> str:
-    """Return the name of the storage class (GetPersistentVolumeClaimClass)."""
-    annotations = claim.metadata.annotations
-    if annotations is not None and annotations.storage_class is not None:
-        return annotations.storage_class
-    return claim.spec.storage_class_name or ""
-
-
-def _size(claim: Claim) -> Quantity | None:
+def _size(claim: PersistentVolumeClaim) -> Quantity | None:
     """Return the bytes that count: what is wanted, or what is allocated if more.
 
     A claim that is made smaller again, after an expansion failed, still has what was
     allocated to it.
     """
-    resources = claim.spec.resources
-    wanted = (
-        (resources.requests or {}).get("storage") if resources is not None else None
-    )
+    wanted = requested_storage(claim)
     if wanted is None:
         return None
     size = _whole_bytes(parse_quantity(wanted))

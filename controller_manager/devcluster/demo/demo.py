@@ -18,10 +18,8 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
-from controller_manager.api.core.v1 import (
-    NAMESPACES,
-    PERSISTENT_VOLUME_CLAIMS,
-)
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import NAMESPACES
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.resource import Resource
 from controller_manager.api.times import format_time
@@ -152,7 +150,7 @@ class Demo:
             "Delete db and, as its policy wants, its claims (whenDeleted: Delete)",
             lambda: self._delete(STATEFUL_SETS, "db", PropagationPolicy.BACKGROUND),
             lambda left: not left,
-            kinds=(STATEFUL_SETS, PERSISTENT_VOLUME_CLAIMS),
+            kinds=(STATEFUL_SETS, CLAIMS),
         )
         await self._step(
             f"Delete the namespace {NAMESPACE} with all that is left in it",

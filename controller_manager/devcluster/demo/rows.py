@@ -9,7 +9,7 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import DaemonSet, Deployment, StatefulSet
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.batch.v1 import CronJob, Job
-from controller_manager.api.core.v1 import PersistentVolumeClaim
+from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.workloads import desired_replicas
 
 JSON = dict[str, Any]
@@ -151,8 +151,7 @@ def row_of_cron_job(cron_job: CronJob) -> Row:
 
 def row_of_claim(claim: PersistentVolumeClaim) -> Row:
     """Return the row of a claim to a volume; it is complete when it is bound."""
-    spec: JSON = msgspec.json.decode(claim.spec)
-    phase: str = msgspec.json.decode(claim.status).get("phase", "")
+    phase = claim.status.phase
     deleted = claim.metadata.deletion_timestamp is not None
     bound = phase == "Bound"
     return Row(
@@ -162,7 +161,7 @@ def row_of_claim(claim: PersistentVolumeClaim) -> Row:
         1,
         "Terminating" if deleted else phase,
         "-",
-        spec.get("volumeName", "-"),
+        claim.spec.volume_name or "-",
         bound and not deleted,
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core.claims import Claim
+from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.quotas import (
     ResourceQuotaSpec,
     ScopedResourceSelectorRequirement,
@@ -63,14 +63,16 @@ def test_a_service_is_charged_for_its_node_ports_and_its_balancer(
     }
 
 
-def claim(size: str | None, status: JSON | None = None, **spec: Any) -> Claim:
+def claim(
+    size: str | None, status: JSON | None = None, **spec: Any
+) -> PersistentVolumeClaim:
     requests = {} if size is None else {"storage": size}
     body = {
         "metadata": {"name": "c", "annotations": spec.pop("annotations", {})},
         "spec": {"resources": {"requests": requests}, **spec},
         "status": status or {},
     }
-    return msgspec.convert(body, Claim)
+    return msgspec.json.decode(msgspec.json.encode(body), type=PersistentVolumeClaim)
 
 
 ONE_CLAIM = {"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1"}
@@ -113,7 +115,7 @@ ONE_CLAIM = {"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1"}
     ],
 )
 def test_a_claim_is_charged_for_whole_bytes_also_by_its_class(
-    subject: Claim, expected: dict[str, str]
+    subject: PersistentVolumeClaim, expected: dict[str, str]
 ) -> None:
     """The annotation of old wins over the field."""
     assert printed(claim_usage(subject)) == expected

@@ -35,7 +35,7 @@ CONTROLLER = Descriptor(
             *("spec.volumes.persistentVolumeClaim.claimName", "status.phase"),
             "status.conditions[Ready]",
         ),
-        Reads(CLAIMS, "metadata.name"),
+        Reads(CLAIMS),
     ),
     options=StatefulSetOptions,
     gates=(MAX_UNAVAILABLE, READS_OWN_WRITES),

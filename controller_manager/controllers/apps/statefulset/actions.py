@@ -7,7 +7,8 @@ after the other, and which at the same time.
 from msgspec import Struct
 
 from controller_manager.api.apps.v1 import StatefulSetStatus
-from controller_manager.api.core.v1 import PersistentVolumeClaim, Pod
+from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.core.v1 import Pod
 from controller_manager.control.decision import Decision, Reason, Step
 
 

@@ -7,12 +7,8 @@ that was just read.
 from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
-from controller_manager.api.core.v1 import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    PersistentVolumeClaim,
-    Pod,
-)
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.client.client import Client
 from controller_manager.client.errors import (
@@ -78,7 +74,7 @@ class ClaimControl:
     async def _create(self, pod: str, claim: PersistentVolumeClaim) -> None:
         name = claim.metadata.name
         try:
-            await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim)
+            await self._client.create(CLAIMS, claim)
         except AlreadyExists:
             await self._check_existing(name)
         except (APIError, TransportError) as error:
@@ -93,7 +89,7 @@ class ClaimControl:
     async def _check_existing(self, name: str) -> None:
         """Use a claim that the cache does not show yet, unless it is being deleted."""
         namespace = self._stateful_set.metadata.namespace
-        existing = await self._client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+        existing = await self._client.get(CLAIMS, namespace, name)
         if is_deleting(existing):
             raise ClaimProblem(_is_being_deleted(name))
 
@@ -119,7 +115,7 @@ class ClaimControl:
     async def _correct(self, pod: Pod, name: str) -> None:
         namespace = self._stateful_set.metadata.namespace
         try:
-            claim = await self._client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+            claim = await self._client.get(CLAIMS, namespace, name)
         except NotFound as error:
             if not is_about(error, name):
                 raise
@@ -128,9 +124,7 @@ class ClaimControl:
         if owners is None or not await self._may_own(pod, owners):
             return
         metadata = replace(claim.metadata, owner_references=owners or None)
-        await self._client.update(
-            PERSISTENT_VOLUME_CLAIMS, replace(claim, metadata=metadata)
-        )
+        await self._client.update(CLAIMS, replace(claim, metadata=metadata))
 
     async def _may_own(self, pod: Pod, owners: References) -> bool:
         """Tell whether the pod exists, if it is among the owners."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import StatefulSet
-from controller_manager.api.core.v1 import PersistentVolumeClaim, Pod
+from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_name,

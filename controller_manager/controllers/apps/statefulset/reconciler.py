@@ -12,11 +12,8 @@ from controller_manager.api.apps.v1 import (
     STATEFUL_SETS,
     StatefulSet,
 )
-from controller_manager.api.core.claims import CLAIMS, Claim
-from controller_manager.api.core.v1 import (
-    PODS,
-    Pod,
-)
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of, split_key
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.resource import AnyResource
@@ -116,7 +113,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     # Watches, and the state that they keep.
 
-    def _wants_claim(self, claim: Claim) -> Iterable[str]:
+    def _wants_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
         """Return the keys of the sets that can create a pod now that a claim is gone.
 
         If the pod exists, the claim is made anew a little later.
@@ -127,7 +124,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             else:
                 yield key
 
-    def _wants_free_claim(self, claim: Claim) -> Iterable[str]:
+    def _wants_free_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
         """Return the keys of the sets that may wait for the owner of a claim to go.
 
         The garbage collector removes only the owner if the claim has another one.
@@ -135,7 +132,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         if claim.metadata.owner_references:
             yield from (key for key, has_pod in self._sets_of(claim) if not has_pod)
 
-    def _sets_of(self, claim: Claim) -> Iterable[tuple[str, bool]]:
+    def _sets_of(self, claim: PersistentVolumeClaim) -> Iterable[tuple[str, bool]]:
         """Yield the keys of the sets of a claim, and whether they have its pod."""
         found = parent_and_ordinal(claim.metadata.name)
         if found is None:

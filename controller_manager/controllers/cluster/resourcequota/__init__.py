@@ -54,7 +54,7 @@ CONTROLLER = Descriptor(
             SERVICES,
             *("spec.type", "spec.ports.nodePort", "spec.allocateLoadBalancerNodePorts"),
         ),
-        Reads(CLAIMS, "metadata.annotations", "spec", "status"),
+        Reads(CLAIMS),
     ),
     options=ResourceQuotaOptions,
     gates=(EXTENDED_RESOURCES,),

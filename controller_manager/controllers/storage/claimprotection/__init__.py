@@ -23,7 +23,7 @@ CONTROLLER = Descriptor(
             "metadata.deletionGracePeriodSeconds",
             *("spec.nodeName", "spec.volumes"),
         ),
-        Reads(CLAIMS, "metadata.name"),
+        Reads(CLAIMS),
     ),
     permissions=(
         allow(CLAIMS, "get", "list", "update", "watch"),

@@ -5,21 +5,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.core.claims import CLAIMS, Claim
-from controller_manager.api.core.v1 import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    PersistentVolumeClaim,
-    Pod,
-)
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import NotFound
+from controller_manager.control.pods_by_claim import BY_CLAIM, claim_names
 from controller_manager.controllers.storage.claimprotection.live_pods import (
     LivePods,
 )
 from controller_manager.controllers.storage.claimprotection.use import (
-    BY_CLAIM,
-    claim_names,
     user_among,
     uses,
 )
@@ -39,7 +33,7 @@ def is_settled(claim: KubeObject) -> bool:
     return is_deleting(claim) != (FINALIZER in (claim.metadata.finalizers or ()))
 
 
-def _needs_work(claim: Claim) -> bool:
+def _needs_work(claim: PersistentVolumeClaim) -> bool:
     return not is_settled(claim)
 
 
@@ -51,7 +45,7 @@ def finalizers_of(claim: KubeObject) -> tuple[str, ...]:
     return tuple(each for each in others if each != FINALIZER)
 
 
-class ClaimProtectionReconciler(Reconciler[Claim]):
+class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     """Keeps deleted claims until no pod uses them.
 
     Only the metadata of claims is read from the cache. Before the finalizer is
@@ -83,7 +77,7 @@ class ClaimProtectionReconciler(Reconciler[Claim]):
         self._pods = context.lister(PODS, BY_CLAIM)
         self._live_pods = LivePods(context.client)
 
-    async def reconcile(self, claim: Claim) -> Outcome:
+    async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
         """Give the claim its finalizer, or take it if no pod uses the claim."""
         if is_settled(claim):
             return DONE
@@ -97,7 +91,7 @@ class ClaimProtectionReconciler(Reconciler[Claim]):
         await self._set_finalizers(claim)
         return DONE
 
-    async def _user_of(self, claim: Claim) -> Pod | None:
+    async def _user_of(self, claim: PersistentVolumeClaim) -> Pod | None:
         cached = self._pods.by_index(BY_CLAIM, key_of(claim))
         if (found := user_among(cached, claim)) is not None:
             return found
@@ -106,10 +100,10 @@ class ClaimProtectionReconciler(Reconciler[Claim]):
             self._live_pods.forget()
         return found
 
-    async def _set_finalizers(self, cached: Claim) -> None:
+    async def _set_finalizers(self, cached: PersistentVolumeClaim) -> None:
         namespace, name = cached.metadata.namespace, cached.metadata.name
         try:
-            claim = await self.client.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+            claim = await self.client.get(CLAIMS, namespace, name)
             if claim.metadata.uid == cached.metadata.uid and not is_settled(claim):
                 await self._update(claim)
         except NotFound:
@@ -118,14 +112,12 @@ class ClaimProtectionReconciler(Reconciler[Claim]):
     async def _update(self, claim: PersistentVolumeClaim) -> None:
         finalizers = finalizers_of(claim) or None
         metadata = replace(claim.metadata, finalizers=finalizers)
-        await self.client.update(
-            PERSISTENT_VOLUME_CLAIMS, replace(claim, metadata=metadata)
-        )
+        await self.client.update(CLAIMS, replace(claim, metadata=metadata))
         self.logger.v(3).info(
             "Changed the finalizers of PVC", PVC=key_of(claim), finalizers=finalizers
         )
 
-    def _deleted_of(self, pod: Pod) -> Iterator[Claim]:
+    def _deleted_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
         for name in claim_names(pod):
             claim = self.objects.get(pod.metadata.namespace, name)
             if claim is not None and _needs_work(claim) and is_deleting(claim):

@@ -1,31 +1,11 @@
 """Which claims a pod uses (podUsesPVC of pvc_protection_controller.go)."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable
 
-from controller_manager.api.core.v1 import Pod, PodVolume
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.api.owners import is_controlled_by
-from controller_manager.informers.indexes import Index
-
-
-def claim_names(pod: Pod) -> Iterator[str]:
-    """Yield the names of the claims that a pod's volumes refer to."""
-    for volume in pod.spec.volumes or ():
-        if name := _claim_name(pod, volume):
-            yield name
-
-
-def _claim_name(pod: Pod, volume: PodVolume) -> str:
-    """Return the name of a volume's claim, "" if it has none.
-
-    The claim of an ephemeral volume is named after the pod and the volume.
-    """
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    if volume.ephemeral is not None:
-        return f"{pod.metadata.name}-{volume.name}"
-    return ""
+from controller_manager.control.pods_by_claim import claim_name
 
 
 def user_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
@@ -45,7 +25,7 @@ def uses(pod: Pod, claim: KubeObject) -> bool:
     if owns and _is_done(pod):
         return False
     return any(
-        _claim_name(pod, volume) == claim.metadata.name
+        claim_name(pod, volume) == claim.metadata.name
         and (volume.persistent_volume_claim is not None or owns)
         for volume in pod.spec.volumes or ()
     )
@@ -60,15 +40,3 @@ def _is_done(pod: Pod) -> bool:
     for ever).
     """
     return is_deleting(pod) and pod.metadata.deletion_grace_period_seconds == 0
-
-
-def _claim_keys(pod: Pod) -> Iterable[str]:
-    return [f"{pod.metadata.namespace}/{name}" for name in claim_names(pod)]
-
-
-def _is_same_pod(old: Pod, new: Pod) -> bool:
-    return old.metadata.uid == new.metadata.uid
-
-
-BY_CLAIM: Final = Index("claim", _claim_keys, _is_same_pod)
-"""Pods by the keys of their claims; the volumes of a pod never change."""

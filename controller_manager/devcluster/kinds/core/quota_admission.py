@@ -105,8 +105,8 @@ class QuotaAdmission:
             evaluator, form = _TYPED[name]
         else:
             return count_evaluator(*name), new, old
-        before = None if old is None else msgspec.convert(old, form)
-        return evaluator, msgspec.convert(new, form), before
+        before = None if old is None else _decoded(old, form)
+        return evaluator, _decoded(new, form), before
 
     def _extended_resources(self) -> dict[str, str]:
         """Return the extended resource of each device class that has one."""
@@ -130,3 +130,8 @@ class QuotaAdmission:
         if stored is not None:
             status = {**stored.obj.get("status", {}), "used": used}
             collection.put(key, {**stored.obj, "status": status})
+
+
+def _decoded(obj: JSON, form: Any) -> Any:
+    """Return an object in a form; only a decoder fills the fields kept as bytes."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=form)

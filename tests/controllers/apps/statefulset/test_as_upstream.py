@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
-from controller_manager.api.core.v1 import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import NAMESPACES, PODS
 from controller_manager.api.meta import PartialObject, is_deleting, labels_of
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from tests.clusters import Cluster
@@ -59,12 +60,12 @@ class Operator(Sets):
         return {each.metadata.name: each.metadata.uid for each in await self.pods()}
 
     async def owners_of_claims(self) -> dict[str, list[str]]:
-        page = await self.client.list_page(PERSISTENT_VOLUME_CLAIMS)
+        page = await self.client.list_page(CLAIMS)
         return {each.metadata.name: kinds_of_owners(each) for each in page.items}
 
     async def staying_claims(self) -> list[str]:
         """Return the claims that are not being deleted; a finalizer holds the rest."""
-        page = await self.client.list_page(PERSISTENT_VOLUME_CLAIMS)
+        page = await self.client.list_page(CLAIMS)
         return [each.metadata.name for each in page.items if not is_deleting(each)]
 
 
@@ -310,7 +311,7 @@ async def test_the_claim_of_an_adopted_pod_is_deleted_by_the_policy(
     cluster: Cluster, operator: Operator, policy: str
 ) -> None:
     """The third pod loses its owner just before the set goes or shrinks."""
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await operator.make(
             volumeClaimTemplates=[claim_template()],
             persistentVolumeClaimRetentionPolicy={policy: "Delete"},
@@ -339,7 +340,7 @@ async def test_a_new_set_takes_over_what_an_orphaned_one_left(
         "volumeClaimTemplates": [claim_template()],
         "persistentVolumeClaimRetentionPolicy": policy,
     }
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await operator.make(**spec)
         await settle(60)
         before = await operator.uids()
@@ -370,7 +371,7 @@ async def test_a_claim_that_loses_its_former_owner_is_used(
     live = owner("Pod", "boss", uid, controller=False)
     former = owner("StatefulSet", "web", "former")
     kept["metadata"] = {"name": "data-web-0", "ownerReferences": [live, former]}
-    await operator.create(PERSISTENT_VOLUME_CLAIMS, kept)
+    await operator.create(CLAIMS, kept)
     async with manager(cluster):
         await operator.make(replicas=1, volumeClaimTemplates=[claim_template()])
         await settle(120)
@@ -388,7 +389,7 @@ async def test_a_claim_of_another_controller_is_reported_with_the_pod(
         "ownerReferences": [owner("Database", "db", "db")],
     }
     async with manager(cluster):
-        await operator.create(PERSISTENT_VOLUME_CLAIMS, taken)
+        await operator.create(CLAIMS, taken)
         await operator.make(
             replicas=1,
             volumeClaimTemplates=[claim_template()],
@@ -408,7 +409,10 @@ async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
     ours = config()
     names = (*ours.generic.controllers, "persistentvolumeclaim-protection-controller")
     generic = replace(ours.generic, controllers=names)
-    async with cluster.nodes(), cluster.manager(replace(ours, generic=generic)):
+    async with (
+        cluster.nodes(binds_claims=True),
+        cluster.manager(replace(ours, generic=generic)),
+    ):
         await operator.make(
             replicas=3,
             volumeClaimTemplates=[claim_template()],
@@ -441,8 +445,8 @@ async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
         await operator.client.delete(NAMESPACES, "", "shop")
         for claim in await operator.claims():
             free: JSON = {"metadata": {"finalizers": None}}
-            await operator.client.patch(PERSISTENT_VOLUME_CLAIMS, "shop", claim, free)
-            await operator.client.delete(PERSISTENT_VOLUME_CLAIMS, "shop", claim)
+            await operator.client.patch(CLAIMS, "shop", claim, free)
+            await operator.client.delete(CLAIMS, "shop", claim)
         recording.writes.clear()
         await operator.client.delete(PODS, "shop", "web-0")
         await settle(600)

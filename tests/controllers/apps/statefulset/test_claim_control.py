@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
-from controller_manager.api.core.v1 import PERSISTENT_VOLUME_CLAIMS, PODS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.controllers.apps.statefulset.actions import ClaimWork
 from controller_manager.controllers.apps.statefulset.claim_control import (
     ClaimControl,
@@ -56,12 +57,12 @@ class Setting:
         pod = {"metadata": {"name": "web-0"}, "spec": template()["spec"]}
         self.pod = await self.user.create(PODS, pod)
         claim = {**claim_template(), "metadata": {"name": "data-web-0"}}
-        await self.user.create(PERSISTENT_VOLUME_CLAIMS, claim)
+        await self.user.create(CLAIMS, claim)
         events = StatefulSetEvents(self.recorder, self.set)
         return ClaimControl(self.client, self.set, events)
 
     async def owners(self) -> list[str]:
-        claim = await self.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+        claim = await self.client.get(CLAIMS, "default", "data-web-0")
         return [each.uid for each in claim.metadata.owner_references or ()]
 
 
@@ -123,8 +124,8 @@ async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) ->
     await control.create("web-0", work)
     assert setting.recorder.messages == []
     hold = {"metadata": {"finalizers": ["example.com/hold"]}}
-    await setting.user.patch(PERSISTENT_VOLUME_CLAIMS, "data-web-0", hold)
-    await setting.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+    await setting.user.patch(CLAIMS, "data-web-0", hold)
+    await setting.client.delete(CLAIMS, "default", "data-web-0")
     with pytest.raises(ClaimProblem, match=r"^pvc data-web-0 is being deleted$"):
         await control.create("web-0", work)
 

@@ -13,7 +13,8 @@ from controller_manager.api.apps.v1 import (
     STATEFUL_SETS,
     StatefulSet,
 )
-from controller_manager.api.core.v1 import PERSISTENT_VOLUME_CLAIMS, PODS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import labels_of
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
@@ -83,7 +84,7 @@ class Sets(User):
         return sorted({each.message for each in await self.events(reason)})
 
     async def claims(self) -> list[str]:
-        page = await self.client.list_page(PERSISTENT_VOLUME_CLAIMS)
+        page = await self.client.list_page(CLAIMS)
         return sorted(each.metadata.name for each in page.items)
 
 
@@ -221,7 +222,7 @@ async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(
     cluster: Cluster, sets: Sets
 ) -> None:
     """And the set goes on without another event, as soon as the claim is gone."""
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await sets.make(
             replicas=2,
             volumeClaimTemplates=[claim_template(finalizers=["example.com/hold"])],
@@ -233,12 +234,12 @@ async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(
         await sets.edit(replicas=2)
         await settle(600)
         assert await sets.images() == {"web-0": "app:v1*"}
-        first = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-1")
+        first = await sets.client.get(CLAIMS, "default", "data-web-1")
         assert first.metadata.deletion_timestamp is not None
         free: JSON = {"metadata": {"finalizers": None}}
-        await sets.patch(PERSISTENT_VOLUME_CLAIMS, "data-web-1", free)
+        await sets.patch(CLAIMS, "data-web-1", free)
         await settle(30)
-        again = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-1")
+        again = await sets.client.get(CLAIMS, "default", "data-web-1")
         assert again.metadata.uid != first.metadata.uid
         assert await sets.images() == {"web-0": "app:v1*", "web-1": "app:v1*"}
 
@@ -250,10 +251,8 @@ async def test_a_claim_that_is_deleted_under_a_pending_pod_is_made_anew(
     async with manager(cluster):
         await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
         await settle(5)
-        await sets.patch(
-            PERSISTENT_VOLUME_CLAIMS, "data-web-0", {"metadata": {"finalizers": None}}
-        )
-        await sets.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+        await sets.patch(CLAIMS, "data-web-0", {"metadata": {"finalizers": None}})
+        await sets.client.delete(CLAIMS, "default", "data-web-0")
         await settle(1)
         assert await sets.claims() == []
         await settle(10)
@@ -265,7 +264,7 @@ async def test_new_claims_belong_to_the_set_from_the_beginning(
 ) -> None:
     """One write for each claim; upstream needs two."""
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-    async with cluster.nodes(), manager(cluster) as recording:
+    async with cluster.nodes(binds_claims=True), manager(cluster) as recording:
         await sets.make(
             replicas=2,
             volumeClaimTemplates=[claim_template()],
@@ -277,7 +276,7 @@ async def test_new_claims_belong_to_the_set_from_the_beginning(
             for each in recording.writes
             if "/persistentvolumeclaims" in each.path
         ] == ["POST", "POST"]
-        claim = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+        claim = await sets.client.get(CLAIMS, "default", "data-web-0")
         (reference,) = claim.metadata.owner_references or ()
         assert (reference.kind, reference.controller) == ("StatefulSet", True)
 
@@ -293,7 +292,7 @@ async def test_a_claim_with_another_controller_is_reported(
         "name": "data-web-0",
         "ownerReferences": [owner("Pod", "boss", boss.metadata.uid)],
     }
-    await sets.create(PERSISTENT_VOLUME_CLAIMS, mine)
+    await sets.create(CLAIMS, mine)
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
     async with manager(cluster):
         await sets.make(
@@ -307,10 +306,10 @@ async def test_a_claim_with_another_controller_is_reported(
         own = owner("StatefulSet", "web", (await sets.stateful_set()).metadata.uid)
         both = [*mine["metadata"]["ownerReferences"], {**own, "controller": False}]
         change = {"metadata": {"ownerReferences": both}}
-        await sets.patch(PERSISTENT_VOLUME_CLAIMS, "data-web-0", change)
+        await sets.patch(CLAIMS, "data-web-0", change)
         await sets.make_ready("web-0")
         await settle(5)
-        claim = await sets.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data-web-0")
+        claim = await sets.client.get(CLAIMS, "default", "data-web-0")
         (reference,) = claim.metadata.owner_references or ()
         assert reference.name == "boss"
     (message,) = await sets.messages("ConflictingController")
@@ -324,7 +323,7 @@ async def test_pods_that_lack_a_new_claim_have_to_be_deleted_by_hand(
     cluster: Cluster, sets: Sets
 ) -> None:
     """As upstream: the API server refuses new volumes, and an event says so."""
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await sets.make(replicas=1)
         await settle(30)
         orphan = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)

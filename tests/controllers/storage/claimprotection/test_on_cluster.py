@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from controller_manager.api.core.v1 import PERSISTENT_VOLUME_CLAIMS, PODS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
@@ -41,13 +42,13 @@ def add_claim(cluster: Cluster, name: str = "data", **metadata: Any) -> JSON:
 async def claims(cluster: Cluster) -> dict[str, tuple[str, ...] | None]:
     """Return the finalizers of all claims."""
     await asyncio.sleep(1)
-    page = await cluster.client.list_page(PERSISTENT_VOLUME_CLAIMS)
+    page = await cluster.client.list_page(CLAIMS)
     return {each.metadata.name: each.metadata.finalizers for each in page.items}
 
 
 async def delete_claim(cluster: Cluster, name: str = "data") -> None:
     """Delete a claim."""
-    await cluster.client.delete(PERSISTENT_VOLUME_CLAIMS, "default", name)
+    await cluster.client.delete(CLAIMS, "default", name)
 
 
 async def delete_pod(cluster: Cluster, name: str = "web") -> None:
@@ -59,9 +60,7 @@ async def delete_pod(cluster: Cluster, name: str = "web") -> None:
 async def strip(cluster: Cluster, name: str = "data") -> None:
     """Take all finalizers from a claim."""
     patch = {"metadata": {"finalizers": None}}
-    await cluster.client.patch(
-        PERSISTENT_VOLUME_CLAIMS, "default", name, patch, PatchType.MERGE
-    )
+    await cluster.client.patch(CLAIMS, "default", name, patch, PatchType.MERGE)
 
 
 async def test_a_deleted_claim_goes_with_its_last_pod() -> None:
@@ -80,7 +79,7 @@ async def test_a_deleted_claim_goes_with_its_last_pod() -> None:
     assert released == {"data": ("example.com/hold",)}
     (write,) = recording.writes
     assert (write.method, write.status) == ("PUT", 200)
-    stored = await cluster.client.get(PERSISTENT_VOLUME_CLAIMS, "default", "data")
+    stored = await cluster.client.get(CLAIMS, "default", "data")
     assert stored.metadata.annotations == {"a": "b"}
 
 

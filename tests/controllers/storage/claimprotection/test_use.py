@@ -14,14 +14,13 @@ from controller_manager.api.core.v1 import (
     PodVolume,
 )
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.control.pods_by_claim import BY_CLAIM, claim_names
 from controller_manager.controllers.storage.claimprotection.reconciler import (
     FINALIZER,
     finalizers_of,
     is_settled,
 )
 from controller_manager.controllers.storage.claimprotection.use import (
-    BY_CLAIM,
-    claim_names,
     uses,
 )
 

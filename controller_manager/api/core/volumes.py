@@ -1,0 +1,142 @@
+"""core/v1: persistent volumes, and the sources of the volumes."""
+
+from functools import cached_property
+from typing import Final
+
+from msgspec import Raw, field
+from msgspec.json import Decoder
+from msgspec.structs import force_setattr
+
+from controller_manager.api.core.scheduling import NodeSelector
+from controller_manager.api.core.v1 import ObjectReference
+from controller_manager.api.core.volume_sources import (
+    AWSElasticBlockStoreSource,
+    AzureDiskSource,
+    AzureFileSource,
+    CinderSource,
+    CSIVolumeSource,
+    FCSource,
+    FlexVolumeSource,
+    GCEPersistentDiskSource,
+    HostPathSource,
+    ISCSISource,
+    OtherSource,
+    PortworxVolumeSource,
+    VsphereVolumeSource,
+)
+from controller_manager.api.meta import APIStruct, CompleteObject, annotations_of
+from controller_manager.api.resource import Resource
+
+BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+"""The annotation that named the class before there was a field; it still wins."""
+
+AVAILABLE: Final = "Available"
+BOUND: Final = "Bound"
+RELEASED: Final = "Released"
+FAILED: Final = "Failed"
+
+RETAIN: Final = "Retain"
+DELETE: Final = "Delete"
+RECYCLE: Final = "Recycle"
+
+
+class VolumeNodeAffinity(APIStruct, frozen=True):
+    """The nodes from which a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(APIStruct, frozen=True):
+    """The fields of a volume's spec that controllers read."""
+
+    capacity: dict[str, str] | None = None
+    access_modes: tuple[str, ...] | None = None
+    claim_ref: ObjectReference | None = None
+    persistent_volume_reclaim_policy: str = ""
+    storage_class_name: str = ""
+    mount_options: tuple[str, ...] | None = None
+    volume_mode: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    volume_attributes_class_name: str | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cephfs: OtherSource | None = None
+    cinder: CinderSource | None = None
+    csi: CSIVolumeSource | None = None
+    fc: FCSource | None = None
+    flex_volume: FlexVolumeSource | None = None
+    flocker: OtherSource | None = None
+    gce_persistent_disk: GCEPersistentDiskSource | None = None
+    glusterfs: OtherSource | None = None
+    host_path: HostPathSource | None = None
+    iscsi: ISCSISource | None = None
+    local: OtherSource | None = None
+    nfs: OtherSource | None = None
+    photon_persistent_disk: OtherSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    quobyte: OtherSource | None = None
+    rbd: OtherSource | None = None
+    scale_io: OtherSource | None = field(default=None, name="scaleIO")
+    storageos: OtherSource | None = None
+    vsphere_volume: VsphereVolumeSource | None = None
+
+
+class VolumeStatus(APIStruct, frozen=True):
+    """All of a volume's status."""
+
+    phase: str = ""
+    message: str = ""
+    reason: str = ""
+    last_phase_transition_time: str | None = None
+
+
+_SPEC: Final = Decoder(VolumeSpec)
+_STATUS: Final = Decoder(VolumeStatus)
+
+
+# A struct with a __dict__ is tracked by the garbage collector.
+class PersistentVolume(CompleteObject, frozen=True, dict=True, gc=True):
+    """A volume of the cluster, complete: a PUT sends back every field that came.
+
+    Spec and status are kept as bytes; `spec` and `status` are views of them, decoded
+    when they are first read.
+    """
+
+    raw_spec: Raw = field(default=Raw(b"{}"), name="spec")
+    raw_status: Raw = field(default=Raw(b"{}"), name="status")
+
+    def __post_init__(self) -> None:
+        """Copy the bytes out of the message that they were decoded from."""
+        force_setattr(self, "raw_spec", self.raw_spec.copy())
+        force_setattr(self, "raw_status", self.raw_status.copy())
+
+    @cached_property
+    def spec(self) -> VolumeSpec:
+        """The fields of the spec that controllers read."""
+        return _SPEC.decode(self.raw_spec)
+
+    @cached_property
+    def status(self) -> VolumeStatus:
+        """The fields of the status that controllers read."""
+        return _STATUS.decode(self.raw_status)
+
+
+PERSISTENT_VOLUMES: Resource[PersistentVolume] = Resource(
+    "",
+    "v1",
+    "persistentvolumes",
+    "PersistentVolume",
+    PersistentVolume,
+    namespaced=False,
+)
+"""The volumes: complete, in the cache as well, because some controllers PUT them."""
+
+
+def storage_class_of(volume: PersistentVolume) -> str:
+    """Return the name of a volume's storage class, "" for none.
+
+    Upstream: GetPersistentVolumeClass.
+    """
+    annotation = annotations_of(volume.metadata).get(BETA_STORAGE_CLASS)
+    return annotation if annotation is not None else volume.spec.storage_class_name
