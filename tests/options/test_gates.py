@@ -130,4 +130,6 @@ def test_the_help_names_every_gate() -> None:
         "LogarithmicScaleDown",
         "OrderedNamespaceDeletion",
         "PodObservedGenerationTracking",
+        "SELinuxChangePolicy",
+        "SELinuxMountReadWriteOncePod",
     }
