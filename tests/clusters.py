@@ -32,6 +32,7 @@ from controller_manager.options.config import (
     ServingConfig,
 )
 from controller_manager.options.gates import FeatureGates
+from tests.bound_claims import bind_claims
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TOKEN = "test"
@@ -154,19 +155,29 @@ class Cluster:
             self.server.objects.update(found, namespace, name, body, "status")
 
     @asynccontextmanager
-    async def nodes(self, **options: float) -> AsyncGenerator[None, None]:
-        """Run nodes while entered; an error of theirs fails the test."""
+    async def nodes(
+        self, *, binds_claims: bool = False, **options: float
+    ) -> AsyncGenerator[None, None]:
+        """Run nodes while entered; an error of theirs fails the test.
+
+        With `binds_claims`, each claim gets a volume at once, for tests in which no
+        controller binds claims.
+        """
         nodes = Nodes(self.server, self.clock, **options)  # type: ignore[arg-type]
         nodes.register()
         errors: list[BaseException] = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, what: errors.append(what["exception"]))
-        task = asyncio.create_task(nodes.run())
+        tasks = [asyncio.create_task(nodes.run())]
+        if binds_claims:
+            tasks.append(asyncio.create_task(bind_claims(self.server)))
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            errors += [each for each in ended if isinstance(each, Exception)]
             loop.set_exception_handler(None)
         for error in errors:
             raise error

@@ -129,6 +129,21 @@ class _CommandLine(click.Command):
     help="Run the API server and the nodes only, to develop a controller against.",
 )
 @click.option(
+    "--without-provisioner",
+    is_flag=True,
+    help="Make and delete no volumes for claims.",
+)
+@click.option(
+    "--without-attacher",
+    is_flag=True,
+    help="Attach no volumes to nodes, and detach none.",
+)
+@click.option(
+    "--without-resizer",
+    is_flag=True,
+    help="Leave volumes as they are when claims ask for more.",
+)
+@click.option(
     "--secure-port",
     type=click.IntRange(0, 65535),
     default=0,

@@ -467,16 +467,21 @@ class Client:
         config: Mapping[str, Any],
         field_manager: str,
         subresource: str = "",
+        namespace: str = "",
     ) -> ObjectT:
-        """Apply a configuration of a cluster-scoped object; return it as stored.
+        """Apply a configuration of an object; return it as stored.
+
+        `namespace` is empty for a cluster-scoped object.
 
         It takes fields from other managers (server-side apply with force). Fields that
         `field_manager` applied before, and that `config` lacks, are removed unless
         somebody else owns them. A uid in the configuration's metadata is a
         precondition; without it an object that is gone is created again.
         """
-        path = _path(resource, "", name, subresource)
+        path = _path(resource, namespace, name, subresource)
         named = {**config.get("metadata", {}), "name": name}
+        if namespace:
+            named["namespace"] = namespace
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         body = msgspec.json.encode({**head, **config, "metadata": named})
         query = (("fieldManager", field_manager), ("force", "true"))

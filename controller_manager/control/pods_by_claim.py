@@ -1,4 +1,7 @@
-"""The pods that use a claim, found by an index."""
+"""The pods that name a claim, found by an index.
+
+Upstream: PodPVCIndexFunc of pkg/controller/volume/common.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -8,7 +11,7 @@ from controller_manager.informers.indexes import Index
 
 
 def claim_name(pod: Pod, volume: PodVolume) -> str:
-    """Return the name of the claim of a pod's volume, "" if it has none.
+    """Return the name of a volume's claim, "" if it has none.
 
     The claim of an ephemeral volume is named after the pod and the volume.
     """
@@ -34,5 +37,5 @@ def _is_same_pod(old: Pod, new: Pod) -> bool:
     return old.metadata.uid == new.metadata.uid
 
 
-PODS_BY_CLAIM: Final = Index("claim", _claim_keys, _is_same_pod)
+BY_CLAIM: Final = Index("claim", _claim_keys, _is_same_pod)
 """Pods by the keys of their claims; the volumes of a pod never change."""

@@ -43,12 +43,18 @@ _MARK: Final = "# Written by controller-manager devcluster, and removed at its e
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """The settings of a cluster; times are in seconds."""
+    """The settings of a cluster; times are in seconds.
+
+    Another program may play the provisioner, the attacher or the resizer of volumes.
+    """
 
     port: int = 0
     nodes: int = 3
     pod_start_delay: float = 1.0
     grace_scale: float = 1.0
+    without_provisioner: bool = False
+    without_attacher: bool = False
+    without_resizer: bool = False
     rbac: bool = False
     service_cluster_ip_range: str = DEFAULT_RANGE
     features: FeatureGates = field(default_factory=FeatureGates)
@@ -138,6 +144,9 @@ class DevCluster:
             count=self._options.nodes,
             start_delay=self._options.pod_start_delay,
             grace_scale=self._options.grace_scale,
+            provisioner=not self._options.without_provisioner,
+            attacher=not self._options.without_attacher,
+            resizer=not self._options.without_resizer,
         )
         nodes.register()
         await self._http.start()

@@ -69,6 +69,11 @@ class Lister(Generic[ObjectT]):
         """Return the objects that have `value` in one of the lister's indexes."""
         return self._by(index, value)
 
+    def count(self, index: Index, value: str) -> int:
+        """Return how many objects have `value` in one of the lister's indexes."""
+        self._require(index)
+        return self._store.count(index, value)
+
     def list(
         self, namespace: str, selector: Selector = EVERYTHING
     ) -> Sequence[ObjectT]:

@@ -50,14 +50,6 @@ def _syncs(
 
 _CONTROLLERS: Final = (
     _syncs(
-        "Resourceclaim-controller",
-        "concurrent-resourceclaim-syncs",
-        50,
-        "ResourceClaimController.ConcurrentSyncs",
-        "resource claims",
-        check=at_least(1),
-    ),
-    _syncs(
         "Ephemeral-volume-controller",
         "concurrent-ephemeralvolume-syncs",
         5,
@@ -68,89 +60,7 @@ _CONTROLLERS: Final = (
 )
 
 
-_RECYCLER: Final = (
-    "PersistentVolumeBinderController.VolumeConfiguration"
-    ".PersistentVolumeRecyclerConfiguration"
-)
-
-
-_VOLUMES: Final = section(
-    "Persistentvolume-binder-controller",
-    Flag(
-        "enable-dynamic-provisioning",
-        "bool",
-        "true",
-        "Provision volumes dynamically.",
-        "PersistentVolumeBinderController.VolumeConfiguration.EnableDynamicProvisioning",
-    ),
-    Flag(
-        "enable-hostpath-provisioner",
-        "bool",
-        "false",
-        "Provision volumes on the host, for tests.",
-        "PersistentVolumeBinderController.VolumeConfiguration.EnableHostPathProvisioning",
-    ),
-    Flag(
-        "flex-volume-plugin-dir",
-        "string",
-        "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
-        "The directory of flex volume plugins.",
-        "PersistentVolumeBinderController.VolumeConfiguration.FlexVolumePluginDir",
-    ),
-    Flag(
-        "pv-recycler-increment-timeout-nfs",
-        "int32",
-        "30",
-        "Seconds that each GiB adds to the recycling of an NFS volume.",
-        f"{_RECYCLER}.IncrementTimeoutNFS",
-    ),
-    Flag(
-        "pv-recycler-minimum-timeout-hostpath",
-        "int32",
-        "60",
-        "Seconds that the recycling of a host path volume may take.",
-        f"{_RECYCLER}.MinimumTimeoutHostPath",
-    ),
-    Flag(
-        "pv-recycler-minimum-timeout-nfs",
-        "int32",
-        "300",
-        "Seconds that the recycling of an NFS volume may take.",
-        f"{_RECYCLER}.MinimumTimeoutNFS",
-    ),
-    Flag(
-        "pv-recycler-pod-template-filepath-hostpath",
-        "string",
-        None,
-        "The pod template for recycling host path volumes.",
-        f"{_RECYCLER}.PodTemplateFilePathHostPath",
-    ),
-    Flag(
-        "pv-recycler-pod-template-filepath-nfs",
-        "string",
-        None,
-        "The pod template for recycling NFS volumes.",
-        f"{_RECYCLER}.PodTemplateFilePathNFS",
-    ),
-    Flag(
-        "pv-recycler-timeout-increment-hostpath",
-        "int32",
-        "30",
-        "Seconds that each GiB adds to the recycling of a host path volume.",
-        f"{_RECYCLER}.IncrementTimeoutHostPath",
-    ),
-    Flag(
-        "pvclaimbinder-sync-period",
-        "duration",
-        "15s",
-        "How often to sync volumes and claims.",
-        "PersistentVolumeBinderController.PVClaimBinderSyncPeriod",
-    ),
-)
-
-
 UPSTREAM_FLAGS: Final = (
     *_SERVICE_LB,
     *_CONTROLLERS,
-    *_VOLUMES,
 )

@@ -49,6 +49,17 @@ def other(text: str) -> Other:
     return Other(kind, namespace, name)
 
 
+async def own_name(transport: Transport) -> str:
+    """Return the name by which the API server knows who sends these requests."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    response = await transport.request(
+        Request("POST", path, body=json.dumps(review).encode())
+    )
+    name: str = json.loads(response.body)["status"]["userInfo"]["username"]
+    return name
+
+
 class Access:
     """Sends a scenario's requests; it owns cluster-scoped objects by their name."""
 

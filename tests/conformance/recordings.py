@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -274,6 +275,10 @@ class Recording:
     def most_writes(self) -> int:
         """Return the number of recorded writes plus 10 %, at least two."""
         return most(len(self.writes))
+
+    def most_accepted(self) -> int:
+        """Return the number of recorded writes that were not refused, plus 10 %."""
+        return most(sum(each["code"] < HTTPStatus.BAD_REQUEST for each in self.writes))
 
     def writes_of(self, writes: Iterable[Write]) -> list[Write]:
         """Return the writes to the scenario's namespace and to its objects."""

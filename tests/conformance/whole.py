@@ -60,6 +60,9 @@ _IN_PROGRESS: Final = (
 _AUTOSCALERS: Final = re.compile(r"(?<=controlled by multiple HPAs: \[)[^]]*(?=\])")
 _NEVER_SETTLED: Final = ("Event", "Namespace", "Lease")
 
+RECORDED_USER: Final = "admin"
+"""The user who played the steps when upstream was recorded."""
+
 
 class WholeForm:
     """Brings the objects of a cluster into the second form."""
@@ -93,6 +96,8 @@ class WholeForm:
         self.cluster_events = cluster_events
         self.settled = tuple(each for each in self.kinds if each not in _NEVER_SETTLED)
         self.aliases = Aliases(mask)
+        self.user = RECORDED_USER
+        """The user who plays the steps; shown as the recorded one."""
         self._pod_fields = (*_OF_PODS, *pod_fields)
         self._ignored = ignored
         self._pack = pack
@@ -107,7 +112,7 @@ class WholeForm:
         shown: dict[str, Callable[[JSON], JSON]] = {"Pod": self._pod}
         state: JSON = {
             kind: self._counted(
-                shown.get(kind, whole)({**each, "kind": kind.partition("@")[0]})
+                shown.get(kind, self._whole)({**each, "kind": kind.partition("@")[0]})
                 for each in objects
             )
             for kind, objects in lists.items()
@@ -123,6 +128,12 @@ class WholeForm:
             {**json.loads(text), **({"count": number} if number > 1 else {})}
             for text, number in Counter(map(self.aliases.apply, texts)).items()
         ]
+
+    def _whole(self, obj: JSON) -> JSON:
+        entry, spec = whole(obj), obj.get("spec")
+        if isinstance(spec, dict) and spec.get("username") == self.user:
+            entry["spec"]["username"] = RECORDED_USER
+        return entry
 
     def _pod(self, pod: JSON) -> JSON:
         metadata, status = pod["metadata"], pod.get("status", {})

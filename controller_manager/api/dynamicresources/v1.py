@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from msgspec import field
+from msgspec import Raw, field
+from msgspec.structs import force_setattr
 
 from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
 from controller_manager.api.resource import Resource
@@ -13,12 +14,21 @@ EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim
 """The annotation of a claim that stands for the extended resources of a pod."""
 
 
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a claim that was made by a template: which entry of the pod's
+``spec.resourceClaims`` it is for."""
+
+DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
+"""The finalizer of a claim that has been allocated."""
+
+
 class ResourceClaimAnnotations(APIStruct, frozen=True):
-    """The only annotation of a resource claim that controllers read."""
+    """The only annotations of a resource claim that controllers read."""
 
     extended_resource_claim: str | None = field(
         default=None, name=EXTENDED_RESOURCE_CLAIM
     )
+    pod_claim_name: str | None = field(default=None, name=POD_CLAIM_NAME)
 
 
 class ResourceClaimMeta(PartialMetadata, frozen=True):
@@ -35,10 +45,16 @@ class DeviceCount(APIStruct, frozen=True):
     count: int = 0
 
 
+class ExactDeviceRequest(DeviceCount, frozen=True):
+    """A request without alternatives; only such a one may ask for admin access."""
+
+    admin_access: bool | None = None
+
+
 class DeviceRequest(APIStruct, frozen=True):
     """One request of a claim: exactly this, or the first of these that is there."""
 
-    exactly: DeviceCount | None = None
+    exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceCount, ...] | None = None
 
 
@@ -118,6 +134,30 @@ class ResourceClaim(Projection, frozen=True):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
+class TemplateMeta(APIStruct, frozen=True):
+    """The metadata of the claims that a template makes: it may have nothing else."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class ResourceClaimTemplateSpec(APIStruct, frozen=True):
+    """What the claims are made from; their spec is kept as bytes, not decoded."""
+
+    metadata: TemplateMeta = TemplateMeta()
+    spec: Raw = Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        """Copy the bytes out of the message that they were decoded from."""
+        force_setattr(self, "spec", self.spec.copy())
+
+
+class ResourceClaimTemplate(Projection, frozen=True):
+    """A projection of a template, from which claims are made for pods."""
+
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
 class ResourcePool(APIStruct, frozen=True):
     """The pool of a slice; only the slices of its highest generation count."""
 
@@ -162,6 +202,15 @@ class DeviceClass(Projection, frozen=True):
 
 RESOURCE_CLAIMS: Resource[ResourceClaim] = Resource(
     GROUP, "v1", "resourceclaims", "ResourceClaim", ResourceClaim
+)
+
+
+RESOURCE_CLAIM_TEMPLATES: Resource[ResourceClaimTemplate] = Resource(
+    GROUP,
+    "v1",
+    "resourceclaimtemplates",
+    "ResourceClaimTemplate",
+    ResourceClaimTemplate,
 )
 
 

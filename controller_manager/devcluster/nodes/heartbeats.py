@@ -7,12 +7,17 @@ from controller_manager.api.times import format_micro_time
 from controller_manager.devcluster.kinds.coordination.lease import KIND as LEASE
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.kinds.storage.csinode import KIND as CSI_NODE
 from controller_manager.devcluster.nodes.node_status import (
     is_due,
     is_stopped,
     new_node,
     node_name,
     node_status,
+)
+from controller_manager.devcluster.nodes.volumes.driver import (
+    csi_node,
+    node_annotations,
 )
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Refusal
@@ -48,9 +53,10 @@ class Heartbeats:
         self._numbers = {node_name(number): number for number in range(count)}
 
     def register(self) -> None:
-        """Create the nodes."""
+        """Create the nodes, and what their kubelets tell of drivers of volumes."""
         for name in self._numbers:
             self._objects.create(NODE, "", new_node(name))
+            self._register_driver(name)
             self._report_status(name)
 
     async def run(self) -> None:
@@ -72,11 +78,23 @@ class Heartbeats:
             return
         if is_stopped(self._objects.find(NODE, "", name).obj):
             return
+        self._register_driver(name)
         self._report_status(name)
         try:
             self._renew(name)
         except Refusal:
             return  # the namespace ends, or a quota is full: try again next time
+
+    def _register_driver(self, name: str) -> None:
+        """Tell of the driver of volumes, unless that is done already."""
+        if self._objects.has(CSI_NODE, "", name):
+            return
+        node = self._objects.find(NODE, "", name).obj
+        metadata = node["metadata"]
+        annotations = {**metadata.get("annotations", {}), **node_annotations(name)}
+        new = {**node, "metadata": {**metadata, "annotations": annotations}}
+        self._objects.update(NODE, "", name, new)
+        self._objects.create(CSI_NODE, "", csi_node(node))
 
     def _report_status(self, name: str) -> None:
         node = self._objects.find(NODE, "", name).obj

@@ -23,6 +23,7 @@ from controller_manager.devcluster.nodes.pod_runs import (
 )
 from controller_manager.devcluster.nodes.pod_status import is_ready, pod_status
 from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.volumes.mounts import Mounts
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
@@ -51,16 +52,21 @@ class Kubelet:
         self,
         objects: Objects,
         report: Reporter,
+        mounts: Mounts,
         *,
         start_delay: float,
         grace_scale: float,
     ) -> None:
-        """Take the delay until images are there, and the factor for grace periods."""
+        """Take the delay until images are there, and the factor for grace periods.
+
+        `mounts` tells when the volumes of a pod are there.
+        """
         self._objects = objects
         self._clock = objects.clock
         self._pods = objects.storage.collection(POD.resource)
         self._nodes = objects.storage.collection(NODE.resource)
         self._report = report
+        self._mounts = mounts
         self._start_delay = start_delay
         self._grace_scale = grace_scale
         self._held: dict[Key, _Held] = {}
@@ -74,19 +80,20 @@ class Kubelet:
         if held is not None and held.uid != pod["metadata"]["uid"]:
             self.forget(key)
             held = None
-        if self._is_stopped(pod):
-            return
+        if not pod["spec"].get("nodeName") or self._is_stopped(pod):
+            return  # without a node it is another pod, of the same name
         run = held.run if held is not None else None
         if "deletionTimestamp" in pod["metadata"]:
             self._sync_terminating(pod, run)
         elif _is_over(pod):
-            self.forget(key)
+            self._end(key)
         else:
             self._sync_active(pod, run)
 
     def resume(self, node: str) -> None:
         """Make up for all that has happened in the pods of a node that was stopped."""
         now = self._now()
+        self._mounts.settle(node)
         for stored in list(self._pods):
             pod = stored.obj
             if pod["spec"].get("nodeName") != node:
@@ -102,6 +109,11 @@ class Kubelet:
         if (held := self._held.pop(key, None)) is not None:
             held.timer.cancel()
 
+    def _end(self, key: Key) -> None:
+        """Unmount the volumes of a pod in which nothing will run any more."""
+        self.forget(key)
+        self._mounts.release(key)
+
     def close(self) -> None:
         """Stop waiting for all pods."""
         for key in list(self._held):
@@ -111,6 +123,8 @@ class Kubelet:
         now = self._now()
         if held is None and not pod.get("status", {}).get("containerStatuses"):
             if pod.get("status", {}).get("phase") == "Pending":
+                if not self._mounts.prepare(pod):
+                    return  # until its volumes are there
                 deadline = self._deadline(pod, now)
                 self._hold(pod, new_run(pod, now, self._start_delay, deadline), now)
             return  # else somebody writes the pod's status by hand
@@ -125,7 +139,7 @@ class Kubelet:
 
     def _sync_terminating(self, pod: JSON, held: PodRun | None) -> None:
         if _is_over(pod):
-            self.forget(_key(pod))
+            self._end(_key(pod))
             if pod["metadata"].get("deletionGracePeriodSeconds"):
                 self._delete(pod)
             return
@@ -175,6 +189,7 @@ class Kubelet:
 
     def _delete(self, pod: JSON) -> None:
         metadata = pod["metadata"]
+        self._mounts.release(_key(pod))
         options = Deletion(grace_period=0, uid=metadata["uid"])
         self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
 

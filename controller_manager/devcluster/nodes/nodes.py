@@ -1,4 +1,4 @@
-"""The nodes: the scheduler, the kubelets and the volume binder of a cluster."""
+"""The nodes: the scheduler, the kubelets and the driver of volumes of a cluster."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,13 +13,28 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
-from controller_manager.devcluster.nodes.claims import ClaimBinder, storage_classes
+from controller_manager.devcluster.kinds.storage.volumeattachment import (
+    KIND as ATTACHMENT,
+)
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.node_status import is_stopped
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.scheduler import Scheduler
+from controller_manager.devcluster.nodes.volumes.attacher import Attacher
+from controller_manager.devcluster.nodes.volumes.binding import VolumeBinding
+from controller_manager.devcluster.nodes.volumes.driver import (
+    csi_driver,
+    storage_classes,
+)
+from controller_manager.devcluster.nodes.volumes.mounts import Mounts
+from controller_manager.devcluster.nodes.volumes.provisioner import Provisioner
+from controller_manager.devcluster.nodes.volumes.resizer import Resizer
+from controller_manager.devcluster.nodes.volumes.storage_objects import (
+    StorageObjects,
+)
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.storage import Change, Watcher
@@ -31,12 +46,13 @@ _HOUSEKEEPING: Final = 60.0
 
 
 class Nodes:
-    """A scheduler, the kubelets of `count` nodes, and a binder of volume claims.
+    """A scheduler, the kubelets of `count` nodes, and a driver of volumes.
 
     Images are on a pod's node after `start_delay` seconds, except those whose name
     begins with ``broken``. A pod that is being deleted is removed after its grace
-    period times `grace_scale`. Without nodes there is no scheduler, no kubelet and no
-    binder: other programs may play them.
+    period times `grace_scale`. The driver makes volumes, attaches and resizes them;
+    each of the three can be left to another program. Without nodes there is no
+    scheduler, no kubelet and no driver.
     """
 
     def __init__(
@@ -47,6 +63,9 @@ class Nodes:
         count: int = 3,
         start_delay: float = 1.0,
         grace_scale: float = 1.0,
+        provisioner: bool = True,
+        attacher: bool = True,
+        resizer: bool = True,
     ) -> None:
         """Take the API server, which is in the same process."""
         objects = server.objects
@@ -56,16 +75,26 @@ class Nodes:
         self._count = count
         self._heartbeats = Heartbeats(objects, count)
         report = self._report = Reporter(objects)
-        self._claims = ClaimBinder(objects, report)
-        self._scheduler = Scheduler(objects, self._claims, report)
+        storage = StorageObjects(objects)
+        self._binding = VolumeBinding(storage)
+        self._scheduler = Scheduler(objects, self._binding, report)
+        self._mounts = Mounts(storage, report)
         self._kubelet = Kubelet(
-            objects, report, start_delay=start_delay, grace_scale=grace_scale
+            objects,
+            report,
+            self._mounts,
+            start_delay=start_delay,
+            grace_scale=grace_scale,
         )
+        self._provisioner = Provisioner(storage, report) if provisioner else None
+        self._attacher = Attacher(storage) if attacher else None
+        self._resizer = Resizer(storage, report) if resizer else None
 
     def register(self) -> None:
-        """Create the node objects, and the storage classes that they offer."""
+        """Create the node objects, the driver, and its storage classes."""
         self._heartbeats.register()
         if self._count:
+            self._objects.create(DRIVER, "", csi_driver())
             for each in storage_classes():
                 self._objects.create(CLASS, "", each)
 
@@ -73,9 +102,9 @@ class Nodes:
         """Work until cancelled."""
         followed = (
             (NODE, self._node_changed),
-            (CLASS, self._claims.class_changed),
-            (VOLUME, self._claims.volume_changed),
+            (VOLUME, self._volume_changed),
             (CLAIM, self._claim_changed),
+            (ATTACHMENT, self._attachment_changed),
             (POD, self._pod_changed),
         )
         try:
@@ -100,6 +129,8 @@ class Nodes:
 
     def _node_changed(self, change: Change) -> None:
         self._scheduler.node_changed(change)
+        for key in self._mounts.waiting_for(change.key[1]):
+            self._kubelet.sync(key)
         if change.type == "MODIFIED" and change.before is not None:
             node = change.after.obj
             if is_stopped(change.before.obj) and not is_stopped(node):
@@ -112,14 +143,32 @@ class Nodes:
         self._heartbeats.beat(name)
         self._kubelet.resume(name)
 
+    def _volume_changed(self, change: Change) -> None:
+        self._binding.volume_changed(change)
+        if self._provisioner is not None:
+            self._provisioner.volume_changed(change)
+        if self._attacher is not None:
+            self._attacher.volume_changed(change)
+
     def _claim_changed(self, change: Change) -> None:
-        self._claims.claim_changed(change)
+        if self._provisioner is not None:
+            self._provisioner.claim_changed(change)
+        if self._resizer is not None:
+            self._resizer.claim_changed(change)
+        self._mounts.claim_changed(change.key)
         self._scheduler.claim_changed(change.key)
+        for key in self._mounts.waiting_for(change.key):
+            self._kubelet.sync(key)
+
+    def _attachment_changed(self, change: Change) -> None:
+        if self._attacher is not None:
+            self._attacher.attachment_changed(change)
 
     def _pod_changed(self, change: Change) -> None:
         if change.type == "DELETED":
             self._scheduler.forget(change.key)
             self._kubelet.forget(change.key)
+            self._mounts.release(change.key)
         elif change.after.obj["spec"].get("nodeName"):
             self._scheduler.forget(change.key)
             self._kubelet.sync(change.key)

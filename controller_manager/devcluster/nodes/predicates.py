@@ -1,6 +1,6 @@
 """Which nodes fit a pod, and why others do not (the scheduler's filter plugins)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -95,7 +95,12 @@ def _matches_affinity(spec: JSON, node: NodeFacts) -> bool:
     if any(node.labels.get(key) != value for key, value in selector.items()):
         return False
     terms = _terms(spec)
-    return terms is None or any(_matches_term(term, node) for term in terms)
+    return terms is None or matches_terms(terms, node)
+
+
+def matches_terms(terms: Iterable[JSON], node: NodeFacts) -> bool:
+    """Tell whether a node matches one of several terms (NodeSelector)."""
+    return any(_matches_term(term, node) for term in terms)
 
 
 def _terms(spec: JSON) -> list[JSON] | None:

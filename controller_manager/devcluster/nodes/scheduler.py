@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec import Struct
+
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.core.pod_binding import bind
-from controller_manager.devcluster.nodes.claims import ClaimBinder, claims_of
 from controller_manager.devcluster.nodes.predicates import (
     OTHER_NODE,
     NodeFacts,
@@ -15,12 +16,25 @@ from controller_manager.devcluster.nodes.predicates import (
     why_not,
 )
 from controller_manager.devcluster.nodes.reports import SCHEDULER, Reporter
+from controller_manager.devcluster.nodes.volumes.binding import Binding, VolumeBinding
+from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Change, Key
 
 JSON = dict[str, Any]
 
 _NO_NODES: Final = "no nodes available to schedule pods"
+_BIND_TIMEOUT: Final = 600.0
+"""Seconds after which the scheduler gives up waiting for claims to be bound."""
+
+
+class _Assumed(Struct, frozen=True):
+    """The node of a pod that waits for its claims to be bound, and since when."""
+
+    uid: str
+    node: str
+    since: float
+    bindings: tuple[Binding, ...]
 
 
 class Scheduler:
@@ -29,14 +43,16 @@ class Scheduler:
     A pod that no node fits waits. It is tried again when a node that fits it appears,
     when one of its claims changes, when it changes itself, and once a minute
     (`retry_all`). Changes of a node that do not matter, such as heartbeats, cost one
-    comparison.
+    comparison. A pod with claims that are bound only on demand is bound after them.
     """
 
-    def __init__(self, objects: Objects, claims: ClaimBinder, report: Reporter) -> None:
-        """Take what binds the claims of pods, and what reports failures."""
+    def __init__(
+        self, objects: Objects, volumes: VolumeBinding, report: Reporter
+    ) -> None:
+        """Take what looks at the claims of pods, and what reports failures."""
         self._objects = objects
         self._pods = objects.storage.collection(POD.resource)
-        self._claims = claims
+        self._volumes = volumes
         self._report = report
         self._nodes: dict[str, NodeFacts] = {}
         self._order: list[str] = []
@@ -44,6 +60,7 @@ class Scheduler:
         self._waiting: dict[Key, None] = {}
         self._waiting_for: dict[Key, set[Key]] = {}
         """The waiting pods, by each of their claims."""
+        self._assumed: dict[Key, _Assumed] = {}
 
     def node_changed(self, change: Change) -> None:
         """React to a node that is new, has changed, or is gone."""
@@ -75,6 +92,10 @@ class Scheduler:
 
     def forget(self, key: Key) -> None:
         """Stop waiting for a pod that is gone or has a node."""
+        self._assumed.pop(key, None)
+        self._stop_waiting(key)
+
+    def _stop_waiting(self, key: Key) -> None:
         if key not in self._waiting:
             return
         del self._waiting[key]
@@ -86,27 +107,66 @@ class Scheduler:
     def sync(self, key: Key) -> None:
         """Schedule a pod if it waits for a node."""
         stored = self._pods.get(key)
-        self.forget(key)
+        self._stop_waiting(key)
         if stored is None or not _is_ours(stored.obj):
+            self._assumed.pop(key, None)
             return
         pod = stored.obj
-        blocker = self._claims.blocker(pod)
+        if self._continue_binding(key, pod):
+            return
+        blocker = self._volumes.blocker(pod)
         node = "" if blocker else self._find_node(pod)
-        if node:
-            self._claims.provide(pod, node)
+        if not node:
+            self._wait(key, pod)
+            self._explain(pod, self._message(pod, blocker))
+            return
+        bindings = self._volumes.prepare(pod, self._nodes[node])
+        if not bindings:
             bind(self._objects, POD, *key, node)
             return
+        now, uid = self._objects.clock.monotonic(), pod["metadata"]["uid"]
+        self._assumed[key] = _Assumed(uid, node, now, bindings)
+        self._wait(key, pod)
+
+    def _continue_binding(self, key: Key, pod: JSON) -> bool:
+        """Bind a pod whose claims are bound now; tell whether it has a node, or waits.
+
+        If its claims cannot be bound, it is scheduled anew.
+        """
+        assumed = self._assumed.get(key)
+        if assumed is None or assumed.uid != pod["metadata"]["uid"]:
+            return False
+        if self._volumes.are_bound(assumed.bindings):
+            del self._assumed[key]
+            bind(self._objects, POD, *key, assumed.node)
+            return True
+        failure = self._volumes.failure(assumed.bindings, assumed.node)
+        if self._objects.clock.monotonic() - assumed.since > _BIND_TIMEOUT:
+            failure = failure or "context deadline exceeded"
+        if not failure:
+            self._wait(key, pod)
+            return True
+        del self._assumed[key]
+        message = f'running PreBind plugin "VolumeBinding": binding volumes: {failure}'
+        self._report.scheduler(pod, message)
+        return False
+
+    def _wait(self, key: Key, pod: JSON) -> None:
         self._waiting[key] = None
         for claim in claims_of(pod):
             self._waiting_for.setdefault(claim, set()).add(key)
-        self._explain(pod, self._message(pod, blocker))
 
     def _find_node(self, pod: JSON) -> str:
         """Return the next node that fits, empty if none does."""
         for name in self._candidates(pod):
-            if not why_not(pod, self._nodes[name]):
+            if not self._why_not(pod, name):
                 return name
         return ""
+
+    def _why_not(self, pod: JSON, name: str) -> str:
+        """Return why a node does not fit a pod, empty if it does."""
+        facts = self._nodes[name]
+        return why_not(pod, facts) or self._volumes.why_not(pod, facts)
 
     def _candidates(self, pod: JSON) -> Iterator[str]:
         named = named_nodes(pod)
@@ -132,7 +192,7 @@ class Scheduler:
 
     def _reasons(self, pod: JSON) -> list[str]:
         candidates = list(self._candidates(pod))
-        counts = Counter(why_not(pod, self._nodes[name]) for name in candidates)
+        counts = Counter(self._why_not(pod, name) for name in candidates)
         if others := len(self._nodes) - len(candidates):
             counts[OTHER_NODE] += others
         return sorted(f"{count} {reason}" for reason, count in counts.items())

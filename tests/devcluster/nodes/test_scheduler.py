@@ -9,7 +9,6 @@ from controller_manager.devcluster.nodes import scheduler
 from controller_manager.devcluster.nodes.predicates import why_not
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
-    CLAIMS,
     CORE,
     PODS,
     condition,
@@ -17,6 +16,12 @@ from tests.devcluster.nodes.objects import (
     events,
     send,
     status_of,
+)
+from tests.devcluster.nodes.volumes.playing import (
+    MOUNTED,
+    bind,
+    create_claim,
+    create_volume,
 )
 
 JSON = dict[str, Any]
@@ -138,28 +143,16 @@ async def test_what_is_reported_of_a_waiting_pod_stays_true(cluster: Cluster) ->
 @pytest.mark.looptime
 async def test_a_pod_waits_for_its_claims(cluster: Cluster) -> None:
     """Until they exist, and until those that need no consumer are bound."""
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-    claim = {
-        "metadata": {"name": "data"},
-        "spec": {
-            "storageClassName": "slow",
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    storage_class = {"metadata": {"name": "slow"}, "provisioner": "devcluster"}
     async with cluster.nodes(count=1):
-        await create_pod(cluster, "a", volumes=volumes)
+        await create_pod(cluster, "a", volumes=MOUNTED)
         await asyncio.sleep(0.1)
         messages = [
             condition(await status_of(cluster, "a"), "PodScheduled")[2],
         ]
-        await send(cluster, "POST", CLAIMS, claim)
-        await asyncio.sleep(0.1)
+        await create_claim(cluster, storageClassName="slow")
         messages.append(condition(await status_of(cluster, "a"), "PodScheduled")[2])
-        path = "/apis/storage.k8s.io/v1/storageclasses"
-        await send(cluster, "POST", path, storage_class)
-        await asyncio.sleep(0.1)
+        await create_volume(cluster)
+        await bind(cluster)
         assert await node_of(cluster, "a") == "node-0"
     assert messages == [
         unschedulable(1, 'persistentvolumeclaim "data" not found'),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import labels_of
-from controller_manager.client.errors import NotFound
+from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.controllers.nodes.nodelifecycle.labels import labels_to_set
 from controller_manager.controllers.nodes.nodelifecycle.taints import no_schedule_taints
 from controller_manager.controllers.nodes.nodelifecycle.writes import NodeWriter
@@ -15,6 +15,8 @@ from controller_manager.runtime.worker import Workers
 
 _WORKERS = 8
 _STALE = Requeue(0.05, "the cache does not show the last write yet")
+_CONFLICT = Requeue(0.05, "the cache does not show the last change yet")
+"""A retry at once, as after other errors, would only be refused again."""
 
 
 class SchedulingTaints:
@@ -58,6 +60,8 @@ class SchedulingTaints:
             await self._writer.set_taints_and_labels(node, taints, labels)
         except NotFound:
             return DONE
+        except Conflict:
+            return _CONFLICT
         return DONE
 
     def _enqueue(self, node: Node) -> None:

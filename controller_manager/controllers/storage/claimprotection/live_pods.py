@@ -7,7 +7,9 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.client.client import Client
 from controller_manager.control.pods_by_claim import claim_names
-from controller_manager.controllers.storage.claimprotection.use import user_among
+from controller_manager.controllers.storage.claimprotection.use import (
+    user_among,
+)
 from controller_manager.runtime.outcome import SyncError
 
 

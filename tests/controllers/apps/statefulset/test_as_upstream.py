@@ -311,7 +311,7 @@ async def test_the_claim_of_an_adopted_pod_is_deleted_by_the_policy(
     cluster: Cluster, operator: Operator, policy: str
 ) -> None:
     """The third pod loses its owner just before the set goes or shrinks."""
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await operator.make(
             volumeClaimTemplates=[claim_template()],
             persistentVolumeClaimRetentionPolicy={policy: "Delete"},
@@ -340,7 +340,7 @@ async def test_a_new_set_takes_over_what_an_orphaned_one_left(
         "volumeClaimTemplates": [claim_template()],
         "persistentVolumeClaimRetentionPolicy": policy,
     }
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await operator.make(**spec)
         await settle(60)
         before = await operator.uids()
@@ -409,7 +409,10 @@ async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
     ours = config()
     names = (*ours.generic.controllers, "persistentvolumeclaim-protection-controller")
     generic = replace(ours.generic, controllers=names)
-    async with cluster.nodes(), cluster.manager(replace(ours, generic=generic)):
+    async with (
+        cluster.nodes(binds_claims=True),
+        cluster.manager(replace(ours, generic=generic)),
+    ):
         await operator.make(
             replicas=3,
             volumeClaimTemplates=[claim_template()],

@@ -60,7 +60,7 @@ async def test_a_set_survives_the_failure_of_each_request(
 ) -> None:
     """It is created, updated, repaired and scaled down all the same."""
     user, transport = Operator(cluster), Faulty(cluster, fault)
-    async with cluster.nodes(), cluster.manager(config(), transport):
+    async with cluster.nodes(binds_claims=True), cluster.manager(config(), transport):
         await user.make(
             replicas=2,
             volumeClaimTemplates=[claim_template()],

@@ -222,7 +222,7 @@ async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(
     cluster: Cluster, sets: Sets
 ) -> None:
     """And the set goes on without another event, as soon as the claim is gone."""
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await sets.make(
             replicas=2,
             volumeClaimTemplates=[claim_template(finalizers=["example.com/hold"])],
@@ -264,7 +264,7 @@ async def test_new_claims_belong_to_the_set_from_the_beginning(
 ) -> None:
     """One write for each claim; upstream needs two."""
     policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-    async with cluster.nodes(), manager(cluster) as recording:
+    async with cluster.nodes(binds_claims=True), manager(cluster) as recording:
         await sets.make(
             replicas=2,
             volumeClaimTemplates=[claim_template()],
@@ -323,7 +323,7 @@ async def test_pods_that_lack_a_new_claim_have_to_be_deleted_by_hand(
     cluster: Cluster, sets: Sets
 ) -> None:
     """As upstream: the API server refuses new volumes, and an event says so."""
-    async with cluster.nodes(), manager(cluster):
+    async with cluster.nodes(binds_claims=True), manager(cluster):
         await sets.make(replicas=1)
         await settle(30)
         orphan = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)

@@ -1,0 +1,65 @@
+"""resourceclaim-controller: makes and reserves claims to devices for pods.
+
+``consumers`` says which claims pods and groups of pods want, ``names`` how they are
+found, ``creation`` what a claim from a template looks like, ``reservations`` what
+becomes of a claim (pure functions); ``making`` creates claims and notes their names,
+``pods``, ``groups`` and ``claims`` sync one object each; ``watching`` finds what a
+change concerns; ``controller`` has the queue.
+"""
+
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+)
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
+from controller_manager.controllers.resource.resourceclaim import gates
+from controller_manager.controllers.resource.resourceclaim.options import (
+    ResourceClaimOptions,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="resourceclaim-controller",
+    aliases=("resource-claim-controller",),
+    load=".controller:init_resource_claim_controller",
+    requires=(PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES),
+    reads=(
+        Reads(
+            PODS,
+            *("spec.nodeName", "spec.resourceClaims", "spec.schedulingGroup"),
+            *("status.phase", "status.resourceClaimStatuses"),
+            "status.extendedResourceClaimStatus",
+        ),
+        Reads(
+            RESOURCE_CLAIMS,
+            *("metadata.annotations", "status"),
+            "spec.devices.requests.exactly.adminAccess",
+        ),
+    ),
+    options=ResourceClaimOptions,
+    gates=(gates.WORKLOAD_CLAIMS, gates.ADMIN_ACCESS),
+    requires_gates=(gates.DYNAMIC_ALLOCATION,),
+    permissions=(
+        allow(PODS, "get", "list", "watch"),
+        allow(PODS, "update", subresource="finalizers"),
+        allow(PODS, "patch", "update", subresource="status"),
+        allow(
+            RESOURCE_CLAIMS,
+            *("create", "delete", "get", "list", "patch", "update", "watch"),
+        ),
+        allow(RESOURCE_CLAIMS, "patch", "update", subresource="status"),
+        allow(RESOURCE_CLAIMS, "patch", "update", subresource="binding"),
+        allow(POD_GROUPS, "get", "list", "watch"),
+        allow(POD_GROUPS, "patch", "update", subresource="status"),
+        *RECORD_EVENTS,
+    ),
+    metrics=(
+        "resourceclaim_controller_creates_total",
+        "resourceclaim_controller_resource_claims",
+    ),
+    component="resource_claim",
+    service_account="resource-claim-controller",
+)

@@ -1,0 +1,123 @@
+"""Releases and deletes claims whose consumers are gone (syncClaim)."""
+
+from contextlib import suppress
+
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    ClaimConsumer,
+    ResourceClaim,
+)
+from controller_manager.api.meta import is_deleting
+from controller_manager.api.owners import controller_of
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
+from controller_manager.client.errors import NotFound
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    POD,
+    POD_GROUP,
+    is_done,
+)
+from controller_manager.controllers.resource.resourceclaim.gone import GonePods
+from controller_manager.controllers.resource.resourceclaim.groups import Groups
+from controller_manager.controllers.resource.resourceclaim.reservations import (
+    other_finalizers,
+    release,
+    reserved_for,
+)
+from controller_manager.controllers.resource.resourceclaim.writing import ClaimWriter
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+
+
+class ClaimSync:
+    """Takes from a claim the consumers that are gone; deletes it with its own pod."""
+
+    def __init__(
+        self, context: ControllerContext, groups: Groups, gone: GonePods
+    ) -> None:
+        """Take the caches, and the pods that are known to be gone."""
+        self._client = context.client
+        self._logger = context.logger
+        self._pods = context.lister(PODS)
+        self._claims = context.lister(RESOURCE_CLAIMS)
+        self._groups = groups
+        self._gone = gone
+        self._writer = ClaimWriter(context)
+
+    async def sync(self, key: str) -> Outcome:
+        """Release, and perhaps delete, the claim with this key."""
+        claim = self._claims.by_key(key)
+        if claim is None:
+            return DONE
+        reserved = reserved_for(claim)
+        gone = {each.uid for each in reserved if await self._is_gone(claim, each)}
+        loss = release(claim, lambda consumer: consumer.uid in gone)
+        # The claim may be gone with its last finalizer.
+        with suppress(NotFound):
+            changed = claim
+            if loss.status is not None:
+                changed = await self._writer.set_status(claim, loss.status)
+            if loss.drops_finalizer:
+                await self._writer.set_finalizers(changed, other_finalizers(changed))
+            if len(gone) == len(reserved) and self._is_superfluous(claim):
+                await self._writer.delete(claim)
+                self._logger.v(5).info("Deleted unused generated claim", claim=key)
+        return DONE
+
+    async def _is_gone(self, claim: ResourceClaim, consumer: ClaimConsumer) -> bool:
+        """Tell whether a consumer is gone, or needs the claim no more.
+
+        What is neither a pod nor a group of pods stays for ever: nothing here knows it.
+        """
+        kind = (consumer.api_group, consumer.resource)
+        namespace = claim.metadata.namespace
+        if kind == POD_GROUP and self._groups.is_enabled:
+            group = self._groups.find(namespace, consumer.name)
+            if group is not None and group.metadata.uid == consumer.uid:
+                return False
+            return not await self._is_stored(POD_GROUPS, namespace, consumer)
+        if kind != POD:
+            return False
+        if consumer.uid in self._gone:
+            return True
+        pod = self._pods.get(namespace, consumer.name)
+        if pod is not None and pod.metadata.uid == consumer.uid:
+            return is_done(pod)
+        return not await self._is_stored(PODS, namespace, consumer)
+
+    async def _is_stored(
+        self, resource: AnyResource, namespace: str, consumer: ClaimConsumer
+    ) -> bool:
+        """Tell whether a consumer is there that the cache does not show.
+
+        A scheduler may have reserved the claim for a pod that is newer than the cache,
+        also if the cache shows an older pod of the same name. Upstream takes the claim
+        from it then.
+        """
+        try:
+            found = await self._client.get(resource, namespace, consumer.name)
+        except NotFound:
+            return False
+        return bool(found.metadata.uid == consumer.uid)
+
+    def _is_superfluous(self, claim: ResourceClaim) -> bool:
+        """Tell whether a claim was made for a pod that has been replaced, or is done.
+
+        The garbage collector deletes it with its pod, but the pod may stay for long.
+        """
+        owner = controller_of(claim)
+        if owner is None or is_deleting(claim):
+            return False
+        namespace, name = claim.metadata.namespace, owner.name
+        if (owner.api_version, owner.kind) == (PODS.api_version, PODS.kind):
+            pod = self._pods.get(namespace, name)
+            if pod is None:
+                return False
+            return owner.uid in self._gone or (
+                pod.metadata.uid == owner.uid and is_done(pod)
+            )
+        if (owner.api_version, owner.kind) == (POD_GROUPS.api_version, POD_GROUPS.kind):
+            group = self._groups.find(namespace, name)
+            return group is not None and group.metadata.uid != owner.uid
+        return False

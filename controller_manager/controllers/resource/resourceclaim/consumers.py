@@ -1,0 +1,144 @@
+"""The consumers of claims: pods, and groups of pods.
+
+Upstream: podNeedsClaims and podNeedsWork of controller.go, and ClaimName of
+staging/src/k8s.io/dynamic-resource-allocation/resourceclaim.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import Pod, PodResourceClaim, PodResourceClaimStatus
+from controller_manager.api.dynamicresources.v1 import ClaimConsumer
+from controller_manager.api.meta import APIStruct, KubeObject, is_deleting
+from controller_manager.api.pods import is_terminal
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
+
+POD: Final = ("", "pods")
+"""The group and the resource by which a claim is reserved for a pod."""
+
+POD_GROUP: Final = (POD_GROUPS.group, POD_GROUPS.plural)
+"""The group and the resource by which a claim is reserved for a group of pods."""
+
+
+class _GroupSpec(APIStruct, frozen=True):
+    """The claims that the pods of a group share."""
+
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+
+
+class _GroupStatus(APIStruct, frozen=True):
+    """The names of the claims that were made for a group."""
+
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+
+
+class Consumer(Struct, frozen=True):
+    """A pod, or a group of pods, with the claims that it wants.
+
+    `noted` has the name of the claim that was made for an entry of `wanted`, as the
+    status of the consumer has it; the name is `None` if no claim is needed.
+    """
+
+    resource: tuple[str, str]
+    namespace: str
+    name: str
+    uid: str
+    wanted: tuple[PodResourceClaim, ...]
+    noted: Mapping[str, str | None]
+
+    @property
+    def reference(self) -> ClaimConsumer:
+        """Return the entry by which a claim is reserved for this consumer."""
+        group, resource = self.resource
+        return ClaimConsumer(
+            api_group=group, resource=resource, name=self.name, uid=self.uid
+        )
+
+    def is_noted(self, wanted: PodResourceClaim) -> bool:
+        """Tell whether it is known which claim an entry stands for."""
+        return wanted.resource_claim_name is not None or wanted.name in self.noted
+
+    def name_of(self, wanted: PodResourceClaim) -> str | None:
+        """Return the name of the claim of an entry; `None` if none is noted."""
+        if wanted.resource_claim_name is not None:
+            return wanted.resource_claim_name
+        return self.noted.get(wanted.name)
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all claims that are known."""
+        for each in self.wanted:
+            if name := self.name_of(each):
+                yield name
+
+
+def of_pod(pod: Pod) -> Consumer:
+    """Return a pod as a consumer of claims."""
+    statuses = pod.status.resource_claim_statuses
+    return _consumer(POD, pod, pod.spec.resource_claims, statuses)
+
+
+def of_group(group: PodGroup) -> Consumer:
+    """Return a group of pods as a consumer of claims."""
+    spec = msgspec.json.decode(group.spec, type=_GroupSpec)
+    status = msgspec.json.decode(group.status, type=_GroupStatus)
+    return _consumer(
+        POD_GROUP, group, spec.resource_claims, status.resource_claim_statuses
+    )
+
+
+def _consumer(
+    resource: tuple[str, str],
+    obj: KubeObject,
+    wanted: tuple[PodResourceClaim, ...] | None,
+    statuses: tuple[PodResourceClaimStatus, ...] | None,
+) -> Consumer:
+    return Consumer(
+        resource=resource,
+        namespace=obj.metadata.namespace,
+        name=obj.metadata.name,
+        uid=obj.metadata.uid,
+        wanted=wanted or (),
+        noted={each.name: each.resource_claim_name for each in statuses or ()},
+    )
+
+
+def uses_claims(pod: Pod) -> bool:
+    """Tell whether a pod has claims to devices at all: most pods have none."""
+    return bool(pod.spec.resource_claims) or bool(_extended_claim(pod))
+
+
+def claim_names(pod: Pod) -> Iterator[str]:
+    """Yield the names of the claims of a pod that are known.
+
+    Among them is the claim that a scheduler made for its extended resources.
+    """
+    yield from of_pod(pod).names()
+    if name := _extended_claim(pod):
+        yield name
+
+
+def _extended_claim(pod: Pod) -> str:
+    status = pod.status.extended_resource_claim_status
+    return "" if status is None else status.resource_claim_name
+
+
+def is_done(pod: Pod) -> bool:
+    """Tell whether a pod needs its claims no more: it has ended, or never starts."""
+    return is_terminal(pod) or (is_deleting(pod) and not pod.spec.node_name)
+
+
+def group_name(pod: Pod) -> str:
+    """Return the name of the group that a pod belongs to, "" for none."""
+    group = pod.spec.scheduling_group
+    return "" if group is None else group.pod_group_name
+
+
+def shares(group: Consumer | None, wanted: PodResourceClaim) -> bool:
+    """Tell whether a pod's entry stands for a claim that its group has, too.
+
+    The entries must be equal: their name, and the claim or the template.
+    """
+    return group is not None and wanted in group.wanted

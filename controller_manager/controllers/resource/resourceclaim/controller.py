@@ -1,0 +1,94 @@
+"""The queue of pods, groups of pods and claims (controller.go of resourceclaim)."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS
+from controller_manager.controllers.resource.resourceclaim.claims import ClaimSync
+from controller_manager.controllers.resource.resourceclaim.gone import GonePods
+from controller_manager.controllers.resource.resourceclaim.groups import Groups
+from controller_manager.controllers.resource.resourceclaim.making import ClaimMaker
+from controller_manager.controllers.resource.resourceclaim.metrics import (
+    ResourceClaimMetrics,
+)
+from controller_manager.controllers.resource.resourceclaim.names import (
+    CLAIMS_BY_KIND,
+)
+from controller_manager.controllers.resource.resourceclaim.options import (
+    ResourceClaimOptions,
+)
+from controller_manager.controllers.resource.resourceclaim.pods import PodSync
+from controller_manager.controllers.resource.resourceclaim.watching import (
+    CLAIM,
+    GROUP,
+    POD,
+    ClaimWatch,
+)
+from controller_manager.runtime.consistency import requeue_for
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.outcome import Outcome
+
+
+def init_resource_claim_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (newResourceClaimController)."""
+    return ResourceClaimController(context).workers()
+
+
+class ResourceClaimController:
+    """Gives pods their claims, and takes claims from pods that are gone.
+
+    A key is ``pod:``, ``podgroup:`` or ``claim:``, and then ``namespace/name``. A key
+    waits until the caches show what its last sync has written, so that no claim is
+    made twice.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; watch pods, claims and templates."""
+        self._context = context
+        self._queue = context.queue("resource_claim")
+        gone = GonePods()
+        maker = ClaimMaker(context)
+        groups = Groups(context, maker)
+        pods = PodSync(context, maker, groups)
+        claims = ClaimSync(context, groups, gone)
+        self._syncs: Mapping[str, Callable[[str], Awaitable[Outcome]]] = {
+            POD: pods.sync,
+            GROUP: groups.sync,
+            CLAIM: claims.sync,
+        }
+        self._groups = groups
+        self._pods = context.lister(PODS)
+        self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_KIND)
+        context.metrics.of(ResourceClaimMetrics).count(self._claims)
+        self._watch = ClaimWatch(context, self._queue.add, gone, pods, groups)
+
+    def workers(self) -> Controller:
+        """Return the workers, not yet running."""
+        context = self._context
+        context.consistency.records_writes = True
+        count = context.config.of(ResourceClaimOptions).concurrent_syncs
+        return context.workers(self._queue, self.sync, count, self._enqueue_all)
+
+    async def sync(self, key: str) -> Outcome:
+        """Work on a pod, a group of pods or a claim."""
+        stale = self._context.consistency.stale_cache(key)
+        if stale is not None:
+            return requeue_for(stale)
+        kind, colon, name = key.partition(":")
+        return await self._syncs[kind + colon](name)
+
+    def _enqueue_all(self) -> Iterator[None]:
+        """Look at everything when this process begins to lead.
+
+        A pod may have gone while nobody led, so all claims are looked at.
+        """
+        for pod in self._pods.all():
+            self._watch.pod_changed(pod)
+            yield
+        for group in self._groups.all():
+            self._watch.group_changed(group)
+            yield
+        for claim in self._claims.all():
+            self._watch.claim_changed(claim)
+            yield

@@ -1,0 +1,89 @@
+"""What a claim looks like that is made from a template (handleClaim)."""
+
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.api.core.v1 import PODS, PodResourceClaim
+from controller_manager.api.dynamicresources.v1 import (
+    POD_CLAIM_NAME,
+    RESOURCE_CLAIMS,
+    ResourceClaimTemplate,
+)
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    POD,
+    Consumer,
+)
+
+JSON = dict[str, Any]
+
+_LONGEST_BASE: Final = 57
+"""The API server appends 5 random characters, and a label holds 63 with a hyphen."""
+
+
+def generate_name(consumer: str, entry: str) -> str:
+    """Return the prefix of a claim's name; both names are cut if it is too long.
+
+    Each keeps a share in proportion to its length, so that both can be recognised: of
+    names with 80 and 20 characters, 44 and 11 remain (102 with the two hyphens).
+    """
+    whole = f"{consumer}-{entry}-"
+    if len(whole) <= _LONGEST_BASE:
+        return whole
+    kept = [
+        each[: len(each) * _LONGEST_BASE // len(whole)] for each in (consumer, entry)
+    ]
+    return "-".join(kept)
+
+
+def claim_body(
+    consumer: Consumer, entry: PodResourceClaim, template: ResourceClaimTemplate
+) -> bytes:
+    """Return the claim, as JSON, that a template makes for an entry of a consumer."""
+    metadata: JSON = {
+        "generateName": generate_name(consumer.name, entry.name),
+        "annotations": {
+            **(template.spec.metadata.annotations or {}),
+            POD_CLAIM_NAME: entry.name,
+        },
+        "ownerReferences": [_owner(consumer)],
+    }
+    if template.spec.metadata.labels:
+        metadata["labels"] = template.spec.metadata.labels
+    return msgspec.json.encode(
+        {
+            "apiVersion": RESOURCE_CLAIMS.api_version,
+            "kind": RESOURCE_CLAIMS.kind,
+            "metadata": metadata,
+            "spec": template.spec.spec,
+        }
+    )
+
+
+def _owner(consumer: Consumer) -> JSON:
+    resource = PODS if consumer.resource == POD else POD_GROUPS
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": consumer.name,
+        "uid": consumer.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def statuses_of(consumer: Consumer, names: dict[str, str | None]) -> list[JSON]:
+    """Return the claims made for a consumer, as its status has them.
+
+    They are in the order of the spec, each time: upstream orders them at random, and
+    leaves out those that the status has already, which takes them away.
+    """
+    noted = {**consumer.noted, **names}
+    return [
+        {"name": each.name}
+        if (name := noted[each.name]) is None
+        else {"name": each.name, "resourceClaimName": name}
+        for each in consumer.wanted
+        if each.resource_claim_name is None and each.name in noted
+    ]

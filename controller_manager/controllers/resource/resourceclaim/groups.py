@@ -1,0 +1,106 @@
+"""Gives groups of pods the claims that their pods share (syncPodGroup)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.dynamicresources.v1 import ResourceClaimTemplate
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
+from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.client.events import WARNING
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    Consumer,
+    group_name,
+    of_group,
+)
+from controller_manager.controllers.resource.resourceclaim.gates import WORKLOAD_CLAIMS
+from controller_manager.controllers.resource.resourceclaim.making import (
+    ClaimMaker,
+    NotMade,
+    why,
+)
+from controller_manager.informers.indexes import Index
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+
+
+def _template_keys(group: PodGroup) -> Iterable[str]:
+    return {
+        f"{group.metadata.namespace}/{each.resource_claim_template_name}"
+        for each in of_group(group).wanted
+        if each.resource_claim_template_name is not None
+    }
+
+
+def _is_same_group(old: PodGroup, new: PodGroup) -> bool:
+    return old.metadata.uid == new.metadata.uid
+
+
+GROUPS_BY_TEMPLATE: Final = Index("claim template", _template_keys, _is_same_group)
+"""Groups by the keys of the templates that their claims come from."""
+
+
+class Groups:
+    """The groups of pods, behind their gate; without it there are none."""
+
+    def __init__(self, context: ControllerContext, maker: ClaimMaker) -> None:
+        """Take the cache of groups if the gate is enabled."""
+        self.is_enabled = context.config.features.is_enabled(WORKLOAD_CLAIMS)
+        self._groups = (
+            context.lister(POD_GROUPS, GROUPS_BY_TEMPLATE) if self.is_enabled else None
+        )
+        self._recorder = context.recorder
+        self._maker = maker
+
+    def find(self, namespace: str, name: str) -> PodGroup | None:
+        """Return a group, `None` if there is none, or if the gate is disabled."""
+        return None if self._groups is None else self._groups.get(namespace, name)
+
+    def using(self, template: ResourceClaimTemplate) -> Sequence[PodGroup]:
+        """Return the groups whose claims are made from a template."""
+        if self._groups is None:
+            return ()
+        return self._groups.by_index(GROUPS_BY_TEMPLATE, key_of(template))
+
+    def all(self) -> Sequence[PodGroup]:
+        """Return all groups."""
+        return () if self._groups is None else self._groups.all()
+
+    def of(self, pod: Pod) -> Consumer | None:
+        """Return the group that a pod belongs to, `None` for none."""
+        name = group_name(pod)
+        group = self.find(pod.metadata.namespace, name) if name else None
+        return None if group is None else of_group(group)
+
+    def needs_work(self, group: PodGroup) -> bool:
+        """Tell whether a group lacks a claim that is made from a template."""
+        consumer = of_group(group)
+        return not is_deleting(group) and any(
+            each.resource_claim_name is None
+            and self._maker.made_for(consumer, each) != consumer.name_of(each)
+            for each in consumer.wanted
+        )
+
+    async def sync(self, key: str) -> Outcome:
+        """Make and note the claims of the group with this key."""
+        group = None if self._groups is None else self._groups.by_key(key)
+        if group is None or is_deleting(group):
+            return DONE
+        consumer = of_group(group)
+        names: dict[str, str | None] = {}
+        for each in consumer.wanted:
+            if each.resource_claim_name is not None:
+                continue
+            try:
+                name = await self._maker.make(consumer, each)
+            except (NotMade, APIError, ProtocolError, TransportError) as error:
+                message = f"PodGroupResourceClaim {each.name}: {why(error)}"
+                reason = "FailedResourceClaimCreation"
+                self._recorder.event(POD_GROUPS, group, WARNING, reason, message)
+                raise
+            if name != consumer.name_of(each):
+                names[each.name] = name
+        if names:
+            await self._maker.note(consumer, names)
+        return DONE

@@ -1,0 +1,161 @@
+"""Makes claims from templates, and notes their names (handleClaim of controller.go)."""
+
+from typing import Final
+
+import msgspec
+
+from controller_manager.api.core.v1 import PODS, PodResourceClaim
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from controller_manager.api.meta import key_of
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
+from controller_manager.client.errors import (
+    APIError,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    POD,
+    Consumer,
+)
+from controller_manager.controllers.resource.resourceclaim.creation import (
+    claim_body,
+    statuses_of,
+)
+from controller_manager.controllers.resource.resourceclaim.metrics import (
+    ResourceClaimMetrics,
+)
+from controller_manager.controllers.resource.resourceclaim.names import (
+    CLAIMS_BY_OWNER,
+    has_admin_access,
+    owner_uid,
+    pod_claim_name,
+    text,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import SyncError
+
+FIELD_MANAGER: Final = "ResourceClaimController"
+
+
+class NotMade(SyncError):  # noqa: N818 - a state, which may end
+    """A claim cannot be made yet; the text is that of the event."""
+
+
+class ClaimMaker:
+    """Makes the claims of pods and of groups of pods, each claim once."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the claims by their owner."""
+        self._client = context.client
+        self._logger = context.logger
+        self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_OWNER)
+        self._templates = context.lister(RESOURCE_CLAIM_TEMPLATES)
+        self._metrics = context.metrics.of(ResourceClaimMetrics)
+
+    def made_for(self, consumer: Consumer, entry: PodResourceClaim) -> str | None:
+        """Return the name of the claim that was made for an entry, `None` for none.
+
+        There may be several after a crash; all take the oldest.
+        """
+        found = [
+            each
+            for each in self._claims.by_index(CLAIMS_BY_OWNER, consumer.uid)
+            if pod_claim_name(each) == entry.name
+        ]
+        oldest = min(found, key=_age, default=None)
+        return None if oldest is None else oldest.metadata.name
+
+    async def make(self, consumer: Consumer, entry: PodResourceClaim) -> str:
+        """Return the name of a claim for an entry, which is created if there is none.
+
+        A claim that was made and not noted, because this process died meanwhile, is
+        found by its owner. Raises NotMade, or what the client raises.
+        """
+        noted = consumer.name_of(entry)
+        if noted and await self._is_there(consumer, noted):
+            return noted
+        if (name := self.made_for(consumer, entry)) is not None:
+            return name
+        claim = await self._create(consumer, entry)
+        self._logger.v(4).info(
+            "Created ResourceClaim", claim=key_of(claim), consumer=consumer.name
+        )
+        return claim.metadata.name
+
+    async def _is_there(self, consumer: Consumer, name: str) -> bool:
+        """Tell whether a noted claim is there for its consumer.
+
+        The cache of claims may be older than that of pods, so it is not asked whether
+        a claim is gone.
+        """
+        claim = self._claims.get(consumer.namespace, name)
+        if claim is None:
+            try:
+                where = (consumer.namespace, name)
+                claim = await self._client.get(RESOURCE_CLAIMS, *where)
+            except NotFound:
+                return False
+        return owner_uid(claim) == consumer.uid
+
+    async def _create(
+        self, consumer: Consumer, entry: PodResourceClaim
+    ) -> ResourceClaim:
+        name = entry.resource_claim_template_name
+        if name is None:
+            msg = (
+                "checking for claim before creating it: pod "
+                f'"{consumer.namespace}/{consumer.name}", spec.resourceClaim '
+                f'"{entry.name}": none of the supported fields are set'
+            )
+            raise NotMade(msg)
+        template = self._templates.get(consumer.namespace, name)
+        if template is None:
+            msg = (
+                f'resource claim template "{name}": '
+                f'resourceclaimtemplate.resource.k8s.io "{name}" not found'
+            )
+            raise NotMade(msg)
+        body = claim_body(consumer, entry, template)
+        wanted = msgspec.json.decode(template.spec.spec, type=ResourceClaimSpec)
+        admin_access = text(has_admin_access(ResourceClaim(spec=wanted)))
+        try:
+            where = (RESOURCE_CLAIMS, consumer.namespace)
+            claim = await self._client.create_json(*where, body)
+        except (APIError, ProtocolError, TransportError):
+            self._metrics.created(failed=True, admin_access=admin_access)
+            raise
+        self._metrics.created(failed=False, admin_access=admin_access)
+        return claim
+
+    async def note(self, consumer: Consumer, names: dict[str, str | None]) -> None:
+        """Write the names of new claims into the status of their consumer.
+
+        The uid is a precondition: a later pod of the same name has claims of its own.
+        """
+        config = {
+            "metadata": {"uid": consumer.uid},
+            "status": {"resourceClaimStatuses": statuses_of(consumer, names)},
+        }
+        where = (consumer.name, config, FIELD_MANAGER, "status", consumer.namespace)
+        if consumer.resource == POD:
+            await self._client.apply(PODS, *where)
+        else:
+            await self._client.apply(POD_GROUPS, *where)
+
+
+def why(error: Exception) -> str:
+    """Return why a claim was not made, as the event says."""
+    if isinstance(error, NotMade):
+        return str(error)
+    return f"create ResourceClaim : {error}"
+
+
+def _age(claim: ResourceClaim) -> tuple[str, str]:
+    metadata = claim.metadata
+    return (metadata.creation_timestamp or "", metadata.name)

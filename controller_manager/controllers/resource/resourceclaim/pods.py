@@ -1,0 +1,169 @@
+"""Gives a pod its claims (syncPod of controller.go)."""
+
+from controller_manager.api.core.v1 import PODS, Pod, PodResourceClaim
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    ClaimConsumer,
+    ResourceClaim,
+)
+from controller_manager.api.meta import is_deleting
+from controller_manager.client.errors import (
+    APIError,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.events import WARNING
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    Consumer,
+    group_name,
+    is_done,
+    of_pod,
+    shares,
+)
+from controller_manager.controllers.resource.resourceclaim.groups import Groups
+from controller_manager.controllers.resource.resourceclaim.making import (
+    ClaimMaker,
+    NotMade,
+    why,
+)
+from controller_manager.controllers.resource.resourceclaim.names import owner_uid
+from controller_manager.controllers.resource.resourceclaim.reservations import reserve
+from controller_manager.controllers.resource.resourceclaim.writing import ClaimWriter
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+
+
+class PodSync:
+    """Makes the claims of a pod, notes them, and reserves them once it has a node.
+
+    A scheduler reserves claims itself; this is for pods that were bound without it.
+    """
+
+    def __init__(
+        self, context: ControllerContext, maker: ClaimMaker, groups: Groups
+    ) -> None:
+        """Take the caches of pods and claims, and what makes claims."""
+        self._client = context.client
+        self._recorder = context.recorder
+        self._pods = context.lister(PODS)
+        self._claims = context.lister(RESOURCE_CLAIMS)
+        self._maker = maker
+        self._groups = groups
+        self._writer = ClaimWriter(context)
+
+    def needs_work(self, pod: Pod) -> bool:
+        """Tell whether a pod lacks a claim, or a reservation.
+
+        One that has ended lacks nothing. Upstream reserves its claims again, and makes
+        them again, as often as it takes them away.
+        """
+        if is_deleting(pod) or is_done(pod):
+            return False
+        consumer = of_pod(pod)
+        return any(self._lacks(pod, consumer, each) for each in consumer.wanted)
+
+    def _lacks(self, pod: Pod, consumer: Consumer, entry: PodResourceClaim) -> bool:
+        if not consumer.is_noted(entry):
+            if self._is_shared(pod, entry):
+                return self._shared_claim(pod, entry) is not None
+            return True
+        name = consumer.name_of(entry)
+        claim = self._claims.get(consumer.namespace, name) if name else None
+        if claim is None:
+            is_made = entry.resource_claim_template_name is not None
+            return bool(name) and is_made and not self._is_shared(pod, entry)
+        return self._reservation(pod, entry, claim) is not None
+
+    async def sync(self, key: str) -> Outcome:
+        """Make, note and reserve the claims of the pod with this key."""
+        pod = self._pods.by_key(key)
+        if pod is None or is_deleting(pod) or not self.needs_work(pod):
+            return DONE
+        if (
+            any(not of_pod(pod).is_noted(each) for each in of_pod(pod).wanted)
+            and (pod := await self._read(pod)) is None
+        ):
+            return DONE
+        consumer = of_pod(pod)
+        names: dict[str, str | None] = {}
+        for each in consumer.wanted:
+            name = await self._claim_for(pod, consumer, each)
+            if name is not None and name != consumer.name_of(each):
+                names[each.name] = name
+        if names:
+            await self._maker.note(consumer, names)
+        if pod.spec.node_name:
+            await self._reserve(pod, {**consumer.noted, **names})
+        return DONE
+
+    async def _read(self, cached: Pod) -> Pod | None:
+        """Return a pod as the API server has it, `None` if it needs no claims now.
+
+        A cache that is old does not show the names of claims that were made already.
+        """
+        metadata = cached.metadata
+        try:
+            pod = await self._client.get(PODS, metadata.namespace, metadata.name)
+        except NotFound:
+            return None
+        is_same = pod.metadata.uid == metadata.uid
+        return pod if is_same and not is_deleting(pod) and not is_done(pod) else None
+
+    async def _claim_for(
+        self, pod: Pod, consumer: Consumer, entry: PodResourceClaim
+    ) -> str | None:
+        """Return the name of an entry's claim; `None` if there is none, or none yet."""
+        if entry.resource_claim_name is not None:
+            return entry.resource_claim_name
+        if entry.name in consumer.noted and consumer.noted[entry.name] is None:
+            return None
+        if self._is_shared(pod, entry):
+            return self._shared_claim(pod, entry)
+        try:
+            return await self._maker.make(consumer, entry)
+        except (NotMade, APIError, ProtocolError, TransportError) as error:
+            message = f"PodResourceClaim {entry.name}: {why(error)}"
+            reason = "FailedResourceClaimCreation"
+            self._recorder.event(PODS, pod, WARNING, reason, message)
+            raise
+
+    async def _reserve(self, pod: Pod, names: dict[str, str | None]) -> None:
+        for entry in pod.spec.resource_claims or ():
+            name = entry.resource_claim_name or names.get(entry.name)
+            claim = self._claims.get(pod.metadata.namespace, name) if name else None
+            consumer = None
+            if claim is not None:
+                consumer = self._reservation(pod, entry, claim)
+            if claim is not None and consumer is not None:
+                await self._writer.set_status(claim, reserve(claim, consumer) or {})
+
+    def _reservation(
+        self, pod: Pod, entry: PodResourceClaim, claim: ResourceClaim
+    ) -> ClaimConsumer | None:
+        """Return for whom a claim is to be reserved, `None` if it is not to be.
+
+        A claim that was made for others is not.
+        """
+        group = self._groups.of(pod)
+        consumer = of_pod(pod)
+        uids = {consumer.uid} if group is None else {consumer.uid, group.uid}
+        is_made = entry.resource_claim_template_name is not None
+        if not pod.spec.node_name or (is_made and owner_uid(claim) not in uids):
+            return None
+        user = group if group is not None and shares(group, entry) else consumer
+        return None if reserve(claim, user.reference) is None else user.reference
+
+    def _is_shared(self, pod: Pod, entry: PodResourceClaim) -> bool:
+        """Tell whether a claim is made for the pod's group instead of for the pod.
+
+        While the group is not known, that is not known either, and nothing is made.
+        """
+        if not self._groups.is_enabled or not group_name(pod):
+            return False
+        group = self._groups.of(pod)
+        return group is None or shares(group, entry)
+
+    def _shared_claim(self, pod: Pod, entry: PodResourceClaim) -> str | None:
+        group = self._groups.of(pod)
+        return None if group is None else self._maker.made_for(group, entry)

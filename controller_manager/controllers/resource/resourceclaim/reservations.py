@@ -1,0 +1,88 @@
+"""What becomes of a claim when its consumers go (syncClaim of controller.go)."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.dynamicresources.v1 import (
+    DELETE_PROTECTION,
+    ClaimConsumer,
+    ResourceClaim,
+)
+from controller_manager.api.meta import is_deleting
+
+JSON = dict[str, Any]
+
+MOST_CONSUMERS: Final = 256
+"""How many consumers an API server lets a claim be reserved for."""
+
+
+class Release(Struct, frozen=True):
+    """What a claim loses: consumers, its allocation, its finalizer."""
+
+    status: JSON | None = None
+    """The fields of the status to be changed, `None` for none."""
+    drops_finalizer: bool = False
+
+
+NOTHING: Final = Release()
+
+
+def reserved_for(claim: ResourceClaim) -> tuple[ClaimConsumer, ...]:
+    """Return the consumers that a claim is reserved for."""
+    return claim.status.reserved_for or ()
+
+
+def is_protected(claim: ResourceClaim) -> bool:
+    """Tell whether a claim has the finalizer of claims that have been allocated."""
+    return DELETE_PROTECTION in (claim.metadata.finalizers or ())
+
+
+def release(claim: ResourceClaim, is_gone: Callable[[ClaimConsumer], bool]) -> Release:
+    """Return what a claim loses, if `is_gone` tells which consumers are gone.
+
+    A claim is given back with its last consumer, so that the next one may get other
+    devices on another node. One that nobody used stays allocated until it is deleted.
+    """
+    kept = [each for each in reserved_for(claim) if not is_gone(each)]
+    is_allocated = claim.status.allocation is not None
+    if len(kept) < len(reserved_for(claim)):
+        status: JSON = {"reservedFor": [as_json(each) for each in kept] or None}
+        deallocates = not kept and is_protected(claim)
+        if deallocates:
+            status["allocation"] = None
+        return Release(status, drops_finalizer=deallocates)
+    if kept or not (is_protected(claim) and is_deleting(claim)):
+        return NOTHING
+    return Release({"allocation": None} if is_allocated else None, drops_finalizer=True)
+
+
+def reserve(claim: ResourceClaim, consumer: ClaimConsumer) -> JSON | None:
+    """Return the fields of the status that reserve a claim, `None` if it is not to be.
+
+    Only an allocated claim is reserved. One with the most consumers that it may have
+    must wait until one of them goes.
+    """
+    reserved = reserved_for(claim)
+    if claim.status.allocation is None or len(reserved) >= MOST_CONSUMERS:
+        return None
+    if any(each.uid == consumer.uid for each in reserved):
+        return None
+    return {"reservedFor": [as_json(each) for each in (*reserved, consumer)]}
+
+
+def as_json(consumer: ClaimConsumer) -> JSON:
+    """Return a consumer as an entry of a claim's status."""
+    entry: JSON = {
+        "resource": consumer.resource,
+        "name": consumer.name,
+        "uid": consumer.uid,
+    }
+    return {"apiGroup": consumer.api_group, **entry} if consumer.api_group else entry
+
+
+def other_finalizers(claim: ResourceClaim) -> list[str] | None:
+    """Return the finalizers of a claim without the one of allocated claims."""
+    others = claim.metadata.finalizers or ()
+    return [each for each in others if each != DELETE_PROTECTION] or None

@@ -1,0 +1,154 @@
+"""Finds the keys that a change concerns (enqueuePod, enqueueResourceClaim)."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
+from controller_manager.api.meta import key_of
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    claim_names,
+    is_done,
+    of_group,
+    uses_claims,
+)
+from controller_manager.controllers.resource.resourceclaim.gone import GonePods
+from controller_manager.controllers.resource.resourceclaim.groups import Groups
+from controller_manager.controllers.resource.resourceclaim.names import (
+    PODS_BY_CLAIM,
+    PODS_BY_GROUP,
+    PODS_BY_TEMPLATE,
+)
+from controller_manager.controllers.resource.resourceclaim.pods import PodSync
+from controller_manager.informers.informer import Handler
+from controller_manager.runtime.context import ControllerContext
+
+CLAIM: Final = "claim:"
+POD: Final = "pod:"
+GROUP: Final = "podgroup:"
+
+
+class ClaimWatch:
+    """Calls `enqueue` with the keys of pods, groups and claims that need work.
+
+    Pods without claims cost one look at their spec. An index finds the pods of a claim,
+    of a template and of a group.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        enqueue: Callable[[str], None],
+        gone: GonePods,
+        pods: PodSync,
+        groups: Groups,
+    ) -> None:
+        """Watch pods, claims and templates, and groups if their gate is enabled."""
+        self._enqueue = enqueue
+        self._gone = gone
+        self._sync = pods
+        self._groups = groups
+        by_group = (PODS_BY_GROUP,) if groups.is_enabled else ()
+        self._pods = context.lister(PODS, PODS_BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
+        self._context = context
+        self._watch()
+
+    def _watch(self) -> None:
+        informers = self._context.informers
+        informers.informer(PODS).add_handler(
+            Handler(self.pod_changed, self._pod_updated, self._pod_deleted)
+        )
+        informers.informer(RESOURCE_CLAIMS).add_handler(
+            Handler(self.claim_changed, self._claim_updated, self._claim_deleted)
+        )
+        informers.informer(RESOURCE_CLAIM_TEMPLATES).add_handler(
+            Handler(self._template_added)
+        )
+        if self._groups.is_enabled:
+            informers.informer(POD_GROUPS).add_handler(
+                Handler(self._group_added, self._group_updated, self._group_deleted)
+            )
+
+    def pod_changed(self, pod: Pod) -> None:
+        """Enqueue the claims of a pod that is done, and a pod that needs work."""
+        if not uses_claims(pod):
+            return
+        if is_done(pod):
+            self._release(pod)
+        elif self._sync.needs_work(pod):
+            self._enqueue(POD + key_of(pod))
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            self._pod_deleted(old)
+        self.pod_changed(new)
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        if uses_claims(pod):
+            self._gone.add(pod.metadata.uid)
+            self._release(pod)
+
+    def _release(self, pod: Pod) -> None:
+        self._enqueue_claims(pod.metadata.namespace, claim_names(pod))
+
+    def _enqueue_claims(self, namespace: str, names: Iterable[str]) -> None:
+        for name in names:
+            self._enqueue(f"{CLAIM}{namespace}/{name}")
+
+    def claim_changed(self, claim: ResourceClaim) -> None:
+        """Enqueue a claim, and the pods and the group that need work because of it."""
+        self._enqueue(CLAIM + key_of(claim))
+        self._claim_deleted(claim)
+
+    def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
+        if old.metadata.resource_version != new.metadata.resource_version:
+            self.claim_changed(new)
+
+    def _claim_deleted(self, claim: ResourceClaim) -> None:
+        for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim)):
+            self.pod_changed(pod)
+        self._look_at_group(claim)
+
+    def _look_at_group(self, claim: ResourceClaim) -> None:
+        """Look at the group that a claim was made for, and at its pods."""
+        namespace = claim.metadata.namespace
+        for each in claim.metadata.owner_references or ():
+            group = self._groups.find(namespace, each.name)
+            if group is not None and group.metadata.uid == each.uid:
+                self.group_changed(group)
+                self._look_at_pods(group)
+
+    def _template_added(self, template: ResourceClaimTemplate) -> None:
+        for pod in self._pods.by_index(PODS_BY_TEMPLATE, key_of(template)):
+            self.pod_changed(pod)
+        for group in self._groups.using(template):
+            self.group_changed(group)
+
+    def _group_added(self, group: PodGroup) -> None:
+        self.group_changed(group)
+        self._look_at_pods(group)
+
+    def group_changed(self, group: PodGroup) -> None:
+        """Enqueue a group that needs work."""
+        if self._groups.needs_work(group):
+            self._enqueue(GROUP + key_of(group))
+
+    def _group_updated(self, old: PodGroup, new: PodGroup) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            self._group_deleted(old)
+        self.group_changed(new)
+        if old.metadata.uid != new.metadata.uid or old.status != new.status:
+            self._look_at_pods(new)
+
+    def _group_deleted(self, group: PodGroup) -> None:
+        self._enqueue_claims(group.metadata.namespace, of_group(group).names())
+
+    def _look_at_pods(self, group: PodGroup) -> None:
+        for pod in self._pods.by_index(PODS_BY_GROUP, key_of(group)):
+            self.pod_changed(pod)

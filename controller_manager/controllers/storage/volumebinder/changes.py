@@ -1,0 +1,229 @@
+"""Changed volumes and claims: pure functions from an object to the object to write.
+
+Each returns `None` if there is nothing to change.
+"""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from controller_manager.api.core import claims, volumes
+from controller_manager.api.core.claims import CLAIMS, STORAGE, PersistentVolumeClaim
+from controller_manager.api.core.v1 import ObjectReference
+from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.meta import ObjectMeta, annotations_of
+from controller_manager.api.quantity import QuantityError, parse_quantity
+from controller_manager.api.raw_fields import with_fields
+from controller_manager.controllers.storage.volumebinder.annotations import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    PRE_RESIZE_CAPACITY,
+    YES,
+)
+from controller_manager.runtime.outcome import SyncError
+
+
+def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a volume's reference names a claim, with its uid or with none.
+
+    Upstream: IsVolumeBoundToClaim.
+    """
+    reference = volume.spec.claim_ref
+    if reference is None:
+        return False
+    wanted = claim.metadata
+    return (
+        reference.name == wanted.name
+        and reference.namespace == wanted.namespace
+        and reference.uid in ("", wanted.uid)
+    )
+
+
+def refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a volume's reference names exactly this claim, with its uid."""
+    reference = volume.spec.claim_ref
+    return (
+        is_reserved_for(volume, claim)
+        and reference is not None
+        and (reference.uid == claim.metadata.uid)
+    )
+
+
+def with_annotations(
+    metadata: ObjectMeta, changes: Mapping[str, str | None]
+) -> ObjectMeta:
+    """Return metadata with some annotations set, or removed where it is `None`."""
+    changed: dict[str, str | None] = {**annotations_of(metadata), **changes}
+    kept = {key: value for key, value in changed.items() if value is not None}
+    return replace(metadata, annotations=kept or None)
+
+
+def volume_bound_to(
+    volume: PersistentVolume, claim: PersistentVolumeClaim
+) -> PersistentVolume | None:
+    """Return a volume that refers to a claim (GetBindVolumeToClaim).
+
+    A volume that was not reserved for the claim says that the controller has bound it.
+    """
+    metadata = volume.metadata
+    is_marked = BOUND_BY_CONTROLLER in annotations_of(metadata)
+    marks = not is_reserved_for(volume, claim) and not is_marked
+    if refers_to(volume, claim) and not marks:
+        return None
+    if marks:
+        metadata = with_annotations(metadata, {BOUND_BY_CONTROLLER: YES})
+    bound = claim.metadata
+    reference = ObjectReference(
+        kind=CLAIMS.kind,
+        namespace=bound.namespace,
+        name=bound.name,
+        uid=bound.uid,
+        api_version=CLAIMS.api_version,
+        resource_version=bound.resource_version,
+    )
+    spec = volume.raw_spec
+    if not refers_to(volume, claim):
+        spec = with_fields(spec, {"claimRef": reference})
+    return replace(volume, metadata=metadata, raw_spec=spec)
+
+
+def claim_bound_to(
+    claim: PersistentVolumeClaim, volume: PersistentVolume
+) -> PersistentVolumeClaim | None:
+    """Return a claim that names a volume, for good (bindClaimToVolume)."""
+    annotations = annotations_of(claim.metadata)
+    changes: dict[str, str | None] = {}
+    spec = claim.raw_spec
+    name = volume.metadata.name
+    if claim.spec.volume_name != name:
+        spec = with_fields(spec, {"volumeName": name})
+        if BOUND_BY_CONTROLLER not in annotations:
+            changes[BOUND_BY_CONTROLLER] = YES
+    if BIND_COMPLETED not in annotations:
+        changes[BIND_COMPLETED] = YES
+    if spec is claim.raw_spec and not changes:
+        return None
+    metadata = with_annotations(claim.metadata, changes)
+    return replace(claim, metadata=metadata, raw_spec=spec)
+
+
+def unbound(volume: PersistentVolume) -> PersistentVolume:
+    """Return a volume without its claim (unbindVolume).
+
+    A volume that a user has reserved for a claim stays reserved; only the uid goes.
+    """
+    if BOUND_BY_CONTROLLER not in annotations_of(volume.metadata):
+        reference = volume.spec.claim_ref
+        kept = None if reference is None else replace(reference, uid="")
+        return replace(
+            volume, raw_spec=with_fields(volume.raw_spec, {"claimRef": kept})
+        )
+    metadata = with_annotations(volume.metadata, {BOUND_BY_CONTROLLER: None})
+    spec = with_fields(volume.raw_spec, {"claimRef": None})
+    return replace(volume, metadata=metadata, raw_spec=spec)
+
+
+def volume_in_phase(
+    volume: PersistentVolume, phase: str, message: str = ""
+) -> PersistentVolume | None:
+    """Return a volume in a phase (updateVolumePhase)."""
+    if volume.status.phase == phase:
+        return None
+    changes = {"phase": phase, "message": message or None}
+    return replace(volume, raw_status=with_fields(volume.raw_status, changes))
+
+
+def claim_without_volume(
+    claim: PersistentVolumeClaim, phase: str
+) -> PersistentVolumeClaim | None:
+    """Return a claim that is Pending or Lost, without what it had of a volume."""
+    before = claim.status
+    nothing = claims.ClaimStatus(
+        phase=phase,
+        conditions=before.conditions,
+        allocated_resources=before.allocated_resources,
+        allocated_resource_statuses=before.allocated_resource_statuses,
+        modify_volume_status=before.modify_volume_status,
+    )
+    if before == nothing:
+        return None
+    changes = {
+        "phase": phase,
+        "accessModes": None,
+        "capacity": None,
+        "currentVolumeAttributesClassName": None,
+    }
+    return replace(claim, raw_status=with_fields(claim.raw_status, changes))
+
+
+def claim_of_volume(
+    claim: PersistentVolumeClaim, volume: PersistentVolume
+) -> PersistentVolumeClaim | None:
+    """Return a claim that is Bound, with what it has of its volume.
+
+    The capacity is taken over when the claim becomes Bound. Later it may differ: the
+    file system may be smaller than its device. Raises SyncError for a volume without
+    a capacity.
+    """
+    before = claim.status
+    changes: dict[str, object] = {}
+    if before.access_modes != volume.spec.access_modes:
+        changes["accessModes"] = volume.spec.access_modes
+    if before.phase != claims.BOUND:
+        changes["phase"] = claims.BOUND
+        changes |= _capacity(claim, volume)
+    attributes = volume.spec.volume_attributes_class_name
+    was_pending = before.phase == claims.PENDING
+    if was_pending and before.current_volume_attributes_class_name != attributes:
+        changes["currentVolumeAttributesClassName"] = attributes
+    if not changes:
+        return None
+    return replace(claim, raw_status=with_fields(claim.raw_status, changes))
+
+
+def _capacity(
+    claim: PersistentVolumeClaim, volume: PersistentVolume
+) -> dict[str, object]:
+    """Return the change of the capacity of a claim that becomes Bound."""
+    offered = volume.spec.capacity or {}
+    if STORAGE not in offered:
+        name = volume.metadata.name
+        msg = f'PersistentVolume "{name}" is without a storage capacity'
+        raise SyncError(msg)
+    known = claim.status.capacity or {}
+    before_resize = annotations_of(volume.metadata).get(PRE_RESIZE_CAPACITY)
+    if before_resize is not None:
+        size = before_resize if _is_quantity(before_resize) else offered[STORAGE]
+        return {"capacity": {**known, STORAGE: size}}
+    if STORAGE in known and _same_amount(known[STORAGE], offered[STORAGE]):
+        return {}
+    return {"capacity": offered}
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        parse_quantity(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def _same_amount(one: str, other: str) -> bool:
+    return parse_quantity(one) == parse_quantity(other)
+
+
+def class_given_to(
+    claim: PersistentVolumeClaim, storage_class: str
+) -> PersistentVolumeClaim:
+    """Return a claim with a storage class."""
+    changes = {"storageClassName": storage_class}
+    return replace(claim, raw_spec=with_fields(claim.raw_spec, changes))
+
+
+def is_available(volume: PersistentVolume) -> bool:
+    """Tell whether a volume may be given to any claim that it fits."""
+    return (
+        volume.spec.claim_ref is None
+        and volume.status.phase == volumes.AVAILABLE
+        and not volume.metadata.deletion_timestamp
+    )

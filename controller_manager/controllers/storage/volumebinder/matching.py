@@ -1,0 +1,253 @@
+"""Which volume fits a claim best (index.go, FindMatchingVolume of pv_helpers.go).
+
+An index holds the available volumes by class, by modes and by size. So a claim looks at
+few volumes, however many the cluster has.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from controller_manager.api.core import claims, volumes
+from controller_manager.api.core.claims import (
+    STORAGE,
+    PersistentVolumeClaim,
+    requested_storage,
+)
+from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.meta import is_deleting, key_of, labels_of
+from controller_manager.api.quantity import QuantityError, parse_quantity
+from controller_manager.api.selectors import (
+    EVERYTHING,
+    Selector,
+    SelectorError,
+    compile_selector,
+)
+from controller_manager.controllers.storage.volumebinder.changes import (
+    is_available,
+    is_reserved_for,
+    refers_to,
+)
+from controller_manager.runtime.outcome import SyncError
+
+FILESYSTEM: Final = "Filesystem"
+"""The volume mode of claims and volumes that name none."""
+
+Modes = frozenset[str]
+
+
+class Kind(NamedTuple):
+    """What a volume must have in common with a claim that gets it."""
+
+    storage_class: str
+    volume_mode: str
+    attributes_class: str
+
+
+class _Place(NamedTuple):
+    """Where an available volume is in the index."""
+
+    kind: Kind
+    modes: Modes
+    size: int
+    name: str
+
+
+def kind_of_volume(volume: PersistentVolume) -> Kind:
+    """Return the kind of a volume."""
+    spec = volume.spec
+    return Kind(
+        volumes.storage_class_of(volume),
+        spec.volume_mode or FILESYSTEM,
+        spec.volume_attributes_class_name or "",
+    )
+
+
+def kind_of_claim(claim: PersistentVolumeClaim) -> Kind:
+    """Return the kind of volume that a claim asks for."""
+    spec = claim.spec
+    return Kind(
+        claims.storage_class_of(claim),
+        spec.volume_mode or FILESYSTEM,
+        spec.volume_attributes_class_name or "",
+    )
+
+
+def size_of(volume: PersistentVolume) -> int:
+    """Return the capacity of a volume in billionths of a byte; 0 if it is no amount."""
+    return _nanos((volume.spec.capacity or {}).get(STORAGE))
+
+
+def size_wanted(claim: PersistentVolumeClaim) -> int:
+    """Return the storage that a claim requests in billionths of a byte."""
+    return _nanos(requested_storage(claim))
+
+
+def _nanos(amount: str | None) -> int:
+    try:
+        return 0 if amount is None else parse_quantity(amount).nanos
+    except QuantityError:
+        return 0
+
+
+def has_modes(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a volume has all access modes that a claim asks for."""
+    return _modes(claim.spec.access_modes) <= _modes(volume.spec.access_modes)
+
+
+def _modes(access_modes: tuple[str, ...] | None) -> Modes:
+    return frozenset(access_modes or ())
+
+
+def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+    """Return why a claim cannot have the volume that it names, "" if it can.
+
+    Upstream: checkVolumeSatisfyClaim.
+    """
+    offered, wanted = kind_of_volume(volume), kind_of_claim(claim)
+    if is_deleting(volume):
+        return f'the volume is marked for deletion "{volume.metadata.name}"'
+    if size_of(volume) < size_wanted(claim):
+        return "requested PV is too small"
+    if offered.storage_class != wanted.storage_class:
+        return "storageClassName does not match"
+    if offered.attributes_class != wanted.attributes_class:
+        return "volumeAttributesClassName does not match"
+    if offered.volume_mode != wanted.volume_mode:
+        return "incompatible volumeMode"
+    if not has_modes(volume, claim):
+        return "incompatible accessMode"
+    return ""
+
+
+def may_have_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a claim may have a volume that is reserved for it.
+
+    Its class does not matter then, and neither do its labels.
+    """
+    offered, wanted = kind_of_volume(volume), kind_of_claim(claim)
+    return (
+        is_reserved_for(volume, claim)
+        and not is_deleting(volume)
+        and offered[1:] == wanted[1:]
+        and size_of(volume) >= size_wanted(claim)
+        and has_modes(volume, claim)
+    )
+
+
+class VolumeIndex:
+    """The volumes as claims look for them: those to be had, and those reserved."""
+
+    def __init__(self) -> None:
+        """Start without volumes."""
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._places: dict[str, _Place] = {}
+        self._available: dict[Kind, dict[Modes, list[tuple[int, str]]]] = {}
+        self._reserved: dict[str, dict[str, None]] = {}
+        """The volumes that refer to a claim, by the key of the claim."""
+
+    def put(self, name: str, volume: PersistentVolume | None) -> None:
+        """Take the newest version of a volume, `None` if it is gone."""
+        if (old := self._volumes.pop(name, None)) is not None:
+            self._remove(old)
+        if volume is not None:
+            self._volumes[name] = volume
+            self._insert(volume)
+
+    def __len__(self) -> int:
+        """Return how many volumes are indexed."""
+        return len(self._volumes)
+
+    def _insert(self, volume: PersistentVolume) -> None:
+        name = volume.metadata.name
+        if key := _claim_key(volume):
+            self._reserved.setdefault(key, {})[name] = None
+        elif is_available(volume):
+            modes = _modes(volume.spec.access_modes)
+            place = _Place(kind_of_volume(volume), modes, size_of(volume), name)
+            self._places[name] = place
+            groups = self._available.setdefault(place.kind, {})
+            insort(groups.setdefault(modes, []), (place.size, name))
+
+    def _remove(self, volume: PersistentVolume) -> None:
+        name = volume.metadata.name
+        if key := _claim_key(volume):
+            del self._reserved[key][name]
+            if not self._reserved[key]:
+                del self._reserved[key]
+        elif (place := self._places.pop(name, None)) is not None:
+            groups = self._available[place.kind]
+            entries = groups[place.modes]
+            del entries[bisect_left(entries, (place.size, name))]
+            if not entries:
+                del groups[place.modes]
+            if not groups:
+                del self._available[place.kind]
+
+    def referring_to(self, claim: str) -> Sequence[str]:
+        """Return the names of the volumes that refer to the claim of a key."""
+        return tuple(self._reserved.get(claim, ()))
+
+    def reserved_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Return the best volume that is reserved for a claim and that it may have.
+
+        One that refers to its uid goes first: the binding had begun before.
+        """
+        found = [
+            self._volumes[name]
+            for name in self._reserved.get(key_of(claim), ())
+            if may_have_reserved(self._volumes[name], claim)
+        ]
+        found.sort(
+            key=lambda volume: (
+                not refers_to(volume, claim),
+                len(_modes(volume.spec.access_modes)),
+                size_of(volume),
+                volume.metadata.name,
+            )
+        )
+        return found[0] if found else None
+
+    def smallest(
+        self, claim: PersistentVolumeClaim, is_taken: Callable[[str], bool]
+    ) -> PersistentVolume | None:
+        """Return the smallest available volume that fits, with the fewest modes.
+
+        Few modes are better than a small size. `is_taken` tells which volumes another
+        claim is just given. Raises SyncError for a selector that cannot be used.
+        """
+        selector = _selector_of(claim)
+        for name in self._fitting(claim):
+            if is_taken(name):
+                continue
+            volume = self._volumes[name]
+            if selector.matches(labels_of(volume)):
+                return volume
+        return None
+
+    def _fitting(self, claim: PersistentVolumeClaim) -> Iterator[str]:
+        """Yield the available volumes that are large enough, the best first."""
+        wanted = _modes(claim.spec.access_modes)
+        groups = self._available.get(kind_of_claim(claim), {})
+        matching = [each for each in groups if wanted <= each]
+        least = (size_wanted(claim), "")
+        for modes in sorted(matching, key=lambda each: (len(each), sorted(each))):
+            entries = groups[modes]
+            for index in range(bisect_left(entries, least), len(entries)):
+                yield entries[index][1]
+
+
+def _claim_key(volume: PersistentVolume) -> str:
+    """Return the key of the claim that a volume refers to, "" for none."""
+    reference = volume.spec.claim_ref
+    return "" if reference is None else f"{reference.namespace}/{reference.name}"
+
+
+def _selector_of(claim: PersistentVolumeClaim) -> Selector:
+    if claim.spec.selector is None:
+        return EVERYTHING
+    try:
+        return compile_selector(claim.spec.selector)
+    except SelectorError as error:
+        msg = f"error creating label selector for claim {key_of(claim)}: {error}"
+        raise SyncError(msg) from error

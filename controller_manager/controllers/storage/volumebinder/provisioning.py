@@ -1,0 +1,84 @@
+"""Asking a provisioner for a volume (provisionClaim of pv_controller.go).
+
+No plugin of this program provisions volumes. It writes annotations to the claim, for a
+provisioner outside.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.core.claims import PersistentVolumeClaim, storage_class_of
+from controller_manager.api.meta import annotations_of
+from controller_manager.controllers.storage.volumebinder.annotations import (
+    BETA_STORAGE_PROVISIONER,
+    STORAGE_PROVISIONER,
+)
+from controller_manager.controllers.storage.volumebinder.changes import (
+    with_annotations,
+)
+from controller_manager.controllers.storage.volumebinder.cluster import Cluster
+from controller_manager.controllers.storage.volumebinder.migration import (
+    DRIVERS,
+    IN_TREE,
+    migration_of,
+)
+from controller_manager.controllers.storage.volumebinder.steps import (
+    Rest,
+    Step,
+    Write,
+    normal,
+    warning,
+)
+
+FAILED: Final = "ProvisioningFailed"
+"""The reason of the event."""
+
+HOST_PATH: Final = "kubernetes.io/host-path"
+
+
+def provision(claim: PersistentVolumeClaim, cluster: Cluster) -> Step:
+    """Return the next step for a claim that no volume fits, and that has a class."""
+    if not cluster.provisions:
+        return Rest(again=True)
+    name = storage_class_of(claim)
+    storage_class = cluster.storage_class(name)
+    if storage_class is None:
+        return _failed(claim, f'storageclass.storage.k8s.io "{name}" not found')
+    provisioner = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+    if provisioner == HOST_PATH:
+        return _failed(
+            claim,
+            f"volume plugin {HOST_PATH} does not provision volumes in this controller "
+            "manager; use a class with an external provisioner",
+        )
+    if provisioner.startswith(IN_TREE):
+        return _failed(claim, f"no volume plugin matched name: {provisioner}")
+    return _ask(claim, provisioner)
+
+
+def _failed(claim: PersistentVolumeClaim, problem: str) -> Step:
+    return Rest((warning(claim, FAILED, problem),), again=True)
+
+
+def _ask(claim: PersistentVolumeClaim, provisioner: str) -> Step:
+    """Return the step that asks a provisioner outside (setClaimProvisioner)."""
+    if annotations_of(claim.metadata).get(STORAGE_PROVISIONER) != provisioner:
+        asked = with_annotations(
+            claim.metadata,
+            {
+                BETA_STORAGE_PROVISIONER: provisioner,
+                STORAGE_PROVISIONER: provisioner,
+            },
+        )
+        change = migration_of(annotations_of(asked), provisioner)
+        asked = with_annotations(asked, change)
+        return Write(replace(claim, metadata=asked), refused=FAILED)
+    message = (
+        "Waiting for a volume to be created either by the external provisioner "
+        f"'{provisioner}' or manually by the system administrator. If volume creation "
+        "is delayed, please verify that the provisioner is running and correctly "
+        "registered."
+    )
+    notice = normal(claim, "ExternalProvisioning", message)
+    return Rest((notice,), again=True, provisioner=provisioner)

@@ -1,0 +1,107 @@
+"""Carries out the writes of a decision, and records its events."""
+
+from controller_manager.api.core import claims
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.meta import key_of
+from controller_manager.client.errors import APIError, Conflict, TransportError
+from controller_manager.controllers.storage.volumebinder.caches import Caches
+from controller_manager.controllers.storage.volumebinder.metrics import (
+    Operations,
+    VolumeBinderMetrics,
+)
+from controller_manager.controllers.storage.volumebinder.steps import (
+    STATUS,
+    Notice,
+    Write,
+    warning,
+)
+from controller_manager.runtime.context import ControllerContext
+
+
+class Writer:
+    """Replaces claims and volumes, and remembers what the API server has stored.
+
+    Each write carries the version that the decision was made for. The API server
+    refuses it if somebody else has changed the object.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        caches: Caches,
+        operations: Operations,
+        metrics: VolumeBinderMetrics,
+    ) -> None:
+        """Take the context, the caches to tell of writes, and the metrics."""
+        self._client = context.client
+        self._recorder = context.recorder
+        self._logger = context.logger
+        self._caches = caches
+        self._operations = operations
+        self._metrics = metrics
+
+    async def write(self, write: Write) -> None:
+        """Carry out a write. Raises what the client raises."""
+        try:
+            stored = await self._put(write)
+        except (APIError, TransportError) as error:
+            self._refused(write, error)
+            raise
+        if write.gives_default_class:
+            self._metrics.default_class_given(succeeded=True)
+        if write.notice is not None:
+            self.announce(write.notice)
+        if _completes_a_binding(stored):
+            self._operations.end(key_of(stored))
+        self._log(write, stored)
+
+    async def _put(self, write: Write) -> PersistentVolumeClaim | PersistentVolume:
+        match write.obj:
+            case PersistentVolume() as volume:
+                stored = await self._client.update(
+                    PERSISTENT_VOLUMES, volume, write.subresource
+                )
+                self._caches.volumes.assume(stored)
+                return stored
+            case claim:
+                stored_claim = await self._client.update(
+                    CLAIMS, claim, write.subresource
+                )
+                self._caches.claims.assume(stored_claim)
+                return stored_claim
+
+    def _refused(self, write: Write, error: Exception) -> None:
+        """Tell of a write that has failed, unless it is to be tried again at once."""
+        if write.gives_default_class:
+            self._metrics.default_class_given(succeeded=False)
+        if write.refused and not isinstance(error, Conflict):
+            message = f"Error saving claim: {error}"
+            self.announce(warning(write.obj, write.refused, message))
+        if isinstance(write.obj, PersistentVolumeClaim):
+            self._operations.fail(key_of(write.obj))
+
+    def announce(self, notice: Notice) -> None:
+        """Record an event."""
+        self._recorder.event(
+            notice.resource, notice.about, notice.type, notice.reason, notice.message
+        )
+
+    def _log(
+        self, write: Write, stored: PersistentVolumeClaim | PersistentVolume
+    ) -> None:
+        if write.subresource != STATUS:
+            self._logger.v(4).info("Updated", object=key_of(stored))
+            return
+        phase = stored.status.phase
+        if isinstance(stored, PersistentVolume):
+            self._logger.v(2).info(
+                "Volume entered phase", volumeName=key_of(stored), phase=phase
+            )
+            return
+        self._logger.v(2).info("Claim entered phase", PVC=key_of(stored), phase=phase)
+
+
+def _completes_a_binding(stored: PersistentVolumeClaim | PersistentVolume) -> bool:
+    is_claim = isinstance(stored, PersistentVolumeClaim)
+    return is_claim and stored.status.phase == claims.BOUND

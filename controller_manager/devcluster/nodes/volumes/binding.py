@@ -1,0 +1,238 @@
+"""The part of the scheduler that looks at the claims of pods.
+
+Upstream: pkg/scheduler/framework/plugins/volumebinding.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
+    KIND as CLAIM,
+)
+from controller_manager.devcluster.nodes.predicates import NodeFacts
+from controller_manager.devcluster.nodes.volumes.driver import (
+    ON_DEMAND,
+    SELECTED_NODE,
+    annotation,
+)
+from controller_manager.devcluster.nodes.volumes.pod_claims import (
+    claim_name,
+    claims_of,
+    is_bound,
+    is_made_for,
+)
+from controller_manager.devcluster.nodes.volumes.storage_objects import (
+    StorageObjects,
+)
+from controller_manager.devcluster.nodes.volumes.volume_fit import (
+    capacity_of,
+    fits_node,
+    is_free,
+    reference_to,
+    satisfies,
+)
+from controller_manager.devcluster.server.storage import Change, Key
+
+JSON = dict[str, Any]
+
+_UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
+_OTHER_NODES: Final = "node(s) didn't match PersistentVolume's node affinity"
+_NO_VOLUMES: Final = "node(s) didn't find available persistent volumes to bind"
+_GONE: Final = (
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+)
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+
+
+class Binding(Struct, frozen=True):
+    """A claim, and the volume that is reserved for it, empty if one is to be made."""
+
+    claim: Key
+    volume: str
+
+
+class VolumeBinding:
+    """Says which claims keep a pod from a node, and prepares claims to be bound.
+
+    The controller binds them. It remembers the volumes that are free, by class, so that
+    no pod costs a search through all volumes.
+    """
+
+    def __init__(self, storage: StorageObjects) -> None:
+        """Take the claims and volumes."""
+        self._storage = storage
+        self._free: dict[str, dict[str, None]] = {}
+
+    def volume_changed(self, change: Change) -> None:
+        """React to a volume that is new, has changed, or is gone."""
+        name = change.key[1]
+        names = self._free.setdefault(_class_name(change.after.obj), {})
+        volume = self._storage.volume(name)
+        if volume is not None and is_free(volume):
+            names[name] = None
+        else:
+            names.pop(name, None)
+
+    def blocker(self, pod: JSON) -> str:
+        """Return why the claims of a pod keep it from every node, if they do."""
+        for volume in pod["spec"].get("volumes", ()):
+            name = claim_name(pod, volume)
+            if not name:
+                continue
+            is_ephemeral = "ephemeral" in volume
+            if why := self._blocked_by(pod, name, is_ephemeral=is_ephemeral):
+                return why
+        if any(not self._waits_for_consumer(each) for each in self._unbound(pod)):
+            return _UNBOUND
+        return ""
+
+    def why_not(self, pod: JSON, node: NodeFacts) -> str:
+        """Return why the volumes of a pod keep it from a node, if they do."""
+        for key in claims_of(pod):
+            claim = self._storage.claim(key)
+            if claim is None or not is_bound(claim):
+                continue
+            volume = self._storage.volume(claim["spec"]["volumeName"])
+            if volume is None:
+                return _GONE
+            if not fits_node(volume, node):
+                return _OTHER_NODES
+        return _NO_VOLUMES if self._choose(pod, node) is None else ""
+
+    def prepare(self, pod: JSON, node: NodeFacts) -> tuple[Binding, ...]:
+        """Let the claims of a pod be bound for a node; return those that will be."""
+        bindings = []
+        for claim, volume in self._choose(pod, node) or ():
+            metadata, name = claim["metadata"], ""
+            if volume is not None:
+                name = volume["metadata"]["name"]
+                self._reserve(volume, claim)
+            else:
+                annotations = {SELECTED_NODE: node.name}
+                self._storage.annotate(CLAIM, claim, annotations=annotations)
+            bindings.append(Binding((metadata["namespace"], metadata["name"]), name))
+        return tuple(bindings)
+
+    def are_bound(self, bindings: Iterable[Binding]) -> bool:
+        """Tell whether the claims of a pod that was prepared are bound."""
+        claims = (self._storage.claim(each.claim) for each in bindings)
+        return all(claim is not None and is_bound(claim) for claim in claims)
+
+    def failure(self, bindings: Iterable[Binding], node: str) -> str:
+        """Return why claims will never be bound for a node, empty if they may be."""
+        for binding in bindings:
+            claim, name = self._storage.claim(binding.claim), binding.claim[1]
+            if claim is None:
+                return f'persistentvolumeclaim "{name}" not found'
+            if is_bound(claim):
+                continue
+            if binding.volume:
+                volume = self._storage.volume(binding.volume)
+                if volume is None or not _is_for(volume, claim):
+                    return f'claimRef got reset for PV "{binding.volume}"'
+            elif annotation(claim, SELECTED_NODE) != node:
+                return f'provisioning failed for PVC "{name}"'
+        return ""
+
+    def _blocked_by(self, pod: JSON, name: str, *, is_ephemeral: bool) -> str:
+        namespace = pod["metadata"]["namespace"]
+        claim = self._storage.claim((namespace, name))
+        if claim is None and is_ephemeral:
+            return (
+                "waiting for ephemeral volume controller to create the "
+                f'persistentvolumeclaim "{name}"'
+            )
+        if claim is None:
+            return f'persistentvolumeclaim "{name}" not found'
+        if claim["status"].get("phase") == "Lost":
+            volume = claim["spec"].get("volumeName", "")
+            return (
+                f'persistentvolumeclaim "{name}" bound to non-existent '
+                f'persistentvolume "{volume}"'
+            )
+        if "deletionTimestamp" in claim["metadata"]:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if is_ephemeral and not is_made_for(claim, pod):
+            full_name = f"{namespace}/{pod['metadata']['name']}"
+            return (
+                f"PVC {namespace}/{name} was not created for pod {full_name} (pod is "
+                "not owner)"
+            )
+        return ""
+
+    def _unbound(self, pod: JSON) -> Iterator[JSON]:
+        for key in claims_of(pod):
+            claim = self._storage.claim(key)
+            if claim is not None and not is_bound(claim):
+                yield claim
+
+    def _waits_for_consumer(self, claim: JSON) -> bool:
+        """Tell whether a claim is bound only when a pod that uses it has a node."""
+        if claim["spec"].get("volumeName"):
+            return False
+        found = self._storage.class_of(claim)
+        return found is not None and found["volumeBindingMode"] == ON_DEMAND
+
+    def _choose(
+        self, pod: JSON, node: NodeFacts
+    ) -> list[tuple[JSON, JSON | None]] | None:
+        """Return a volume for each unbound claim, `None` for one that is to be made.
+
+        Returns `None` if a claim can get no volume on the node.
+        """
+        chosen: list[tuple[JSON, JSON | None]] = []
+        taken: set[str] = set()
+        for claim in self._unbound(pod):
+            volume = self._matching(claim, node, taken)
+            if volume is not None:
+                taken.add(volume["metadata"]["name"])
+            elif not self._can_be_provisioned(claim):
+                return None
+            chosen.append((claim, volume))
+        return chosen
+
+    def _matching(self, claim: JSON, node: NodeFacts, taken: set[str]) -> JSON | None:
+        """Return the volume that is reserved for a claim, or the smallest that fits."""
+        fitting = [
+            each
+            for each in self._volumes_of(claim)
+            if each["metadata"]["name"] not in taken
+            and satisfies(each, claim)
+            and fits_node(each, node)
+        ]
+        return min(
+            fitting,
+            key=lambda each: ("claimRef" not in each["spec"], capacity_of(each)),
+            default=None,
+        )
+
+    def _volumes_of(self, claim: JSON) -> Iterator[JSON]:
+        """Yield the free volumes of the class of a claim."""
+        for name in self._free.get(claim["spec"].get("storageClassName") or "", ()):
+            volume = self._storage.volume(name)
+            if volume is not None:
+                yield volume
+
+    def _can_be_provisioned(self, claim: JSON) -> bool:
+        found = self._storage.class_of(claim)
+        return found is not None and found["provisioner"] != _NO_PROVISIONER
+
+    def _reserve(self, volume: JSON, claim: JSON) -> None:
+        """Write into a volume which claim it is for."""
+        spec = {**volume["spec"], "claimRef": reference_to(claim)}
+        annotations = {_BOUND_BY_CONTROLLER: "yes"}
+        self._storage.annotate(VOLUME, volume, annotations=annotations, spec=spec)
+
+
+def _is_for(volume: JSON, claim: JSON) -> bool:
+    """Tell whether a volume names a claim."""
+    reference = volume["spec"].get("claimRef") or {}
+    return bool(reference.get("uid") == claim["metadata"]["uid"])
+
+
+def _class_name(volume: JSON) -> str:
+    return str(volume["spec"].get("storageClassName", ""))

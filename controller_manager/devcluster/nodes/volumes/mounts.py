@@ -1,0 +1,219 @@
+"""The volumes on nodes, as kubelets wait for them, mount them and resize them.
+
+Upstream: pkg/kubelet/volumemanager.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
+    KIND as CLAIM,
+)
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
+from controller_manager.devcluster.nodes.node_status import is_stopped
+from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.volumes.pod_claims import (
+    claims_of,
+    is_bound,
+)
+from controller_manager.devcluster.nodes.volumes.resizer import (
+    needs_larger_file_system,
+    other_conditions,
+)
+from controller_manager.devcluster.nodes.volumes.storage_objects import (
+    StorageObjects,
+)
+from controller_manager.devcluster.server.storage import Key
+
+JSON = dict[str, Any]
+
+
+class _Use(Struct, frozen=True):
+    """What a pod on a node uses: its claims, and the names of attachable volumes."""
+
+    uid: str
+    node: str
+    claims: tuple[Key, ...]
+    volumes: tuple[str, ...]
+
+
+class Mounts:
+    """Tells kubelets when the volumes of their pods are there.
+
+    A kubelet reports the volumes of its pods as in use, so that nobody detaches them,
+    and waits until its node lists them as attached. They are in use until the pod has
+    ended.
+    """
+
+    def __init__(self, storage: StorageObjects, report: Reporter) -> None:
+        """Take the claims and volumes, and what reports events."""
+        self._storage = storage
+        self._nodes = storage.objects.storage.collection(NODE.resource)
+        self._report = report
+        self._uses: dict[Key, _Use] = {}
+        self._by_node: dict[str, dict[Key, None]] = {}
+        self._waiting: dict[Key, str] = {}
+        """The node of each pod that waits for its volumes."""
+        self._waiting_for: dict[str | Key, dict[Key, None]] = {}
+        """The pods that wait, by node and by claim."""
+
+    def prepare(self, pod: JSON) -> bool:
+        """Mount the volumes of a pod on its node; tell whether all are mounted."""
+        claims = claims_of(pod)
+        if not claims:
+            return True
+        metadata, node = pod["metadata"], pod["spec"]["nodeName"]
+        key = (metadata["namespace"], metadata["name"])
+        volumes = self._volumes(claims)
+        if volumes is None:
+            self._wait(key, node, claims)
+            return False
+        use = _Use(metadata["uid"], node, tuple(claims), volumes)
+        self._use(key, use)
+        if not self._are_attached(use):
+            self._wait(key, node, claims)
+            return False
+        self._stop_waiting(key)
+        for claim in claims:
+            self._resize(claim, pod)
+        return True
+
+    def _wait(self, key: Key, node: str, claims: Sequence[Key]) -> None:
+        self._waiting[key] = node
+        causes: list[str | Key] = [node, *claims]
+        for each in causes:
+            self._waiting_for.setdefault(each, {})[key] = None
+
+    def _stop_waiting(self, key: Key) -> None:
+        if self._waiting.pop(key, None) is None:
+            return
+        for each, pods in list(self._waiting_for.items()):
+            pods.pop(key, None)
+            if not pods:
+                del self._waiting_for[each]
+
+    def _use(self, key: Key, use: _Use) -> None:
+        """Report the volumes of a pod as in use."""
+        old = self._uses.get(key)
+        if old == use:
+            return
+        if old is not None:
+            self._drop(key, old)
+        self._uses[key] = use
+        self._by_node.setdefault(use.node, {})[key] = None
+        self._report_in_use(use.node)
+
+    def release(self, key: Key) -> None:
+        """Unmount the volumes of a pod that has ended or is gone.
+
+        A kubelet that is stopped unmounts nothing; `settle` makes up for it.
+        """
+        self._stop_waiting(key)
+        use = self._uses.get(key)
+        if use is not None and not self._is_stopped(use.node):
+            self._drop(key, use)
+
+    def _drop(self, key: Key, use: _Use) -> None:
+        del self._uses[key]
+        of_node = self._by_node[use.node]
+        del of_node[key]
+        if not of_node:
+            del self._by_node[use.node]
+        self._report_in_use(use.node)
+
+    def settle(self, node: str) -> None:
+        """Unmount what pods used that went while the kubelet of a node was stopped."""
+        pods = self._storage.objects.storage.collection(POD.resource)
+        for key in list(self._by_node.get(node, ())):
+            stored = pods.get(key)
+            if stored is None or stored.obj["metadata"]["uid"] != self._uses[key].uid:
+                self.release(key)
+
+    def waiting_for(self, what: str | Key) -> Sequence[Key]:
+        """Return the pods that wait for the volumes on a node, or of a claim."""
+        return list(self._waiting_for.get(what, ()))
+
+    def claim_changed(self, key: Key) -> None:
+        """Resize the file system of a claim in the pods that use it."""
+        claim = self._storage.claim(key)
+        if claim is None or not needs_larger_file_system(claim):
+            return
+        for pod_key, use in self._uses.items():
+            if key in use.claims and pod_key not in self._waiting:
+                pod = self._storage.objects.find(POD, *pod_key).obj
+                self._resize(key, pod)
+                return
+
+    def _volumes(self, claims: Sequence[Key]) -> tuple[str, ...] | None:
+        """Return the attachable volumes of claims, `None` if some have no volume."""
+        names = []
+        for key in claims:
+            claim = self._storage.claim(key)
+            if claim is None or not is_bound(claim):
+                return None
+            volume = self._storage.volume(claim["spec"]["volumeName"])
+            if volume is None:
+                return None
+            csi = volume["spec"].get("csi")
+            if csi is not None and self._is_attachable(csi["driver"]):
+                names.append(f"kubernetes.io/csi/{csi['driver']}^{csi['volumeHandle']}")
+        return tuple(names)
+
+    def _is_attachable(self, driver: str) -> bool:
+        """Tell whether volumes of a driver are attached: unless it says no."""
+        if not self._storage.objects.has(DRIVER, "", driver):
+            return True
+        found = self._storage.objects.find(DRIVER, "", driver).obj
+        return bool(found["spec"]["attachRequired"])
+
+    def _are_attached(self, use: _Use) -> bool:
+        node = self._nodes.get(("", use.node))
+        if node is None:
+            return False
+        attached = node.obj["status"].get("volumesAttached") or ()
+        return set(use.volumes) <= {each["name"] for each in attached}
+
+    def _report_in_use(self, name: str) -> None:
+        """Write which volumes the pods of a node use."""
+        node = self._nodes.get(("", name))
+        if node is None:
+            return
+        uses = (self._uses[key] for key in self._by_node.get(name, ()))
+        in_use = sorted({volume for use in uses for volume in use.volumes})
+        status = {**node.obj["status"], "volumesInUse": in_use}
+        if not in_use:
+            del status["volumesInUse"]
+        self._storage.update(NODE, node.obj, "status", status=status)
+
+    def _resize(self, key: Key, pod: JSON) -> None:
+        """Make the file system of a claim as large as its volume, if it is smaller."""
+        claim = self._storage.claim(key)
+        if claim is None or not needs_larger_file_system(claim):
+            return
+        name = claim["spec"]["volumeName"]
+        volume = self._storage.volume(name)
+        if volume is None:
+            return
+        status = {
+            **claim["status"],
+            "capacity": volume["spec"]["capacity"],
+            "conditions": other_conditions(claim),
+        }
+        status.pop("allocatedResourceStatuses", None)
+        if not status["conditions"]:
+            del status["conditions"]  # Go leaves an empty list out
+        self._storage.update(CLAIM, claim, "status", status=status)
+        message = (
+            f'MountVolume.NodeExpandVolume succeeded for volume "{name}" '
+            f"{pod['spec']['nodeName']}"
+        )
+        reason = "FileSystemResizeSuccessful"
+        self._report.other("kubelet", pod, "Normal", reason, message)
+
+    def _is_stopped(self, name: str) -> bool:
+        node = self._nodes.get(("", name))
+        return node is not None and is_stopped(node.obj)

@@ -1,0 +1,136 @@
+"""The external resizer: makes volumes as large as their claims, and modifies them.
+
+Upstream: kubernetes-csi/external-resizer. The kubelet resizes the file system.
+"""
+
+from typing import Any, Final
+
+from controller_manager.api.quantity import parse_quantity
+from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
+    KIND as CLAIM,
+)
+from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
+    KIND as ATTRIBUTES_CLASS,
+)
+from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.volumes.driver import DRIVER, is_ours
+from controller_manager.devcluster.nodes.volumes.pod_claims import is_bound
+from controller_manager.devcluster.nodes.volumes.storage_objects import (
+    StorageObjects,
+)
+from controller_manager.devcluster.nodes.volumes.volume_fit import (
+    capacity_of,
+    request_of,
+)
+from controller_manager.devcluster.server.storage import Change
+
+JSON = dict[str, Any]
+
+RESIZING: Final = "Resizing"
+FILE_SYSTEM_PENDING: Final = "FileSystemResizePending"
+
+_COMPONENT: Final = f"external-resizer {DRIVER}"
+_ATTRIBUTES: Final = "volumeAttributesClassName"
+_WAITING: Final = (
+    "Waiting for user to (re-)start a pod to finish file system resize of volume on "
+    "node."
+)
+
+
+class Resizer:
+    """Resizes and modifies the volumes of the driver."""
+
+    def __init__(self, storage: StorageObjects, report: Reporter) -> None:
+        """Take the claims and volumes, and what reports events."""
+        self._storage = storage
+        self._report = report
+
+    def claim_changed(self, change: Change) -> None:
+        """Give a bound claim the size and the attributes that it asks for."""
+        claim = self._storage.claim(change.key)
+        if claim is None or not is_bound(claim):
+            return
+        volume = self._storage.volume(claim["spec"]["volumeName"])
+        if volume is None or not is_ours(volume):
+            return
+        wanted = request_of(claim)
+        if parse_quantity(wanted) > capacity_of(volume):
+            self._expand(claim, volume, wanted)
+        elif claim["spec"].get(_ATTRIBUTES):
+            self._modify(claim, volume)
+
+    def _expand(self, claim: JSON, volume: JSON, wanted: str) -> None:
+        name = volume["metadata"]["name"]
+        message = f"External resizer is resizing volume {name}"
+        self._tell(claim, "Normal", "Resizing", message)
+        claim = self._storage.update(
+            CLAIM, claim, "status", status=self._expanding(claim, wanted)
+        )
+        spec = volume["spec"]
+        capacity = {**spec["capacity"], "storage": wanted}
+        self._storage.update(VOLUME, volume, spec={**spec, "capacity": capacity})
+        message = "Require file system resize of volume on node"
+        self._tell(claim, "Normal", "FileSystemResizeRequired", message)
+        self._storage.update(CLAIM, claim, "status", status=self._pending(claim))
+
+    def _expanding(self, claim: JSON, wanted: str) -> JSON:
+        """Return the status of a claim whose volume grows."""
+        return {
+            **claim["status"],
+            "allocatedResources": {"storage": wanted},
+            "allocatedResourceStatuses": {"storage": "ControllerResizeInProgress"},
+            "conditions": [*other_conditions(claim), self._condition(RESIZING)],
+        }
+
+    def _pending(self, claim: JSON) -> JSON:
+        """Return the status of a claim whose file system has to grow."""
+        condition = self._condition(FILE_SYSTEM_PENDING, message=_WAITING)
+        return {
+            **claim["status"],
+            "allocatedResourceStatuses": {"storage": "NodeResizePending"},
+            "conditions": [*other_conditions(claim), condition],
+        }
+
+    def _condition(self, type_: str, **more: str) -> JSON:
+        now = self._storage.now()
+        return {"type": type_, "status": "True", "lastTransitionTime": now, **more}
+
+    def _modify(self, claim: JSON, volume: JSON) -> None:
+        """Give a volume the attributes of the class that its claim names."""
+        wanted, status = claim["spec"][_ATTRIBUTES], claim["status"]
+        if status.get("currentVolumeAttributesClassName") == wanted:
+            return
+        found = self._storage.objects.has(ATTRIBUTES_CLASS, "", wanted)
+        if not found:
+            resource = ATTRIBUTES_CLASS.resource
+            why = f'{resource} "{wanted}" not found'
+            self._tell(claim, "Warning", "VolumeModifyFailed", why)
+            return
+        spec = {**volume["spec"], _ATTRIBUTES: wanted}
+        self._storage.update(VOLUME, volume, spec=spec)
+        status = {**status, "currentVolumeAttributesClassName": wanted}
+        self._storage.update(CLAIM, claim, "status", status=status)
+        name = claim["metadata"]["name"]
+        message = (
+            f"external resizer modified volume {name} with vac {wanted} successfully"
+        )
+        self._tell(claim, "Normal", "VolumeModifySuccessful", message)
+
+    def _tell(self, claim: JSON, kind: str, reason: str, message: str) -> None:
+        self._report.other(_COMPONENT, claim, kind, reason, message)
+
+
+def other_conditions(claim: JSON) -> list[JSON]:
+    """Return the conditions of a claim that are not about its size."""
+    return [
+        each
+        for each in claim.get("status", {}).get("conditions") or ()
+        if each["type"] not in (RESIZING, FILE_SYSTEM_PENDING)
+    ]
+
+
+def needs_larger_file_system(claim: JSON) -> bool:
+    """Tell whether a claim waits for the kubelet to resize its file system."""
+    conditions = claim.get("status", {}).get("conditions") or ()
+    return any(each["type"] == FILE_SYSTEM_PENDING for each in conditions)

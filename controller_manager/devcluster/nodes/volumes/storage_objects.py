@@ -1,0 +1,76 @@
+"""Claims, volumes and classes of a cluster, read and written by the stand-ins."""
+
+from typing import Any
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
+    KIND as CLAIM,
+)
+from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.storage import Key
+
+JSON = dict[str, Any]
+
+
+class StorageObjects:
+    """Reads and writes objects of the API server in the same process.
+
+    A write of an object that has changed since it was read is refused, as on a real
+    cluster; here that never happens, as nothing happens between the two.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        """Take the objects of the API server in the same process."""
+        self.objects = objects
+
+    def now(self) -> str:
+        """Return the time, as objects show it."""
+        return format_time(self.objects.clock.now())
+
+    def claim(self, key: Key) -> JSON | None:
+        """Return a claim, `None` if there is none."""
+        return self._found(CLAIM, key)
+
+    def volume(self, name: str) -> JSON | None:
+        """Return a volume, `None` if there is none."""
+        return self._found(VOLUME, ("", name))
+
+    def class_of(self, claim: JSON) -> JSON | None:
+        """Return the class of a claim, `None` if there is none."""
+        return self._found(CLASS, ("", claim["spec"].get("storageClassName") or ""))
+
+    def _found(self, kind: Kind, key: Key) -> JSON | None:
+        stored = self.objects.storage.collection(kind.resource).get(key)
+        return None if stored is None else stored.obj
+
+    def update(
+        self, kind: Kind, old: JSON, subresource: str = "", **parts: Any
+    ) -> JSON:
+        """Replace parts of an object, such as its spec or its status; return it."""
+        metadata = old["metadata"]
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        new = {**old, **parts}
+        return self.objects.update(kind, namespace, name, new, subresource).obj
+
+    def annotate(self, kind: Kind, old: JSON, **parts: Any) -> JSON:
+        """Add `annotations` to an object, and replace its other `parts`."""
+        metadata = old["metadata"]
+        more = {**metadata.get("annotations", {}), **parts.pop("annotations")}
+        return self.update(
+            kind, old, metadata={**metadata, "annotations": more}, **parts
+        )
+
+    def set_finalizer(
+        self, kind: Kind, old: JSON, finalizer: str, *, present: bool
+    ) -> JSON:
+        """Add or remove a finalizer, unless that is done already."""
+        metadata = old["metadata"]
+        before = metadata.get("finalizers") or []
+        after = [each for each in before if each != finalizer]
+        after += [finalizer] if present else []
+        if sorted(before) == sorted(after):
+            return old
+        return self.update(kind, old, metadata={**metadata, "finalizers": after})

@@ -1,0 +1,1 @@
+"""Tests of what makes, attaches, mounts and resizes volumes."""

@@ -1,0 +1,273 @@
+"""The scheduler looks at the claims of pods, and prepares them to be bound."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.devcluster.nodes.objects import (
+    CLAIMS,
+    PODS,
+    VOLUMES,
+    condition,
+    create_pod,
+    events,
+    send,
+    status_of,
+)
+from tests.devcluster.nodes.volumes.playing import (
+    CLASSES,
+    MOUNTED,
+    bind,
+    claim_of,
+    create_claim,
+    create_volume,
+    volume_of,
+)
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+SELECTED = "volume.kubernetes.io/selected-node"
+EPHEMERAL = [
+    {
+        "name": "v",
+        "ephemeral": {
+            "volumeClaimTemplate": {
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                }
+            }
+        },
+    }
+]
+OF_NODE_1 = {
+    "required": {
+        "nodeSelectorTerms": [
+            {
+                "matchExpressions": [
+                    {
+                        "key": "kubernetes.io/hostname",
+                        "operator": "In",
+                        "values": ["node-1"],
+                    }
+                ]
+            }
+        ]
+    }
+}
+
+
+def unschedulable(total: int, reasons: str) -> str:
+    return (
+        f"0/{total} nodes are available: {reasons}. no new claims to deallocate, "
+        f"preemption: 0/{total} nodes are available: {total} Preemption is not helpful "
+        "for scheduling."
+    )
+
+
+async def reason(cluster: Cluster, total: int = 1) -> str:
+    """Return why the pod has no node, without what is said always."""
+    await asyncio.sleep(0.1)
+    message = condition(await status_of(cluster, "p"), "PodScheduled")[2]
+    text = message.removeprefix(f"0/{total} nodes are available: ").partition(". no")[0]
+    assert message == unschedulable(total, text)
+    return text
+
+
+async def node_of(cluster: Cluster) -> str:
+    await asyncio.sleep(0.1)
+    spec = (await send(cluster, "GET", f"{PODS}/p"))["spec"]
+    return str(spec.get("nodeName", ""))
+
+
+async def test_a_claim_on_demand_is_told_the_node(cluster: Cluster) -> None:
+    """The pod is bound to it when the claim has its volume."""
+    async with cluster.nodes(count=1):
+        await create_claim(cluster)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await node_of(cluster) == ""
+        claim = await claim_of(cluster)
+        assert claim["metadata"]["annotations"] == {SELECTED: "node-0"}
+        assert "conditions" not in await status_of(cluster, "p")
+        await create_volume(cluster, "made", storageClassName="other")
+        await bind(cluster, "made")
+        assert await node_of(cluster) == "node-0"
+
+
+async def test_a_volume_that_fits_is_reserved(cluster: Cluster) -> None:
+    """The smallest on the node; a volume reserved for the claim goes first."""
+    async with cluster.nodes(count=2):
+        large, small = ({"storage": each} for each in ("5Gi", "2Gi"))
+        await create_volume(cluster, "large", capacity=large)
+        await create_volume(cluster, "fits", capacity=small, nodeAffinity=OF_NODE_1)
+        await create_volume(cluster, "tiny", capacity={"storage": "1Mi"})
+        await create_volume(cluster, "block", volumeMode="Block")
+        await create_claim(cluster)
+        at_node_1 = {"kubernetes.io/hostname": "node-1"}
+        await create_pod(cluster, "p", volumes=MOUNTED, nodeSelector=at_node_1)
+        assert await node_of(cluster) == ""
+        volume = await volume_of(cluster, "fits")
+        claim = await claim_of(cluster)
+        assert volume["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"]
+        annotations = {"pv.kubernetes.io/bound-by-controller": "yes"}
+        assert volume["metadata"]["annotations"] == annotations
+        assert "annotations" not in claim["metadata"]
+        await bind(cluster, "fits")
+        assert await node_of(cluster) == "node-1"
+
+
+async def test_a_pod_goes_where_its_volume_is(cluster: Cluster) -> None:
+    """Or waits, if it cannot."""
+    async with cluster.nodes(count=2):
+        await create_volume(cluster, nodeAffinity=OF_NODE_1)
+        await create_claim(cluster)
+        await bind(cluster)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await node_of(cluster) == "node-1"
+        await send(cluster, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        at_node_0 = {"kubernetes.io/hostname": "node-0"}
+        await create_pod(cluster, "p", volumes=MOUNTED, nodeSelector=at_node_0)
+        assert await reason(cluster, 2) == (
+            "1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) didn't "
+            "match Pod's node affinity/selector"
+        )
+
+
+async def test_a_claim_without_provisioner_needs_a_volume(cluster: Cluster) -> None:
+    """The pod waits for one."""
+    body = {
+        "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    async with cluster.nodes(count=1):
+        await send(cluster, "POST", CLASSES, body)
+        await create_claim(cluster, storageClassName="local")
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await reason(cluster) == (
+            "1 node(s) didn't find available persistent volumes to bind"
+        )
+        await create_volume(cluster, storageClassName="local")
+        await asyncio.sleep(60)
+        assert "claimRef" in (await volume_of(cluster))["spec"]
+
+
+@pytest.mark.parametrize(
+    ("volumes", "given", "expected"),
+    [
+        (MOUNTED, None, 'persistentvolumeclaim "data" not found'),
+        (
+            MOUNTED,
+            {"storageClassName": "immediate"},
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            MOUNTED,
+            {"volumeName": "mine"},
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            EPHEMERAL,
+            None,
+            (
+                "waiting for ephemeral volume controller to create the "
+                'persistentvolumeclaim "p-v"'
+            ),
+        ),
+        (
+            EPHEMERAL,
+            {},
+            "PVC default/p-v was not created for pod default/p (pod is not owner)",
+        ),
+    ],
+)
+async def test_a_claim_keeps_its_pod_from_all_nodes(
+    cluster: Cluster, volumes: list[JSON], given: JSON | None, expected: str
+) -> None:
+    """The condition of the pod and an event say why."""
+    name = "p-v" if volumes == EPHEMERAL else "data"
+    async with cluster.nodes(count=1):
+        if given is not None:
+            await create_claim(cluster, name, **given)
+        await create_pod(cluster, "p", volumes=volumes)
+        assert await reason(cluster) == expected
+        message = unschedulable(1, expected)
+        assert await events(cluster) == [f"p Warning FailedScheduling: {message}"]
+
+
+async def test_a_lost_or_deleted_claim_keeps_its_pod_from_all_nodes(
+    cluster: Cluster,
+) -> None:
+    """As does one whose volume is gone."""
+    async with cluster.nodes(count=1):
+        await create_volume(cluster)
+        await create_claim(cluster)
+        await bind(cluster)
+        free = {"metadata": {"finalizers": None}}
+        await send(cluster, "PATCH", f"{VOLUMES}/v", free)
+        await send(cluster, "DELETE", f"{VOLUMES}/v")
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await reason(cluster) == (
+            "1 node(s) unavailable due to one or more pvc(s) bound to non-existent "
+            "pv(s)"
+        )
+        lost = {"status": {"phase": "Lost"}}
+        await send(cluster, "PATCH", f"{CLAIMS}/data/status", lost)
+        assert await reason(cluster) == (
+            'persistentvolumeclaim "data" bound to non-existent persistentvolume "v"'
+        )
+        bound = {"status": {"phase": "Bound"}}
+        await send(cluster, "PATCH", f"{CLAIMS}/data/status", bound)
+        await send(cluster, "DELETE", f"{CLAIMS}/data")
+        assert await reason(cluster) == 'persistentvolumeclaim "data" is being deleted'
+
+
+@pytest.mark.parametrize(
+    ("change", "wait", "failure"),
+    [
+        (
+            {"metadata": {"annotations": {SELECTED: None}}},
+            0,
+            'provisioning failed for PVC "data"',
+        ),
+        ({"metadata": {"labels": {"a": "b"}}}, 661, "context deadline exceeded"),
+    ],
+)
+async def test_a_pod_whose_claim_gets_no_volume_is_scheduled_anew(
+    cluster: Cluster, change: JSON, wait: float, failure: str
+) -> None:
+    """If its provisioner gives up, or after ten minutes."""
+    async with cluster.nodes(count=1):
+        await create_claim(cluster)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        await asyncio.sleep(0.1)
+        await send(cluster, "PATCH", f"{CLAIMS}/data", change)
+        await asyncio.sleep(wait + 0.1)
+        message = f'running PreBind plugin "VolumeBinding": binding volumes: {failure}'
+        assert await events(cluster) == [f"p Warning FailedScheduling: {message}"]
+        annotations = (await claim_of(cluster))["metadata"]["annotations"]
+        assert annotations == {SELECTED: "node-0"}
+        assert await node_of(cluster) == ""
+
+
+async def test_a_pod_whose_reserved_volume_is_taken_away_is_scheduled_anew(
+    cluster: Cluster,
+) -> None:
+    """It gets another volume."""
+    async with cluster.nodes(count=1):
+        await create_volume(cluster, "a")
+        await create_claim(cluster)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        await asyncio.sleep(0.1)
+        free = {"metadata": {"finalizers": None}}
+        await send(cluster, "PATCH", f"{VOLUMES}/a", free)
+        await send(cluster, "DELETE", f"{VOLUMES}/a")
+        await asyncio.sleep(61)
+        (event,) = await events(cluster)
+        assert event.endswith('claimRef got reset for PV "a"')
+        claim = await claim_of(cluster)
+        assert claim["metadata"]["annotations"] == {SELECTED: "node-0"}

@@ -1,0 +1,139 @@
+"""Kubelets wait for volumes, and tell which are in use."""
+
+import asyncio
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.devcluster.nodes.objects import CORE, PODS, create_pod, send, status_of
+from tests.devcluster.nodes.volumes.playing import (
+    CSI,
+    MOUNTED,
+    STORAGE,
+    UNIQUE_NAME,
+    bind,
+    create_claim,
+    create_volume,
+    in_use,
+    list_attached,
+)
+
+pytestmark = pytest.mark.looptime
+
+
+async def bound_claim(cluster: Cluster, **spec: object) -> None:
+    await create_volume(cluster, **(spec or CSI))
+    await create_claim(cluster)
+    await bind(cluster)
+
+
+async def phase(cluster: Cluster, name: str = "p") -> str:
+    await asyncio.sleep(2)
+    return str((await status_of(cluster, name))["phase"])
+
+
+async def test_a_pod_starts_when_its_volume_is_attached(cluster: Cluster) -> None:
+    """Until its pod is gone, the volume is in use."""
+    async with cluster.nodes(count=1):
+        await bound_claim(cluster)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await phase(cluster) == "Pending"
+        assert await in_use(cluster) == [UNIQUE_NAME]
+        await list_attached(cluster, UNIQUE_NAME)
+        assert await phase(cluster) == "Running"
+        await send(cluster, "DELETE", f"{PODS}/p")
+        await asyncio.sleep(29)
+        assert await in_use(cluster) == [UNIQUE_NAME]
+        await asyncio.sleep(2)
+        assert await in_use(cluster) == []
+
+
+async def test_a_volume_is_in_use_as_long_as_one_pod_uses_it(cluster: Cluster) -> None:
+    """Or until all have ended."""
+    async with cluster.nodes(count=1):
+        await bound_claim(cluster)
+        await list_attached(cluster, UNIQUE_NAME)
+        seconds = {"devcluster/run-seconds": "5"}
+        policy = {"restartPolicy": "Never"}
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        await create_pod(cluster, "q", volumes=MOUNTED, annotations=seconds, **policy)
+        await asyncio.sleep(10)
+        assert await phase(cluster, "q") == "Succeeded"
+        assert await in_use(cluster) == [UNIQUE_NAME]
+        await send(cluster, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        await asyncio.sleep(1)
+        assert await in_use(cluster) == []
+
+
+@pytest.mark.parametrize("is_attachable", [True, False])
+async def test_only_volumes_that_are_attached_are_waited_for(
+    cluster: Cluster, *, is_attachable: bool
+) -> None:
+    """Not those of a driver that says so, nor directories."""
+    driver = {"metadata": {"name": "d"}, "spec": {"attachRequired": is_attachable}}
+    csi = {"driver": "d", "volumeHandle": "v"}
+    async with cluster.nodes(count=1):
+        await send(cluster, "POST", f"{STORAGE}/csidrivers", driver)
+        await bound_claim(cluster, csi=csi)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await phase(cluster) == ("Pending" if is_attachable else "Running")
+        assert await in_use(cluster) == (
+            ["kubernetes.io/csi/d^v"] if is_attachable else []
+        )
+
+
+async def test_a_pod_that_was_put_on_a_node_waits_for_its_claim(
+    cluster: Cluster,
+) -> None:
+    """Until it is bound."""
+    async with cluster.nodes(count=1):
+        await create_pod(cluster, "p", volumes=MOUNTED, nodeName="node-0")
+        await create_claim(cluster)
+        await create_volume(cluster)
+        assert await phase(cluster) == "Pending"
+        await bind(cluster)
+        assert await phase(cluster) == "Running"
+
+
+async def test_a_stopped_kubelet_reports_its_volumes_as_in_use(
+    cluster: Cluster,
+) -> None:
+    """Also if their pods are gone, until it works again."""
+    stopped = {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
+    started = {"metadata": {"annotations": {"devcluster/stopped": None}}}
+    async with cluster.nodes(count=1):
+        await bound_claim(cluster)
+        await list_attached(cluster, UNIQUE_NAME)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await phase(cluster) == "Running"
+        await send(cluster, "PATCH", f"{CORE}/nodes/node-0", stopped)
+        await asyncio.sleep(0.1)
+        await send(cluster, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        await asyncio.sleep(1)
+        assert await in_use(cluster) == [UNIQUE_NAME]
+        await send(cluster, "PATCH", f"{CORE}/nodes/node-0", started)
+        await asyncio.sleep(0.1)
+        assert await in_use(cluster) == []
+
+
+async def test_nodes_have_the_driver(cluster: Cluster) -> None:
+    """Kubelets register it, again if somebody has deleted the node."""
+    async with cluster.nodes(count=1):
+        node = await send(cluster, "GET", f"{CORE}/nodes/node-0")
+        registered = await send(cluster, "GET", f"{STORAGE}/csinodes/node-0")
+        await send(cluster, "DELETE", f"{STORAGE}/csinodes/node-0")
+        await send(cluster, "DELETE", f"{CORE}/nodes/node-0")
+        await send(cluster, "POST", f"{CORE}/nodes", {"metadata": {"name": "node-0"}})
+        await asyncio.sleep(15)
+        again = await send(cluster, "GET", f"{CORE}/nodes/node-0")
+        assert await send(cluster, "GET", f"{STORAGE}/csinodes/node-0")
+    annotations = {
+        "csi.volume.kubernetes.io/nodeid": '{"devcluster":"node-0"}',
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+    }
+    assert node["metadata"]["annotations"] == annotations
+    assert again["metadata"]["annotations"] == annotations
+    driver = {"name": "devcluster", "nodeID": "node-0", "topologyKeys": None}
+    assert registered["spec"] == {"drivers": [driver]}
+    (owner,) = registered["metadata"]["ownerReferences"]
+    assert owner["uid"] == node["metadata"]["uid"]
