@@ -21,7 +21,7 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
 from controller_manager.controllers.resource.resourceclaim.gone import GonePods
 from controller_manager.controllers.resource.resourceclaim.groups import Groups
 from controller_manager.controllers.resource.resourceclaim.names import (
-    PODS_BY_CLAIM,
+    BY_CLAIM,
     PODS_BY_GROUP,
     PODS_BY_TEMPLATE,
 )
@@ -55,7 +55,7 @@ class ClaimWatch:
         self._sync = pods
         self._groups = groups
         by_group = (PODS_BY_GROUP,) if groups.is_enabled else ()
-        self._pods = context.lister(PODS, PODS_BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
+        self._pods = context.lister(PODS, BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
         self._context = context
         self._watch()
 
@@ -111,7 +111,7 @@ class ClaimWatch:
             self.claim_changed(new)
 
     def _claim_deleted(self, claim: ResourceClaim) -> None:
-        for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim)):
+        for pod in self._pods.by_index(BY_CLAIM, key_of(claim)):
             self.pod_changed(pod)
         self._look_at_group(claim)
 
