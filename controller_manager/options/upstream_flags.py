@@ -5,11 +5,6 @@ When a controller is added, its flags move from here to its own options.
 
 from typing import Final
 
-from controller_manager.options.checks import (
-    Check,
-    at_least,
-    at_least_a_second,
-)
 from controller_manager.options.flag import Flag, section
 
 _SERVICE_LB: Final = section(
@@ -24,72 +19,4 @@ _SERVICE_LB: Final = section(
     ),
 )
 
-
-_ATTACH_DETACH: Final = section(
-    "Persistentvolume-attach-detach-controller",
-    Flag(
-        "attach-detach-reconcile-sync-period",
-        "duration",
-        "1m0s",
-        "How often to reconcile the attachment of volumes.",
-        "AttachDetachController.ReconcilerSyncLoopPeriod",
-        check=at_least_a_second,
-    ),
-    Flag(
-        "disable-attach-detach-reconcile-sync",
-        "bool",
-        "false",
-        "Do not reconcile the attachment of volumes.",
-        "AttachDetachController.DisableAttachDetachReconcilerSync",
-    ),
-    Flag(
-        "disable-force-detach-on-timeout",
-        "bool",
-        "false",
-        "Do not detach by force volumes that could not be unmounted in time.",
-        "AttachDetachController.disableForceDetachOnTimeout",
-    ),
-)
-
-
-def _syncs(
-    title: str,
-    flag: str,
-    default: int,
-    path: str,
-    what: str,
-    check: Check | None = None,
-) -> Flag:
-    """Return the flag for the number of objects that a controller syncs at a time."""
-    (made,) = section(
-        title,
-        Flag(
-            flag,
-            "int32",
-            str(default),
-            f"The number of {what} that are allowed to sync concurrently. Larger "
-            "number = more responsive, but more CPU (and network) load.",
-            path,
-            check=check,
-        ),
-    )
-    return made
-
-
-_CONTROLLERS: Final = (
-    _syncs(
-        "Ephemeral-volume-controller",
-        "concurrent-ephemeralvolume-syncs",
-        5,
-        "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
-        "ephemeral volumes",
-        check=at_least(1),
-    ),
-)
-
-
-UPSTREAM_FLAGS: Final = (
-    *_SERVICE_LB,
-    *_ATTACH_DETACH,
-    *_CONTROLLERS,
-)
+UPSTREAM_FLAGS: Final = _SERVICE_LB

@@ -132,4 +132,5 @@ def test_the_help_names_every_gate() -> None:
         "PodObservedGenerationTracking",
         "SELinuxChangePolicy",
         "SELinuxMountReadWriteOncePod",
+        "VolumeAttributesClass",
     }

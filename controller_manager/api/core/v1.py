@@ -145,8 +145,21 @@ class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
     claim_name: str = ""
 
 
+class ClaimTemplate(APIStruct, frozen=True):
+    """A template of a claim; its spec is kept as bytes, complete and not decoded."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Raw = Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        """Copy the bytes out of the message that they were decoded from."""
+        force_setattr(self, "spec", self.spec.copy())
+
+
 class EphemeralVolumeSource(APIStruct, frozen=True):
-    """A claim that is made for a pod; controllers read only that there is one."""
+    """A claim that is made for a pod."""
+
+    volume_claim_template: ClaimTemplate | None = None
 
 
 class PodVolume(APIStruct, frozen=True):

@@ -13,11 +13,15 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.resource.resourceclaim import (
+    KIND as DEVICE_CLAIM,
+)
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
 from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
 )
+from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.node_status import is_stopped
@@ -105,6 +109,7 @@ class Nodes:
             (VOLUME, self._volume_changed),
             (CLAIM, self._claim_changed),
             (ATTACHMENT, self._attachment_changed),
+            (DEVICE_CLAIM, self._device_claim_changed),
             (POD, self._pod_changed),
         )
         try:
@@ -159,6 +164,9 @@ class Nodes:
         self._scheduler.claim_changed(change.key)
         for key in self._mounts.waiting_for(change.key):
             self._kubelet.sync(key)
+
+    def _device_claim_changed(self, change: Change) -> None:
+        self._scheduler.claim_changed(claim_key(change.key))
 
     def _attachment_changed(self, change: Change) -> None:
         if self._attacher is not None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.core.pod_binding import bind
+from controller_manager.devcluster.nodes.devices import DeviceAllocation
 from controller_manager.devcluster.nodes.predicates import (
     OTHER_NODE,
     NodeFacts,
@@ -53,11 +54,13 @@ class Scheduler:
         self._objects = objects
         self._pods = objects.storage.collection(POD.resource)
         self._volumes = volumes
+        self._devices = DeviceAllocation(objects)
         self._report = report
         self._nodes: dict[str, NodeFacts] = {}
         self._order: list[str] = []
         self._next = 0
-        self._waiting: dict[Key, None] = {}
+        self._waiting: dict[Key, tuple[Key, ...]] = {}
+        """The claims of each waiting pod."""
         self._waiting_for: dict[Key, set[Key]] = {}
         """The waiting pods, by each of their claims."""
         self._assumed: dict[Key, _Assumed] = {}
@@ -96,13 +99,11 @@ class Scheduler:
         self._stop_waiting(key)
 
     def _stop_waiting(self, key: Key) -> None:
-        if key not in self._waiting:
-            return
-        del self._waiting[key]
-        for claim, pods in list(self._waiting_for.items()):
+        for claim in self._waiting.pop(key, ()):
+            pods = self._waiting_for.get(claim, set())
             pods.discard(key)
             if not pods:
-                del self._waiting_for[claim]
+                self._waiting_for.pop(claim, None)
 
     def sync(self, key: Key) -> None:
         """Schedule a pod if it waits for a node."""
@@ -114,13 +115,17 @@ class Scheduler:
         pod = stored.obj
         if self._continue_binding(key, pod):
             return
-        blocker = self._volumes.blocker(pod)
+        if self._devices.waits(pod):
+            self._wait(key, pod)  # upstream says nothing of it either
+            return
+        blocker = self._volumes.blocker(pod) or self._devices.blocker(pod)
         node = "" if blocker else self._find_node(pod)
         if not node:
             self._wait(key, pod)
             self._explain(pod, self._message(pod, blocker))
             return
         bindings = self._volumes.prepare(pod, self._nodes[node])
+        self._devices.reserve(pod, self._nodes[node])
         if not bindings:
             bind(self._objects, POD, *key, node)
             return
@@ -152,8 +157,9 @@ class Scheduler:
         return False
 
     def _wait(self, key: Key, pod: JSON) -> None:
-        self._waiting[key] = None
-        for claim in claims_of(pod):
+        claims = (*claims_of(pod), *self._devices.keys_of(pod))
+        self._waiting[key] = claims
+        for claim in claims:
             self._waiting_for.setdefault(claim, set()).add(key)
 
     def _find_node(self, pod: JSON) -> str:
@@ -166,7 +172,11 @@ class Scheduler:
     def _why_not(self, pod: JSON, name: str) -> str:
         """Return why a node does not fit a pod, empty if it does."""
         facts = self._nodes[name]
-        return why_not(pod, facts) or self._volumes.why_not(pod, facts)
+        return (
+            why_not(pod, facts)
+            or self._volumes.why_not(pod, facts)
+            or self._devices.why_not(pod, facts)
+        )
 
     def _candidates(self, pod: JSON) -> Iterator[str]:
         named = named_nodes(pod)

@@ -314,6 +314,15 @@ async def test_a_volume_tells_since_when_it_is_in_its_phase(cluster: Cluster) ->
     assert told["status"][name] == "2026-01-01T00:00:07Z"
 
 
+async def test_a_node_lists_the_volumes_on_it(cluster: Cluster) -> None:
+    """Go writes the path of a device also when it is empty."""
+    node = create(cluster, "Node")
+    volumes = {"volumesAttached": [{"name": "v"}], "volumesInUse": ["v"]}
+    status = update(cluster, node, {"status": volumes}, "status")["status"]
+    assert status["volumesAttached"] == [{"name": "v", "devicePath": ""}]
+    assert status["volumesInUse"] == ["v"]
+
+
 async def test_a_claim_without_a_class_gets_the_newest_default_class(
     cluster: Cluster,
 ) -> None:

@@ -13,6 +13,9 @@ from controller_manager.observability.plain_counter import PlainCounter
 
 _OPERATION: Final = ("plugin_name", "operation_name")
 _OF_CLAIMS: Final = ("namespace", "storage_class", "volume_attributes_class")
+NOT_KNOWN: Final = "N/A"
+"""The name of a plugin that is not known."""
+
 _BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600)
 
 Series = tuple[Gauge, tuple[str, ...]]
@@ -58,6 +61,7 @@ class VolumeBinderMetrics:
             _OPERATION,
             registry,
         )
+        self.errors.increment(NOT_KNOWN, "delete", by=0)
         self.classes = Counter(
             "retroactive_storageclass_total",
             "Claims that were given the default storage class after their creation",
@@ -156,10 +160,6 @@ def plugin_of(spec: VolumeSpec) -> str:
     if spec.local is not None:
         return "kubernetes.io/local-volume"
     return NOT_KNOWN
-
-
-NOT_KNOWN: Final = "N/A"
-"""The name of a plugin that is not known."""
 
 
 class Operations:

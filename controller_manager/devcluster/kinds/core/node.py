@@ -64,10 +64,12 @@ class NodeStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the daemon endpoints and the node info."""
+        """Fill in the daemon endpoints, the node info, and paths of devices."""
         default_ranges(obj.setdefault("spec", {}))
         status = obj.setdefault("status", {})
         status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+        for volume in status.get("volumesAttached") or ():
+            volume.setdefault("devicePath", "")
         given = status.get("nodeInfo") or {}
         status["nodeInfo"] = {**dict.fromkeys(_INFO, ""), **given}
 

@@ -187,7 +187,12 @@ class VolumeBinding:
         chosen: list[tuple[JSON, JSON | None]] = []
         taken: set[str] = set()
         for claim in self._unbound(pod):
-            volume = self._matching(claim, node, taken)
+            volume = None
+            if selected := annotation(claim, SELECTED_NODE):
+                if selected != node.name:
+                    return None  # a volume is being made for another node
+            else:
+                volume = self._matching(claim, node, taken)
             if volume is not None:
                 taken.add(volume["metadata"]["name"])
             elif not self._can_be_provisioned(claim):

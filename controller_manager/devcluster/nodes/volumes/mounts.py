@@ -56,8 +56,8 @@ class Mounts:
         self._report = report
         self._uses: dict[Key, _Use] = {}
         self._by_node: dict[str, dict[Key, None]] = {}
-        self._waiting: dict[Key, str] = {}
-        """The node of each pod that waits for its volumes."""
+        self._waiting: dict[Key, tuple[str | Key, ...]] = {}
+        """For each pod that waits for its volumes, the node and the claims."""
         self._waiting_for: dict[str | Key, dict[Key, None]] = {}
         """The pods that wait, by node and by claim."""
 
@@ -83,18 +83,16 @@ class Mounts:
         return True
 
     def _wait(self, key: Key, node: str, claims: Sequence[Key]) -> None:
-        self._waiting[key] = node
-        causes: list[str | Key] = [node, *claims]
+        causes = self._waiting[key] = (node, *claims)
         for each in causes:
             self._waiting_for.setdefault(each, {})[key] = None
 
     def _stop_waiting(self, key: Key) -> None:
-        if self._waiting.pop(key, None) is None:
-            return
-        for each, pods in list(self._waiting_for.items()):
+        for each in self._waiting.pop(key, ()):
+            pods = self._waiting_for.get(each, {})
             pods.pop(key, None)
             if not pods:
-                del self._waiting_for[each]
+                self._waiting_for.pop(each, None)
 
     def _use(self, key: Key, use: _Use) -> None:
         """Report the volumes of a pod as in use."""

@@ -98,6 +98,18 @@ async def test_a_claim_on_demand_is_told_the_node(cluster: Cluster) -> None:
         assert await node_of(cluster) == "node-0"
 
 
+async def test_a_pod_goes_where_a_volume_is_being_made(cluster: Cluster) -> None:
+    """Another pod may have asked for it."""
+    async with cluster.nodes(count=3):
+        await create_claim(cluster)
+        selected = {"metadata": {"annotations": {SELECTED: "node-2"}}}
+        await send(cluster, "PATCH", f"{CLAIMS}/data", selected)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        await create_volume(cluster, "made", storageClassName="other")
+        await bind(cluster, "made")
+        assert await node_of(cluster) == "node-2"
+
+
 async def test_a_volume_that_fits_is_reserved(cluster: Cluster) -> None:
     """The smallest on the node; a volume reserved for the claim goes first."""
     async with cluster.nodes(count=2):

@@ -1,0 +1,49 @@
+"""The texts of events, as upstream's operation generator and reconciler write them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.storage.attachdetach.places import Block
+from controller_manager.controllers.storage.attachdetach.volumes import Volume
+
+SUCCEEDED: Final = "SuccessfulAttachVolume"
+FAILED: Final = "FailedAttachVolume"
+
+_EXCLUSIVE: Final = (
+    "Volume is already exclusively attached to one node and can't be attached to "
+    "another"
+)
+
+
+def attached(volume: Volume) -> str:
+    """Return the message for a volume that is attached; it ends with a blank."""
+    return f'AttachVolume.Attach succeeded for volume "{volume.name}" '
+
+
+def not_attached(volume: Volume, failure: str) -> str:
+    """Return the message for a volume that could not be attached."""
+    return f'AttachVolume.Attach failed for volume "{volume.name}" : {failure}'
+
+
+def refused(volume: Volume, block: Block, pod: Pod) -> str:
+    """Return the message for a pod whose volume another node has.
+
+    It names the pods of the same namespace only; who may read this pod may not read
+    others.
+    """
+    reason = _users(block.pods, pod) if block.pods else _EXCLUSIVE
+    return f'Multi-Attach error for volume "{volume.name}" {reason}'
+
+
+def _users(users: Sequence[Pod], pod: Pod) -> str:
+    namespace = pod.metadata.namespace
+    local = [
+        each.metadata.name for each in users if each.metadata.namespace == namespace
+    ]
+    others = len(users) - len(local)
+    strangers = f"{others} pod(s) in different namespaces"
+    if not local:
+        return f"Volume is already used by {strangers}"
+    named = f"Volume is already used by pod(s) {', '.join(local)}"
+    return f"{named} and {strangers}" if others else named

@@ -1,0 +1,66 @@
+"""Names of volumes and of their attachments (pure functions)."""
+
+import hashlib
+import re
+from typing import Final
+
+_CSI: Final = "kubernetes.io/csi"
+_ISCSI: Final = "kubernetes.io/iscsi"
+_FC: Final = "kubernetes.io/fc"
+
+_OURS: Final = re.compile(r"csi-[0-9a-f]{64}")
+
+
+def csi_name(driver: str, handle: str) -> str:
+    """Return the unique name of a volume of a CSI driver.
+
+    It stands in the status of nodes. Upstream: GetUniqueVolumeName.
+    """
+    return f"{_CSI}/{driver}^{handle}"
+
+
+def plugin_name(unique_name: str) -> str:
+    """Return the name of a volume's plugin, with the driver if it is one of CSI.
+
+    It is a label of metrics. Upstream: GetFullQualifiedPluginNameForVolume.
+    """
+    plugin, _, rest = unique_name.removeprefix("kubernetes.io/").partition("/")
+    driver, found, _ = rest.partition("^")
+    name = f"kubernetes.io/{plugin}"
+    return f"{name}:{driver}" if found and name == _CSI else name
+
+
+def is_known(unique_name: str) -> bool:
+    """Tell whether this controller attaches volumes of the plugin in a unique name."""
+    return unique_name.startswith((f"{_CSI}/", f"{_ISCSI}/", f"{_FC}/"))
+
+
+def attachment_name(unique_name: str, node: str) -> str:
+    """Return the name of the attachment of a volume to a node.
+
+    Empty for a volume that no CSI driver attaches. Upstream: getAttachmentName.
+    """
+    driver, found, handle = unique_name.removeprefix(f"{_CSI}/").partition("^")
+    if not found or not unique_name.startswith(f"{_CSI}/"):
+        return ""
+    text = f"{handle}{driver}{node}"
+    return f"csi-{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def is_attachment_name(name: str) -> bool:
+    """Tell whether a name looks like one that `attachment_name` returned."""
+    return _OURS.fullmatch(name) is not None
+
+
+def iscsi_name(portal: str, iqn: str, lun: int) -> str:
+    """Return the unique name of a disk behind iSCSI."""
+    return f"{_ISCSI}/{portal}:{iqn}:{lun}"
+
+
+def fc_name(
+    wwns: tuple[str, ...] | None, lun: int | None, wwids: tuple[str, ...] | None
+) -> str:
+    """Return the unique name of a disk behind Fibre Channel, "" if nothing names it."""
+    if wwns and lun is not None:
+        return f"{_FC}/[{' '.join(wwns)}]:{lun}"
+    return f"{_FC}/[{' '.join(wwids)}]" if wwids else ""

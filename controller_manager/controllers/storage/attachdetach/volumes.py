@@ -1,0 +1,189 @@
+"""Which volumes of a pod are to be attached (CreateVolumeSpec of upstream)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.claims import BOUND, CLAIMS
+from controller_manager.api.core.v1 import PODS, Pod, PodVolume
+from controller_manager.api.core.volume_sources import FCSource, ISCSISource
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.meta import is_deleting
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.storage.v1 import CSI_DRIVERS
+from controller_manager.control.csi_migration import (
+    READ_ONLY_MANY,
+    READ_WRITE_MANY,
+    CSIVolume,
+    UntranslatableError,
+    csi_volume,
+    inline_csi_volume,
+)
+from controller_manager.control.pods_by_claim import BY_CLAIM, claim_name
+from controller_manager.controllers.storage.attachdetach.names import (
+    csi_name,
+    fc_name,
+    iscsi_name,
+)
+from controller_manager.informers.indexes import Index
+from controller_manager.runtime.context import ControllerContext
+
+_ENDED: Final = ("Failed", "Succeeded")
+
+
+class Volume(Struct, frozen=True):
+    """A volume that can be attached.
+
+    `name` appears in events. `persistent_volume` is empty for a volume that a pod
+    defines itself. `csi` is `None` for a volume that no driver attaches: its node's
+    status lists it at once. An `exclusive` volume is attached to one node at a time.
+    """
+
+    unique_name: str
+    name: str
+    exclusive: bool
+    persistent_volume: str = ""
+    csi: CSIVolume | None = None
+
+
+class Unresolved(Struct, frozen=True):
+    """A volume of a pod that the caches do not show: its claim, and who it is bound to.
+
+    Nothing that may be this volume is detached.
+    """
+
+    claim: str
+    persistent_volume: str = ""
+
+
+Found = Volume | Unresolved
+
+
+def is_exclusive(modes: Iterable[str]) -> bool:
+    """Tell whether a volume with these access modes may have one node only.
+
+    Without access modes nobody knows; the driver will refuse. Upstream:
+    IsMultiAttachAllowed.
+    """
+    given = tuple(modes)
+    return bool(given) and READ_WRITE_MANY not in given and READ_ONLY_MANY not in given
+
+
+def is_ended(pod: Pod) -> bool:
+    """Tell whether nothing of a pod runs any more, as its kubelet says.
+
+    Upstream: IsPodTerminated.
+    """
+    if pod.status.phase in _ENDED:
+        return True
+    return is_deleting(pod) and all(
+        each.state.terminated is not None or each.state.waiting is not None
+        for each in pod.status.container_statuses or ()
+    )
+
+
+def volume_of(volume: PersistentVolume) -> Volume | None:
+    """Return a persistent volume if it can be attached, `None` for another."""
+    spec, name = volume.spec, volume.metadata.name
+    exclusive = is_exclusive(spec.access_modes or ())
+    if spec.iscsi is not None or spec.fc is not None:
+        unique = _disk_name(spec.iscsi, spec.fc)
+        return Volume(unique, name, exclusive, name) if unique else None
+    try:
+        csi = csi_volume(volume)
+    except UntranslatableError:
+        return None
+    if csi is None:
+        return None
+    unique = csi_name(csi.driver, csi.handle)
+    return Volume(unique, name, is_exclusive(csi.access_modes), name, csi)
+
+
+def inline_volume_of(pod: Pod, volume: PodVolume) -> Volume | None:
+    """Return a volume that a pod defines itself if it can be attached, or `None`."""
+    if unique := _disk_name(volume.iscsi, volume.fc):
+        return Volume(unique, volume.name, exclusive=False)
+    try:
+        csi = inline_csi_volume(volume, pod.metadata.namespace)
+    except UntranslatableError:
+        return None
+    if csi is None:
+        return None
+    unique = csi_name(csi.driver, csi.handle)
+    return Volume(unique, csi.name, is_exclusive(csi.access_modes), csi=csi)
+
+
+def _disk_name(iscsi: ISCSISource | None, fc: FCSource | None) -> str:
+    if iscsi is not None:
+        return iscsi_name(iscsi.target_portal, iscsi.iqn, iscsi.lun)
+    if fc is not None:
+        return fc_name(fc.target_wwns, fc.lun, fc.wwids)
+    return ""
+
+
+def _unique_name(volume: PersistentVolume) -> Iterable[str]:
+    found = volume_of(volume)
+    return (found.unique_name,) if found is not None else ()
+
+
+def _is_same_volume(old: PersistentVolume, new: PersistentVolume) -> bool:
+    return (
+        old.raw_spec == new.raw_spec
+        and old.metadata.labels == new.metadata.labels
+        and old.metadata.annotations == new.metadata.annotations
+    )
+
+
+BY_UNIQUE_NAME: Final = Index("attachable", _unique_name, _is_same_volume)
+"""Persistent volumes by the unique name of the volume that they stand for."""
+
+
+class Volumes:
+    """Finds the volumes of pods in the caches."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; watch claims, persistent volumes and CSI drivers."""
+        self._claims = context.lister(CLAIMS)
+        self._drivers = context.lister(CSI_DRIVERS)
+        self._pods = context.lister(PODS, BY_CLAIM)
+        self.persistent = context.lister(PERSISTENT_VOLUMES, BY_UNIQUE_NAME)
+
+    def of(self, pod: Pod) -> Iterator[Found]:
+        """Yield the attachable volumes of a pod, and those that may be attachable."""
+        for each in pod.spec.volumes or ():
+            found = self._find(pod, each)
+            if isinstance(found, Unresolved) or (
+                found is not None and self._needs_attachment(found)
+            ):
+                yield found
+
+    def pods_of_claim(self, claim: str) -> Iterable[Pod]:
+        """Return the pods that use the claim with this key."""
+        return self._pods.by_index(BY_CLAIM, claim)
+
+    def _find(self, pod: Pod, volume: PodVolume) -> Found | None:
+        name = claim_name(pod, volume)
+        if not name:
+            return inline_volume_of(pod, volume)
+        key = f"{pod.metadata.namespace}/{name}"
+        claim = self._claims.by_key(key)
+        if claim is None:
+            return Unresolved(key)
+        if volume.ephemeral is not None and not is_controlled_by(claim, pod):
+            return None
+        bound = claim.spec.volume_name
+        if claim.status.phase != BOUND or not bound:
+            return Unresolved(key, bound)
+        found = self.persistent.by_key(bound)
+        reference = found.spec.claim_ref if found is not None else None
+        if found is None or reference is None or reference.uid != claim.metadata.uid:
+            return Unresolved(key, bound)
+        return volume_of(found)
+
+    def _needs_attachment(self, volume: Volume) -> bool:
+        """Tell whether the driver of a volume attaches; one that is not known does."""
+        if volume.csi is None:
+            return True
+        driver = self._drivers.by_key(volume.csi.driver)
+        return driver is None or driver.spec.attach_required is not False

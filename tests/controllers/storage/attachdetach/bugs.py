@@ -1,0 +1,99 @@
+"""Deliberate bugs of the attach-detach controller."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from controller_manager.controllers.storage.attachdetach import (
+    decide,
+    plan,
+    reconciler,
+    volumes,
+)
+from controller_manager.controllers.storage.attachdetach.apply import Applier
+from controller_manager.controllers.storage.attachdetach.decide import Rules, Step
+from controller_manager.controllers.storage.attachdetach.holds import Holds
+from controller_manager.controllers.storage.attachdetach.places import (
+    Memory,
+    NodeView,
+    Place,
+)
+from controller_manager.controllers.storage.attachdetach.plan import Plan
+from controller_manager.controllers.storage.attachdetach.reconciler import (
+    AttachDetachReconciler,
+)
+from tests.simulation.planted import Bug
+
+_plan = plan.plan
+_attach = decide._attach
+_detach = decide._detach
+
+
+async def _ask_nobody(*_: object) -> bool:
+    return False
+
+
+def _keep_the_list(
+    view: NodeView, memories: Mapping[str, Memory], now: float, rules: Rules
+) -> Plan:
+    """Let the list of a node only grow."""
+    made = _plan(view, memories, now, rules)
+    return made if made.joining else replace(made, listed=None)
+
+
+def _share(_: Iterable[str]) -> bool:
+    return False
+
+
+def _take_nothing(*_: object) -> None:
+    """Hold no volume for a node."""
+
+
+def _hope(place: Place, memory: Memory, now: float) -> Step:
+    """List a volume whose attachment was asked for."""
+    if place.attachment is None:
+        return _attach(place, memory, now)
+    return Step(memory=memory, joins_at=now)
+
+
+_attach = decide._attach
+
+
+def _detach_at_once(
+    place: Place, memory: Memory, view: NodeView, now: float, rules: Rules
+) -> Step:
+    """Detach volumes that their nodes use."""
+    step = _detach(replace(place, in_use=False), memory, view, now, rules)
+    return replace(step, forced=decide.Reason.TIMEOUT)
+
+
+_WATCHES: Final[tuple[Any, ...]] = tuple(AttachDetachReconciler.watches)
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "ask no node before a volume is detached": Bug(
+        0, Applier, "_is_in_use", _ask_nobody, "use-of-a-volume-is-not-seen"
+    ),
+    "detach volumes that are in use": Bug(
+        0, decide, "_detach", _detach_at_once, "use-of-a-volume-is-not-seen"
+    ),
+    "list a volume until its attachment is gone": Bug(
+        0, reconciler, "plan", _keep_the_list, "volume-moves"
+    ),
+    "attach exclusive volumes to many nodes": Bug(
+        0, volumes, "is_exclusive", _share, "two-nodes-want-one-volume"
+    ),
+    "hold no volume for a node": Bug(
+        0, Holds, "take", _take_nothing, "two-nodes-want-one-volume"
+    ),
+    "list a volume before it is attached": Bug(
+        0, decide, "_attach", _hope, "volume-moves"
+    ),
+    "miss that a pod is gone": Bug(
+        0,
+        AttachDetachReconciler,
+        "watches",
+        (_WATCHES[0], replace(_WATCHES[1], on=("add",)), *_WATCHES[2:]),
+        "pod-goes-that-never-used-its-volume",
+    ),
+}

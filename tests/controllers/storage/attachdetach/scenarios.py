@@ -1,0 +1,113 @@
+"""Situations in clusters that concern only the attaching of volumes."""
+
+import asyncio
+from typing import Any, Final
+
+from controller_manager.controllers.storage.attachdetach.names import csi_name
+from tests.controllers.storage.attachdetach.workload import (
+    DRIVER,
+    HOME,
+    NODES,
+    VolumeUsers,
+)
+from tests.simulation.environment import Environment, Scenario
+from tests.simulation.world import NAMESPACE
+
+JSON = dict[str, Any]
+
+_VOLUME: Final = "disk-one"
+_FIRST, _SECOND = NODES
+
+
+def _prepare(environment: Environment) -> VolumeUsers:
+    users = VolumeUsers(environment.world)
+    users.create_objects(NAMESPACE)
+    return users
+
+
+def _delete(environment: Environment, name: str) -> None:
+    found = environment.world.find("pods", HOME, name)
+    assert found is not None
+    environment.world.delete("pods", found, grace=0)
+
+
+def _attachments(environment: Environment) -> list[tuple[str, bool]]:
+    """Return node and state of each attachment of the volume."""
+    return [
+        (each["spec"]["nodeName"], bool(each["status"].get("attached")))
+        for each in environment.world.stored("volumeattachments")
+        if each["spec"]["source"].get("persistentVolumeName") == _VOLUME
+    ]
+
+
+def _lists(environment: Environment, node: str) -> bool:
+    found = environment.world.find("nodes", "", node)
+    listed = found["status"].get("volumesAttached") if found is not None else None
+    return csi_name(DRIVER, _VOLUME) in [each["name"] for each in listed or ()]
+
+
+async def use_of_a_volume_is_not_seen(environment: Environment) -> None:
+    """No issue: the cache of nodes lags while a node begins to use a volume.
+
+    As upstream: the node is read from the API server before a volume is detached.
+    """
+    users = _prepare(environment)
+    await asyncio.sleep(5)
+    users.reports_use = False
+    users.run_pod("user", _FIRST, _VOLUME)
+    await environment.until(lambda: _lists(environment, _FIRST), within=60)
+    await asyncio.sleep(5)
+    environment.manager.connection.lagging["nodes"] = environment.now + 30
+    users.reports_use = True
+    await asyncio.sleep(5)
+    users.reports_use = False
+    _delete(environment, "user")
+    await asyncio.sleep(40)
+    assert _attachments(environment) == [(_FIRST, True)]
+    users.reports_use = True
+    await environment.until(lambda: not _attachments(environment), within=60)
+
+
+async def pod_goes_that_never_used_its_volume(environment: Environment) -> None:
+    """No issue: nothing but the pod's end says that its volume is to be detached."""
+    users = _prepare(environment)
+    await asyncio.sleep(5)
+    users.reports_use = False
+    users.run_pod("user", _FIRST, _VOLUME)
+    await environment.until(lambda: _lists(environment, _FIRST), within=60)
+    _delete(environment, "user")
+    await environment.until(lambda: not _attachments(environment), within=60)
+
+
+async def two_nodes_want_one_volume(environment: Environment) -> None:
+    """No issue: two pods need a volume at once, and no cache shows an attachment."""
+    users = _prepare(environment)
+    await asyncio.sleep(5)
+    lag = environment.manager.connection.lagging
+    lag["volumeattachments"] = environment.now + 30
+    users.run_pod("first", _FIRST, _VOLUME)
+    users.run_pod("second", _SECOND, _VOLUME)
+    await asyncio.sleep(60)
+    assert len(_attachments(environment)) == 1
+
+
+async def volume_moves(environment: Environment) -> None:
+    """No issue: a volume is attached to another node once the first has released it."""
+    users = _prepare(environment)
+    await asyncio.sleep(5)
+    users.run_pod("first", _FIRST, _VOLUME)
+    await environment.until(lambda: _lists(environment, _FIRST), within=60)
+    users.run_pod("second", _SECOND, _VOLUME)
+    await asyncio.sleep(30)
+    assert _attachments(environment) == [(_FIRST, True)]
+    _delete(environment, "first")
+    await environment.until(lambda: _lists(environment, _SECOND), within=120)
+    assert _attachments(environment) == [(_SECOND, True)]
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    use_of_a_volume_is_not_seen,
+    two_nodes_want_one_volume,
+    volume_moves,
+    pod_goes_that_never_used_its_volume,
+)

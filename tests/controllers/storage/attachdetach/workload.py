@@ -1,0 +1,293 @@
+"""What users, kubelets and a CSI driver do with volumes: pods come, go and move."""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from controller_manager.api.times import format_micro_time, format_time
+from controller_manager.controllers.storage.attachdetach.names import csi_name
+from tests.simulation.workload import Workload
+from tests.simulation.world import NAMESPACE
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+JSON = dict[str, Any]
+
+DRIVER: Final = "disks.example.com"
+HOME: Final = "disks"
+"""The namespace of the claims and pods."""
+
+NODES: Final = ("disks-0", "disks-1")
+VOLUMES: Final = ("disk-one", "disk-two", "disk-shared")
+
+_LEASES: Final = "kube-node-lease"
+_MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
+_FINALIZER: Final = "external-attacher/disks-example-com"
+_PERIOD: Final = 2.0
+"""Seconds between two looks of the kubelets and of the driver."""
+
+_BEAT: Final = 20.0
+_UNMOUNTING: Final = 4.0
+
+
+def volumes_of(pod: JSON) -> list[str]:
+    """Return the volumes of the driver that a pod of the workload uses."""
+    claims = (
+        each.get("persistentVolumeClaim", {}).get("claimName")
+        for each in pod["spec"].get("volumes", ())
+    )
+    if pod["metadata"]["namespace"] != HOME:
+        return []
+    return [each for each in claims if each in VOLUMES]
+
+
+def is_wanted(pod: JSON) -> bool:
+    """Tell whether a pod still needs its volumes."""
+    if pod.get("status", {}).get("phase") in {"Failed", "Succeeded"}:
+        return False
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    runs = any("running" in each.get("state", {}) for each in statuses)
+    return runs or "deletionTimestamp" not in pod["metadata"]
+
+
+class VolumeUsers(Workload):
+    """Users of three volumes on two nodes, with the kubelets and the driver."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(world)
+        self._rng = random.Random(f"volumes {world.seed}")
+        self._driver = random.Random(f"driver {world.seed}")
+        self._unused_since: dict[tuple[str, str], float] = {}
+        self._pods = 0
+        self.reports_use = True
+        """Whether the kubelets report what they use."""
+        self._silent_until = dict.fromkeys(NODES, 0.0)
+
+    def create_objects(self, namespace: str) -> None:
+        if namespace != NAMESPACE:
+            return
+        self.world.create_namespace(HOME)
+        for name in NODES:
+            self._register(name)
+        for name in VOLUMES:
+            self._create_volume(name)
+        self.world._start_task(self._play())
+
+    # Users
+
+    async def use(self, operations: int) -> None:
+        rng = self._rng
+        for _ in range(operations):
+            await asyncio.sleep(rng.uniform(1, 60))
+            pods = [each for each in self._home() if is_wanted(each)]
+            match rng.choice(("come", "come", "go", "lose", "silent")):
+                case "come" if len(pods) < 4:
+                    self._run_pod(rng)
+                case "lose":
+                    self._lose(rng)
+                case "silent" if rng.random() < 0.3:
+                    self._silent_until[rng.choice(NODES)] = self._now + 600
+                case _ if pods:
+                    self.world.delete(
+                        "pods", rng.choice(pods), grace=rng.choice((0, 5))
+                    )
+
+    async def clean_up(self) -> None:
+        """Let the nodes be well, and every second pod go."""
+        self._silent_until = dict.fromkeys(NODES, 0.0)
+        for pod in self._home()[::2]:
+            self.world.delete("pods", pod, grace=0)
+
+    def _run_pod(self, rng: random.Random) -> None:
+        self._pods += 1
+        claims = rng.sample(VOLUMES, rng.choice((1, 2)))
+        self.run_pod(f"user-{self._pods}", rng.choice(NODES), *claims)
+
+    def run_pod(self, name: str, node: str, *claims: str) -> None:
+        """Create a pod on a node that uses volumes."""
+        volumes = [
+            {"name": each, "persistentVolumeClaim": {"claimName": each}}
+            for each in claims
+        ]
+        pod = {
+            "metadata": {"name": name},
+            "spec": {
+                "nodeName": node,
+                "containers": [{"name": "c", "image": "app:v1"}],
+                "volumes": volumes,
+                "tolerations": [{"operator": "Exists"}],
+            },
+        }
+        self.world.server.objects.create(self.world.kind("pods"), HOME, pod)
+
+    def _lose(self, rng: random.Random) -> None:
+        """Delete an attachment, as users do who do not know better."""
+        if found := self._attachments():
+            self.world.delete("volumeattachments", rng.choice(found))
+
+    # The cluster
+
+    @property
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _home(self) -> list[JSON]:
+        return self.world.stored("pods", HOME)
+
+    def _attachments(self) -> list[JSON]:
+        return [
+            each
+            for each in self.world.stored("volumeattachments")
+            if each["spec"]["attacher"] == DRIVER
+        ]
+
+    def _register(self, name: str) -> None:
+        metadata = {"name": name, "annotations": {_MANAGED: "true"}}
+        node = {"metadata": metadata, "spec": {"unschedulable": True}}
+        self.world.server.objects.create(self.world.kind("nodes"), "", node)
+
+    def _create_volume(self, name: str) -> None:
+        objects, mode = self.world.server.objects, "ReadWriteOnce"
+        if "shared" in name:
+            mode = "ReadWriteMany"
+        size = {"storage": "1Gi"}
+        claim = {
+            "metadata": {"name": name},
+            "spec": {
+                "accessModes": [mode],
+                "resources": {"requests": size},
+                "storageClassName": "",
+                "volumeName": name,
+            },
+        }
+        stored = objects.create(self.world.kind("persistentvolumeclaims"), HOME, claim)
+        metadata = stored.obj["metadata"]
+        reference = {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "namespace": HOME,
+            "name": name,
+            "uid": metadata["uid"],
+        }
+        spec = {
+            "accessModes": [mode],
+            "capacity": size,
+            "claimRef": reference,
+            "csi": {"driver": DRIVER, "volumeHandle": name},
+            "persistentVolumeReclaimPolicy": "Retain",
+        }
+        volume = {"metadata": {"name": name}, "spec": spec}
+        objects.create(self.world.kind("persistentvolumes"), "", volume)
+        bound = {"phase": "Bound", "accessModes": [mode], "capacity": size}
+        self.world.change(
+            "persistentvolumeclaims",
+            stored.obj,
+            lambda obj: obj.update(status=bound),
+            "status",
+        )
+
+    async def _play(self) -> None:
+        """Be the kubelets and the driver."""
+        beat_at = 0.0
+        while True:
+            if self._now >= beat_at:
+                beat_at = self._now + _BEAT
+                for name in NODES:
+                    self._beat(name)
+            for name in NODES:
+                self._report_use(name)
+            for attachment in self._attachments():
+                self._drive(attachment)
+            await asyncio.sleep(_PERIOD)
+
+    def _beat(self, name: str) -> None:
+        """Renew the lease of a node, and post that it is ready."""
+        if self._now < self._silent_until[name]:
+            return
+        world, now = self.world, self.world.clock.now()
+        spec = {"holderIdentity": name, "renewTime": format_micro_time(now)}
+        lease = world.find("leases", _LEASES, name)
+        if lease is None:
+            body = {"metadata": {"name": name}, "spec": spec}
+            world.server.objects.create(world.kind("leases"), _LEASES, body)
+        else:
+            world.change("leases", lease, lambda obj: obj.update(spec=spec))
+        self._edit("nodes", name, lambda node: _post(node, format_time(now)))
+
+    def _report_use(self, name: str) -> None:
+        """Report the volumes of the pods of a node, and those not unmounted yet."""
+        if self._now < self._silent_until[name] or not self.reports_use:
+            return
+        node = self.world.find("nodes", "", name)
+        if node is None:
+            return
+        pods = [each for each in self._home() if each["spec"].get("nodeName") == name]
+        wanted = {csi_name(DRIVER, each) for pod in pods for each in volumes_of(pod)}
+        used = set(node["status"].get("volumesInUse") or ())
+        stays = {each for each in used - wanted if not self._is_unmounted(name, each)}
+        for each in wanted:
+            self._unused_since.pop((name, each), None)
+        if used != wanted | stays:
+            report = {"volumesInUse": sorted(wanted | stays) or None}
+            self._edit("nodes", name, lambda obj: obj["status"].update(report))
+
+    def _is_unmounted(self, node: str, volume: str) -> bool:
+        since = self._unused_since.setdefault((node, volume), self._now)
+        return self._now >= since + _UNMOUNTING
+
+    def _drive(self, attachment: JSON) -> None:
+        """Attach or detach a volume, some time after it was asked for."""
+        name, metadata = attachment["metadata"]["name"], attachment["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if self._driver.random() < 0.4:
+            return
+        if "deletionTimestamp" in metadata:
+            self._edit(
+                "volumeattachments",
+                name,
+                lambda obj: obj["metadata"].update(
+                    finalizers=_without(finalizers, _FINALIZER)
+                ),
+                subresource="",
+            )
+        elif _FINALIZER not in finalizers:
+            self._edit(
+                "volumeattachments",
+                name,
+                lambda obj: obj["metadata"].update(
+                    finalizers=[*finalizers, _FINALIZER]
+                ),
+                subresource="",
+            )
+        elif not attachment["status"].get("attached"):
+            status: JSON = {"attached": True}
+            if self._driver.random() < 0.2:
+                status = {"attached": False, "attachError": {"message": "no disk"}}
+            self._edit("volumeattachments", name, lambda obj: obj.update(status=status))
+
+    def _edit(
+        self,
+        plural: str,
+        name: str,
+        edit: Callable[[JSON], Any],
+        subresource: str = "status",
+    ) -> None:
+        found = self.world.find(plural, "", name)
+        if found is not None:
+            self.world.change(plural, found, edit, subresource)
+
+
+def _post(node: JSON, now: str) -> None:
+    """Post that a node is ready."""
+    known = node["status"].get("conditions") or [{}]
+    since = known[0].get("lastTransitionTime", now)
+    if known[0].get("status") != "True":
+        since = now
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now}
+    node["status"]["conditions"] = [{**ready, "lastTransitionTime": since}]
+
+
+def _without(items: Iterable[str], item: str) -> list[str]:
+    return [each for each in items if each != item]

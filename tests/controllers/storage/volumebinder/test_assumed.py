@@ -1,0 +1,143 @@
+"""A cache that knows the controller's own writes, and holds of volumes."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.controllers.storage.volumebinder.assumed import AssumedObjects
+from controller_manager.controllers.storage.volumebinder.holds import Holds
+from controller_manager.informers.informer import Handler
+from controller_manager.informers.store import Store
+from tests.controllers.storage.volumebinder.fixtures import volume
+
+
+@dataclass
+class Informer:
+    """An informer whose watch the test plays."""
+
+    store: Store[PersistentVolume] = field(default_factory=Store)
+    epoch: int = 0
+    handler: Handler[Any] = field(default_factory=Handler)
+
+    def add_handler(self, handler: Handler[Any]) -> None:
+        self.handler = handler
+
+    def show(self, obj: PersistentVolume) -> None:
+        old = self.store.put(obj)
+        if old is None:
+            self.handler.on_add(obj)
+        else:
+            self.handler.on_update(old, obj)
+
+    def remove(self, name: str) -> None:
+        gone = self.store.remove(name)
+        assert gone is not None
+        self.handler.on_delete(gone)
+
+
+def at(version: int, uid: str = "one") -> PersistentVolume:
+    """Return a version of the volume "v"."""
+    return volume(metadata={"uid": uid, "resourceVersion": str(version)})
+
+
+class Setting:
+    """A cache, its informer, and the versions that its observer was told of."""
+
+    def __init__(self) -> None:
+        self.informer = Informer()
+        self.told: list[str | None] = []
+        self.cache: AssumedObjects[PersistentVolume] = AssumedObjects(
+            self.informer,  # type: ignore[arg-type]
+            (self._observe,),
+        )
+
+    def _observe(self, key: str, obj: PersistentVolume | None) -> None:
+        assert key == "v"
+        self.told.append(None if obj is None else obj.metadata.resource_version)
+
+    @property
+    def version(self) -> str | None:
+        found = self.cache.get("v")
+        return None if found is None else found.metadata.resource_version
+
+
+def test_a_write_is_known_before_the_watch_shows_it() -> None:
+    """Older versions from the watch do not replace it, its own and newer ones do."""
+    setting = Setting()
+    setting.informer.show(at(1))
+    setting.cache.assume(at(5))
+    setting.informer.show(at(3))
+    assert (setting.version, len(setting.cache)) == ("5", 1)
+    setting.informer.show(at(5))
+    assert (setting.version, len(setting.cache)) == ("5", 0)
+    setting.informer.show(at(9))
+    assert setting.told == ["1", "5", "5", "5", "9"]
+
+
+def test_a_write_that_the_watch_has_shown_already_is_not_assumed() -> None:
+    """The answer may come after the event."""
+    setting = Setting()
+    setting.informer.show(at(7))
+    setting.cache.assume(at(5))
+    assert (setting.version, len(setting.cache)) == ("7", 0)
+
+
+def test_nothing_is_remembered_of_an_object_that_is_gone() -> None:
+    """Nor of a former one of the same name."""
+    setting = Setting()
+    setting.informer.show(at(1))
+    setting.cache.assume(at(5))
+    setting.informer.remove("v")
+    assert (setting.version, len(setting.cache)) == (None, 0)
+    setting.cache.assume(at(6))
+    assert (setting.version, len(setting.cache)) == (None, 0)
+    setting.informer.show(at(8, "two"))
+    setting.cache.assume(at(9, "one"))
+    assert (setting.version, len(setting.cache)) == ("8", 0)
+
+
+def test_an_object_that_was_made_anew_replaces_what_was_assumed() -> None:
+    """The watch may show only the new one."""
+    setting = Setting()
+    setting.informer.show(at(1))
+    setting.cache.assume(at(5))
+    setting.informer.show(at(4, "two"))
+    assert (setting.version, len(setting.cache)) == ("4", 0)
+
+
+def test_versions_of_before_a_restore_count_no_more() -> None:
+    """The server's store was restored from a backup: versions start again."""
+    setting = Setting()
+    setting.informer.show(at(1))
+    setting.cache.assume(at(500))
+    setting.informer.epoch += 1
+    setting.informer.show(at(2))
+    assert (setting.version, len(setting.cache)) == ("2", 0)
+
+
+@pytest.mark.looptime
+async def test_a_volume_is_held_by_one_sync_at_a_time() -> None:
+    """A claim that waits for it keeps others from choosing it; nothing is left."""
+    holds, order = Holds(), list[str]()
+
+    async def work(claim: str) -> None:
+        async with holds.hold("v", claim):
+            order.append(f"{claim} begins")
+            await asyncio.sleep(1)
+            order.append(f"{claim} ends")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work(""))
+        await asyncio.sleep(0)
+        assert not holds.is_taken("v", "ns/a")
+        group.create_task(work("ns/a"))
+        await asyncio.sleep(0)
+        assert (holds.is_taken("v", "ns/a"), holds.is_taken("v", "ns/b")) == (
+            False,
+            True,
+        )
+    assert order == [" begins", " ends", "ns/a begins", "ns/a ends"]
+    assert (len(holds), holds.is_taken("v", "ns/b")) == (0, False)

@@ -1,0 +1,408 @@
+"""What is decided about a claim: pure functions, as tables of situations."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.meta import annotations_of
+from controller_manager.controllers.storage.volumebinder.claim_steps import (
+    decide_claim,
+)
+from controller_manager.controllers.storage.volumebinder.steps import (
+    SETTLED,
+    Notice,
+    Rest,
+    Step,
+    Write,
+)
+from controller_manager.runtime.outcome import SyncError
+from tests.controllers.storage.volumebinder.fixtures import (
+    BOUND_TO_MINE,
+    BY_CONTROLLER,
+    COMPLETE,
+    MINE,
+    OF_ANOTHER,
+    OF_FORMER,
+    Snapshot,
+    claim,
+    storage_class,
+    volume,
+)
+
+BOUND = {
+    "phase": "Bound",
+    "accessModes": ["ReadWriteOnce"],
+    "capacity": {"storage": "1Gi"},
+}
+PENDING = {"phase": "Pending"}
+PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
+GCE = "pd.csi.storage.gke.io"
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+SELECTED = {"volume.kubernetes.io/selected-node": "n1"}
+ASKED = {PROVISIONER: "csi.example.com", BETA_PROVISIONER: "csi.example.com"}
+WAITS = storage_class(mode="WaitForFirstConsumer")
+
+
+def summary(step: Step) -> tuple[Any, ...]:
+    """Return what a step does, in a form that fits into a table."""
+    match step:
+        case Write(obj=PersistentVolumeClaim() as written, subresource="status"):
+            return ("claim status", msgspec.json.decode(written.raw_status))
+        case Write(obj=PersistentVolumeClaim() as written):
+            spec, annotations = written.spec, annotations_of(written.metadata)
+            return ("claim", spec.volume_name, spec.storage_class_name, annotations)
+        case Write(obj=written, subresource="status"):
+            return ("volume status", written.metadata.name, written.status.phase)
+        case Write(obj=written):
+            return (
+                "volume",
+                written.metadata.name,
+                dict(written.metadata.annotations or {}),
+            )
+        case Rest() as rest:
+            return ("rest", *(each.reason for each in rest.notices))
+    return (step,)
+
+
+@pytest.mark.parametrize(
+    ("subject", "cluster", "expected"),
+    [
+        # A claim that names no volume.
+        (claim(), Snapshot(volume()), ("volume", "v", BY_CONTROLLER)),
+        (
+            claim(),
+            Snapshot(volume(annotations=BY_CONTROLLER, claimRef=BOUND_TO_MINE)),
+            ("volume status", "v", "Bound"),
+        ),
+        (
+            claim(),
+            Snapshot(
+                volume(annotations=BY_CONTROLLER, phase="Bound", claimRef=BOUND_TO_MINE)
+            ),
+            ("claim", "v", "fast", {**COMPLETE, **BY_CONTROLLER}),
+        ),
+        (claim(), Snapshot(volume(claimRef=MINE)), ("volume", "v", {})),
+        (claim(), Snapshot(volume(claimRef=OF_FORMER)), ("rest", "ProvisioningFailed")),
+        (
+            claim(),
+            Snapshot(volume(claimRef=OF_ANOTHER)),
+            ("rest", "ProvisioningFailed"),
+        ),
+        (claim(), Snapshot(volume(phase="Pending")), ("rest", "ProvisioningFailed")),
+        (claim(), Snapshot(volume(phase="Failed")), ("rest", "ProvisioningFailed")),
+        (
+            claim(),
+            Snapshot(volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})),
+            ("rest", "ProvisioningFailed"),
+        ),
+        # A class that waits for the first consumer.
+        (
+            claim(),
+            Snapshot(volume(), classes=[WAITS]),
+            ("rest", "WaitForFirstConsumer"),
+        ),
+        (
+            claim(),
+            Snapshot(classes=[WAITS], pods=["p"]),
+            ("rest", "WaitForPodScheduled"),
+        ),
+        (
+            claim(),
+            Snapshot(volume(claimRef=BOUND_TO_MINE), classes=[WAITS]),
+            ("volume status", "v", "Bound"),
+        ),
+        (
+            claim(SELECTED),
+            Snapshot(volume(), classes=[WAITS]),
+            ("claim", "", "fast", {**SELECTED, **ASKED}),
+        ),
+        # Provisioning.
+        (claim(), Snapshot(classes=[storage_class()]), ("claim", "", "fast", ASKED)),
+        (
+            claim(ASKED),
+            Snapshot(classes=[storage_class()]),
+            ("rest", "ExternalProvisioning"),
+        ),
+        (
+            claim(ASKED),
+            Snapshot(classes=[storage_class()], provisions=False),
+            ("rest",),
+        ),
+        (
+            claim(),
+            Snapshot(
+                classes=[storage_class(provisioner="kubernetes.io/no-provisioner")]
+            ),
+            ("rest", "ProvisioningFailed"),
+        ),
+        (
+            claim(),
+            Snapshot(classes=[storage_class(provisioner="kubernetes.io/host-path")]),
+            ("rest", "ProvisioningFailed"),
+        ),
+        (
+            claim(),
+            Snapshot(classes=[storage_class(provisioner="kubernetes.io/gce-pd")]),
+            (
+                "claim",
+                "",
+                "fast",
+                {
+                    PROVISIONER: "pd.csi.storage.gke.io",
+                    BETA_PROVISIONER: "pd.csi.storage.gke.io",
+                },
+            ),
+        ),
+        (
+            claim({PROVISIONER: "kubernetes.io/aws-ebs"}),
+            Snapshot(),
+            (
+                "claim",
+                "",
+                "fast",
+                {
+                    PROVISIONER: "kubernetes.io/aws-ebs",
+                    "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com",
+                },
+            ),
+        ),
+        (
+            claim({**ASKED, "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com"}),
+            Snapshot(),
+            ("claim", "", "fast", ASKED),
+        ),
+        # The default class.
+        (
+            claim(storageClassName=None),
+            Snapshot(default=storage_class("std")),
+            ("claim", "", "std", {}),
+        ),
+        (
+            claim(
+                {"volume.beta.kubernetes.io/storage-class": ""}, storageClassName=None
+            ),
+            Snapshot(default=storage_class("std")),
+            ("rest", "FailedBinding"),
+        ),
+        (
+            claim(storageClassName=""),
+            Snapshot(default=storage_class("std")),
+            ("rest", "FailedBinding"),
+        ),
+        (claim(storageClassName=None), Snapshot(), ("rest", "FailedBinding")),
+        (
+            claim(storageClassName="", status={}),
+            Snapshot(),
+            ("claim status", PENDING),
+        ),
+        # A claim that asks for a volume by name.
+        (claim(volumeName="v"), Snapshot(), ("rest",)),
+        (claim(volumeName="v"), Snapshot(volume()), ("volume", "v", BY_CONTROLLER)),
+        (
+            claim(volumeName="v"),
+            Snapshot(volume(phase="Pending")),
+            ("volume", "v", BY_CONTROLLER),
+        ),
+        (
+            claim(volumeName="v"),
+            Snapshot(volume(size="1Mi")),
+            ("rest", "VolumeMismatch"),
+        ),
+        (claim(volumeName="v"), Snapshot(volume(claimRef=MINE)), ("volume", "v", {})),
+        (
+            claim(volumeName="v"),
+            Snapshot(volume(claimRef=OF_ANOTHER)),
+            ("rest", "FailedBinding"),
+        ),
+        (
+            claim(BY_CONTROLLER, volumeName="v"),
+            Snapshot(volume(claimRef=OF_ANOTHER)),
+            ("rest", "FailedBinding"),
+        ),
+        (
+            claim(volumeName="v"),
+            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            ("claim", "v", "fast", COMPLETE),
+        ),
+        # A claim that was bound once.
+        (claim(COMPLETE, BOUND), Snapshot(), ("claim status", {"phase": "Lost"})),
+        (
+            claim(COMPLETE, BOUND, volumeName="v"),
+            Snapshot(),
+            ("claim status", {"phase": "Lost"}),
+        ),
+        (claim(COMPLETE, {"phase": "Lost"}, volumeName="v"), Snapshot(), ("rest",)),
+        (
+            claim(COMPLETE, BOUND, volumeName="v"),
+            Snapshot(volume(claimRef=OF_ANOTHER)),
+            ("claim status", {"phase": "Lost"}),
+        ),
+        (
+            claim(COMPLETE, BOUND, volumeName="v"),
+            Snapshot(volume(claimRef=OF_FORMER)),
+            ("claim status", {"phase": "Lost"}),
+        ),
+        (
+            claim(COMPLETE, BOUND, volumeName="v"),
+            Snapshot(volume()),
+            ("volume", "v", BY_CONTROLLER),
+        ),
+        (
+            claim(COMPLETE, PENDING, volumeName="v"),
+            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            ("claim status", BOUND),
+        ),
+        (
+            claim(COMPLETE, {"phase": "Lost"}, volumeName="v"),
+            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            ("claim status", BOUND),
+        ),
+        (
+            claim(COMPLETE, BOUND, volumeName="v"),
+            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            ("rest",),
+        ),
+        # The file system may be smaller than its device, once the claim is Bound.
+        (
+            claim(
+                COMPLETE, {**BOUND, "capacity": {"storage": "512Mi"}}, volumeName="v"
+            ),
+            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            ("rest",),
+        ),
+        (
+            claim(COMPLETE, PENDING, volumeName="v"),
+            Snapshot(
+                volume(
+                    size="2Gi",
+                    phase="Bound",
+                    annotations={
+                        "volume.alpha.kubernetes.io/pre-resize-capacity": "1Gi"
+                    },
+                    claimRef=BOUND_TO_MINE,
+                )
+            ),
+            ("claim status", BOUND),
+        ),
+        (
+            claim(COMPLETE, PENDING, volumeName="v"),
+            Snapshot(
+                volume(
+                    phase="Bound",
+                    claimRef=BOUND_TO_MINE,
+                    volumeAttributesClassName="gold",
+                )
+            ),
+            ("claim status", {**BOUND, "currentVolumeAttributesClassName": "gold"}),
+        ),
+    ],
+)
+def test_the_next_step_for_a_claim(
+    subject: PersistentVolumeClaim, cluster: Snapshot, expected: tuple[Any, ...]
+) -> None:
+    """Of every state that a claim and its volume can be found in."""
+    assert summary(decide_claim(subject, cluster)) == expected
+
+
+def test_a_binding_is_settled_when_nothing_is_missing() -> None:
+    """No event, no other look."""
+    subject = claim(COMPLETE, BOUND, volumeName="v")
+    cluster = Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE))
+    assert decide_claim(subject, cluster) == SETTLED
+
+
+@pytest.mark.parametrize(
+    ("problem", "wanted", "offered"),
+    [
+        ("requested PV is too small", {}, volume(size="1023Mi")),
+        ("storageClassName does not match", {"storageClassName": "slow"}, volume()),
+        (
+            "volumeAttributesClassName does not match",
+            {"volumeAttributesClassName": "gold"},
+            volume(),
+        ),
+        ("incompatible volumeMode", {"volumeMode": "Block"}, volume()),
+        ("incompatible accessMode", {"accessModes": ["ReadWriteMany"]}, volume()),
+        (
+            'the volume is marked for deletion "v"',
+            {},
+            volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        ),
+    ],
+)
+def test_a_claim_is_told_why_it_cannot_have_the_volume_it_asks_for(
+    problem: str, wanted: dict[str, Any], offered: Any
+) -> None:
+    """As checkVolumeSatisfyClaim has it; it is looked at again."""
+    subject = claim(volumeName="v", **wanted)
+    message = f'Cannot bind to requested volume "v": {problem}'
+    notice = Notice(subject, "Warning", "VolumeMismatch", message)
+    assert decide_claim(subject, Snapshot(offered)) == Rest((notice,), again=True)
+
+
+def test_a_claim_that_waits_for_pods_names_them() -> None:
+    """In their order, and in the plural."""
+    subject, cluster = claim(), Snapshot(classes=[WAITS], pods=["web-1", "web-0"])
+    message = "waiting for pods web-0,web-1 to be scheduled"
+    notice = Notice(subject, "Normal", "WaitForPodScheduled", message)
+    assert decide_claim(subject, cluster) == Rest((notice,), again=True)
+
+
+@pytest.mark.parametrize(
+    ("subject", "cluster", "message"),
+    [
+        (
+            claim(),
+            Snapshot(
+                classes=[
+                    msgspec.structs.replace(storage_class(), volume_binding_mode=None)
+                ]
+            ),
+            'VolumeBindingMode not set for StorageClass "fast"',
+        ),
+        (
+            claim(COMPLETE, PENDING, volumeName="v"),
+            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE, capacity={})),
+            'PersistentVolume "v" is without a storage capacity',
+        ),
+        (
+            claim(selector={"matchExpressions": [{"key": "a", "operator": "Near"}]}),
+            Snapshot(volume()),
+            "error creating label selector for claim ns/data: ",
+        ),
+    ],
+)
+def test_an_object_that_cannot_be_used_is_named(
+    subject: PersistentVolumeClaim, cluster: Snapshot, message: str
+) -> None:
+    """The sync fails, and is tried again."""
+    with pytest.raises(SyncError) as caught:
+        decide_claim(subject, cluster)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_claim_that_lost_its_mark_is_not_bound_to_a_volume_of_another() -> None:
+    """Somebody has removed the annotation: the sync fails, after an event."""
+    subject = claim(BY_CONTROLLER, volumeName="v")
+    step = decide_claim(subject, Snapshot(volume(claimRef=OF_ANOTHER)))
+    assert isinstance(step, Rest)
+    assert step.error == (
+        'invalid binding of claim "ns/data" to volume "v": volume already claimed by '
+        '"ns/other"'
+    )
+
+
+def test_fields_that_are_not_known_stay() -> None:
+    """Also those of a later API version, in spec and status, in any write."""
+    subject = claim(
+        COMPLETE, {**PENDING, "later": [1]}, volumeName="v", later={"a": None}
+    )
+    cluster = Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE, later=1.5))
+    step = decide_claim(subject, cluster)
+    assert isinstance(step, Write)
+    written = msgspec.json.decode(msgspec.json.encode(step.obj))
+    assert written["spec"]["later"] == {"a": None}
+    assert written["status"]["later"] == [1]
