@@ -57,6 +57,7 @@ MODELS: Final = {
     "TokenRequest": "AuthenticationV1TokenRequest",
     "TokenReview": "V1TokenReview",
     "VolumeAttachment": "V1VolumeAttachment",
+    "VolumeAttributesClass": "V1VolumeAttributesClass",
 }
 """The model of each complete type."""
 

@@ -30,6 +30,7 @@ _SIZES: Final = {
     "jobs": "How many `jobs` creates, with 10 completions each.",
     "services": "How many `services` starts with, with 10 pods each.",
     "autoscalers": "How many `autoscalers` runs, with 2 pods each.",
+    "claims": "Claims, and volumes, that `volumes` binds.",
     "renewing_nodes": "Nodes of `heartbeats`.",
 }
 """The numbers that a user may choose, by the field of `Options`."""

@@ -59,6 +59,8 @@ def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
         (("jobs", "--jobs=2"), {"run: POST": 20, "run: PATCH": 20}),
         # Two budgets of twenty pods; each change of a pod concerns one of them.
         (("budgets", "--idle-pods=40"), {"pod: PUT a change": 1}),
+        # The volume, its status, the claim and its status.
+        (("volumes", "--claims=20"), {"binding: PUT a claim": 4}),
     ],
     ids=lambda each: each[0] if isinstance(each, tuple) else "",
 )

@@ -34,6 +34,7 @@ from tests.benchmarks.metrics import read_metrics, token_in
 from tests.benchmarks.quotas import quota_recount
 from tests.benchmarks.rollouts import daemon_sets, jobs, rollout, stateful_sets
 from tests.benchmarks.services import many_services, service_churn
+from tests.benchmarks.volumes import volumes
 
 _HEALED: Final = 60
 _STORM_RATE: Final = 10_000
@@ -306,6 +307,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "budgets": budgets,
     "autoscalers": autoscalers,
     "heartbeats": heartbeats,
+    "volumes": volumes,
 }
 
 

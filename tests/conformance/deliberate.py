@@ -33,5 +33,27 @@ AMENDMENTS: Final[Mapping[str, Amendment]] = {
             },
         ),
     ),
+    "vol-resource-template": Amendment(
+        "does not make a deleted claim again for an hour",
+        (
+            {
+                "op": "copy",
+                "from": "/checkpoints/0/state/ResourceClaim/0",
+                "path": "/checkpoints/1/state/ResourceClaim/0",
+            },
+            {"op": "copy", "from": "/writes/2", "path": "/writes/4"},
+            {
+                "op": "add",
+                "path": "/writes/6",
+                "value": {
+                    "verb": "delete",
+                    "resource": "resourceclaims",
+                    "code": 200,
+                    "name": "p-gpu-*",
+                    "body": {"propagationPolicy": "Background"},
+                },
+            },
+        ),
+    ),
 }
 """The amendments by the name of the recording."""

@@ -98,10 +98,10 @@ def test_a_field_of_the_configuration_file_belongs_to_one_flag(
 
 def test_a_flag_of_upstreams_keeps_its_place_in_the_configuration_file() -> None:
     """Whatever the controller that declares it is called."""
-    name = "concurrent-ephemeralvolume-syncs"
-    flag = Flag(name, "int32", "5", "Some.", "My.Syncs", "My")
+    name = "concurrent-service-syncs"
+    flag = Flag(name, "int32", "1", "Some.", "My.Syncs", "My")
     found = FlagSet((flag,))[name]
     assert (found.path, found.section) == (
-        "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
-        "Ephemeral-volume-controller",
+        "ServiceController.ConcurrentServiceSyncs",
+        "Service-lb-controller",
     )

@@ -125,7 +125,12 @@ def test_the_help_names_every_gate() -> None:
         position = f"{gate.name}=true|false ({gate.stage} - default={default})"
         assert (position in shown) is not gate.locked
     assert {gate.name for gate in gates if gate.locked} == {
+        "DRAAdminAccess",
+        "DynamicResourceAllocation",
         "LogarithmicScaleDown",
         "OrderedNamespaceDeletion",
         "PodObservedGenerationTracking",
+        "VolumeAttributesClass",
+        "SELinuxChangePolicy",
+        "SELinuxMountReadWriteOncePod",
     }

@@ -127,9 +127,13 @@ def sizes_of(daemon: ControllerManager) -> dict[str, int]:
 
 
 def _names_in(item: object, invented: Collection[str]) -> Iterator[str]:
-    """Yield keys, uids and unserved kinds in an item, alone or in a tuple."""
+    """Yield keys, uids and unserved kinds in an item, alone or in a tuple.
+
+    A queue of several kinds has the kind before the namespace, and a colon.
+    """
     if isinstance(item, str) and "/" in item:
-        yield item
+        namespace, slash, name = item.partition("/")
+        yield namespace.rpartition(":")[2] + slash + name
     for part in item if isinstance(item, tuple) else (item,):
         if isinstance(part, str) and (
             _UID.fullmatch(part) or any(name in part for name in invented)

@@ -230,3 +230,20 @@ STORAGE_CLASSES: Resource[StorageClass] = Resource(
     StorageClass,
     namespaced=False,
 )
+
+
+class VolumeAttributesClass(CompleteObject, frozen=True):
+    """Attributes that volumes of a CSI driver can have."""
+
+    driver_name: str = ""
+    parameters: dict[str, str] | None = None
+
+
+VOLUME_ATTRIBUTES_CLASSES: Resource[VolumeAttributesClass] = Resource(
+    "storage.k8s.io",
+    "v1",
+    "volumeattributesclasses",
+    "VolumeAttributesClass",
+    VolumeAttributesClass,
+    namespaced=False,
+)

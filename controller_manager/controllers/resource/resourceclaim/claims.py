@@ -1,6 +1,7 @@
 """Releases and deletes claims whose consumers are gone (syncClaim)."""
 
 from contextlib import suppress
+from typing import Final
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import (
@@ -21,13 +22,19 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
 from controller_manager.controllers.resource.resourceclaim.gone import GonePods
 from controller_manager.controllers.resource.resourceclaim.groups import Groups
 from controller_manager.controllers.resource.resourceclaim.reservations import (
+    is_left_over,
     other_finalizers,
     release,
     reserved_for,
 )
 from controller_manager.controllers.resource.resourceclaim.writing import ClaimWriter
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+
+_PATIENCE: Final = 10.0
+"""Seconds after which nobody is about to allocate a claim that has the finalizer."""
+
+_SHORTEST_WAIT: Final = 0.001
 
 
 class ClaimSync:
@@ -44,12 +51,19 @@ class ClaimSync:
         self._groups = groups
         self._gone = gone
         self._writer = ClaimWriter(context)
+        self._clock = context.clock
+        self._left_over: dict[str, tuple[str, float]] = {}
+        """The version of each claim with a finalizer too many, and since when."""
 
     async def sync(self, key: str) -> Outcome:
         """Release, and perhaps delete, the claim with this key."""
         claim = self._claims.by_key(key)
+        if claim is None or not is_left_over(claim):
+            self._left_over.pop(key, None)
         if claim is None:
             return DONE
+        if is_left_over(claim):
+            return await self._tidy_up(key, claim)
         reserved = reserved_for(claim)
         gone = {each.uid for each in reserved if await self._is_gone(claim, each)}
         loss = release(claim, lambda consumer: consumer.uid in gone)
@@ -63,6 +77,22 @@ class ClaimSync:
             if len(gone) == len(reserved) and self._is_superfluous(claim):
                 await self._writer.delete(claim)
                 self._logger.v(5).info("Deleted unused generated claim", claim=key)
+        return DONE
+
+    async def _tidy_up(self, key: str, claim: ResourceClaim) -> Outcome:
+        """Remove the finalizer of a claim that is not allocated, after a while.
+
+        A scheduler that is about to allocate the claim must not be disturbed.
+        """
+        now, version = self._clock.monotonic(), claim.metadata.resource_version
+        known, since = self._left_over.get(key, ("", now))
+        if known != version:
+            self._left_over[key] = (version, now)
+            return Done(_PATIENCE)
+        if now - since < _PATIENCE:
+            return Done(max(_PATIENCE - (now - since), _SHORTEST_WAIT))
+        with suppress(NotFound):
+            await self._writer.set_finalizers(claim, other_finalizers(claim))
         return DONE
 
     async def _is_gone(self, claim: ResourceClaim, consumer: ClaimConsumer) -> bool:

@@ -12,7 +12,12 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod, PodResourceClaim, PodResourceClaimStatus
 from controller_manager.api.dynamicresources.v1 import ClaimConsumer
-from controller_manager.api.meta import APIStruct, KubeObject, is_deleting
+from controller_manager.api.meta import (
+    APIStruct,
+    KubeObject,
+    Metadata,
+    is_deleting,
+)
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 
@@ -43,11 +48,24 @@ class Consumer(Struct, frozen=True):
     """
 
     resource: tuple[str, str]
-    namespace: str
-    name: str
-    uid: str
+    metadata: Metadata
     wanted: tuple[PodResourceClaim, ...]
     noted: Mapping[str, str | None]
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace, which its claims are in, too."""
+        return self.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        return self.metadata.name
+
+    @property
+    def uid(self) -> str:
+        """Return the uid."""
+        return self.metadata.uid
 
     @property
     def reference(self) -> ClaimConsumer:
@@ -97,9 +115,7 @@ def _consumer(
 ) -> Consumer:
     return Consumer(
         resource=resource,
-        namespace=obj.metadata.namespace,
-        name=obj.metadata.name,
-        uid=obj.metadata.uid,
+        metadata=obj.metadata,
         wanted=wanted or (),
         noted={each.name: each.resource_claim_name for each in statuses or ()},
     )

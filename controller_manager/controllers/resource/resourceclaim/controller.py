@@ -60,8 +60,14 @@ class ResourceClaimController:
         self._groups = groups
         self._pods = context.lister(PODS)
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_KIND)
+        self._is_cached: Mapping[str, Callable[[str], object]] = {
+            POD: self._pods.by_key,
+            GROUP: groups.by_key,
+            CLAIM: self._claims.by_key,
+        }
         context.metrics.of(ResourceClaimMetrics).count(self._claims)
-        self._watch = ClaimWatch(context, self._queue.add, gone, pods, groups)
+        self._maker = maker
+        self._watch = ClaimWatch(context, self._queue.add, gone, pods, groups, maker)
 
     def workers(self) -> Controller:
         """Return the workers, not yet running."""
@@ -72,10 +78,12 @@ class ResourceClaimController:
 
     async def sync(self, key: str) -> Outcome:
         """Work on a pod, a group of pods or a claim."""
-        stale = self._context.consistency.stale_cache(key)
-        if stale is not None:
-            return requeue_for(stale)
         kind, colon, name = key.partition(":")
+        consistency = self._context.consistency
+        if not self._is_cached[kind + colon](name):
+            consistency.forget(key)
+        if (stale := consistency.stale_cache(key)) is not None:
+            return requeue_for(stale)
         return await self._syncs[kind + colon](name)
 
     def _enqueue_all(self) -> Iterator[None]:
@@ -83,6 +91,7 @@ class ResourceClaimController:
 
         A pod may have gone while nobody led, so all claims are looked at.
         """
+        self._maker.start_leading()
         for pod in self._pods.all():
             self._watch.pod_changed(pod)
             yield

@@ -69,7 +69,6 @@ def _owner(consumer: Consumer) -> JSON:
         "name": consumer.name,
         "uid": consumer.uid,
         "controller": True,
-        "blockOwnerDeletion": True,
     }
 
 

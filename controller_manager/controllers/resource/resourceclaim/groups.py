@@ -53,6 +53,10 @@ class Groups:
         self._recorder = context.recorder
         self._maker = maker
 
+    def by_key(self, key: str) -> PodGroup | None:
+        """Return a group by its key, `None` if there is none."""
+        return None if self._groups is None else self._groups.by_key(key)
+
     def find(self, namespace: str, name: str) -> PodGroup | None:
         """Return a group, `None` if there is none, or if the gate is disabled."""
         return None if self._groups is None else self._groups.get(namespace, name)
@@ -84,7 +88,7 @@ class Groups:
 
     async def sync(self, key: str) -> Outcome:
         """Make and note the claims of the group with this key."""
-        group = None if self._groups is None else self._groups.by_key(key)
+        group = self.by_key(key)
         if group is None or is_deleting(group):
             return DONE
         consumer = of_group(group)

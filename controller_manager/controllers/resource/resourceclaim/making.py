@@ -1,5 +1,6 @@
 """Makes claims from templates, and notes their names (handleClaim of controller.go)."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -18,7 +19,9 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    may_be_applied,
 )
+from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     POD,
     Consumer,
@@ -57,19 +60,27 @@ class ClaimMaker:
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_OWNER)
         self._templates = context.lister(RESOURCE_CLAIM_TEMPLATES)
         self._metrics = context.metrics.of(ResourceClaimMetrics)
+        election = context.config.generic.leader_election
+        self._takeover = Takeover(context.server_clock, elected=election.leader_elect)
+        self._unsure: set[str] = set()
+        """The uids of consumers for which a claim may have been made: the answer to the
+        request was lost."""
+
+    def start_leading(self) -> None:
+        """Note that a former leader may have made claims that the cache lacks."""
+        self._takeover.start_leading()
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known of a consumer that is gone."""
+        self._unsure.discard(uid)
 
     def made_for(self, consumer: Consumer, entry: PodResourceClaim) -> str | None:
         """Return the name of the claim that was made for an entry, `None` for none.
 
-        There may be several after a crash; all take the oldest.
+        If a manager of another kind has made several, all take the oldest.
         """
-        found = [
-            each
-            for each in self._claims.by_index(CLAIMS_BY_OWNER, consumer.uid)
-            if pod_claim_name(each) == entry.name
-        ]
-        oldest = min(found, key=_age, default=None)
-        return None if oldest is None else oldest.metadata.name
+        owned = self._claims.by_index(CLAIMS_BY_OWNER, consumer.uid)
+        return _oldest(owned, consumer, entry)
 
     async def make(self, consumer: Consumer, entry: PodResourceClaim) -> str:
         """Return the name of a claim for an entry, which is created if there is none.
@@ -81,6 +92,8 @@ class ClaimMaker:
         if noted and await self._is_there(consumer, noted):
             return noted
         if (name := self.made_for(consumer, entry)) is not None:
+            return name
+        if (name := await self._made_unseen(consumer, entry)) is not None:
             return name
         claim = await self._create(consumer, entry)
         self._logger.v(4).info(
@@ -102,6 +115,23 @@ class ClaimMaker:
             except NotFound:
                 return False
         return owner_uid(claim) == consumer.uid
+
+    async def _made_unseen(
+        self, consumer: Consumer, entry: PodResourceClaim
+    ) -> str | None:
+        """Return the name of a claim that was made and that the cache may not show.
+
+        All claims of the namespace are listed for it: a selector finds no owner. That
+        is needed after a lost answer, and after another process led.
+        """
+        is_unsure = consumer.uid in self._unsure
+        if not is_unsure and not self._takeover.must_recheck(consumer):
+            return None
+        owned: list[ResourceClaim] = []
+        async for page in self._client.list_all(RESOURCE_CLAIMS, consumer.namespace):
+            owned += [each for each in page.items if owner_uid(each) == consumer.uid]
+        self._unsure.discard(consumer.uid)
+        return _oldest(owned, consumer, entry)
 
     async def _create(
         self, consumer: Consumer, entry: PodResourceClaim
@@ -127,7 +157,9 @@ class ClaimMaker:
         try:
             where = (RESOURCE_CLAIMS, consumer.namespace)
             claim = await self._client.create_json(*where, body)
-        except (APIError, ProtocolError, TransportError):
+        except (APIError, ProtocolError, TransportError) as error:
+            if may_be_applied(error):
+                self._unsure.add(consumer.uid)
             self._metrics.created(failed=True, admin_access=admin_access)
             raise
         self._metrics.created(failed=False, admin_access=admin_access)
@@ -154,6 +186,19 @@ def why(error: Exception) -> str:
     if isinstance(error, NotMade):
         return str(error)
     return f"create ResourceClaim : {error}"
+
+
+def _oldest(
+    owned: Iterable[ResourceClaim], consumer: Consumer, entry: PodResourceClaim
+) -> str | None:
+    """Return the name of the oldest claim of a consumer that was made for an entry."""
+    found = [
+        each
+        for each in owned
+        if owner_uid(each) == consumer.uid and pod_claim_name(each) == entry.name
+    ]
+    oldest = min(found, key=_age, default=None)
+    return None if oldest is None else oldest.metadata.name
 
 
 def _age(claim: ResourceClaim) -> tuple[str, str]:

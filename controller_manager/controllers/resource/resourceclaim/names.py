@@ -107,7 +107,7 @@ def _is_same_kind(old: ResourceClaim, new: ResourceClaim) -> bool:
     return kind_of(old) == kind_of(new)
 
 
-BY_CLAIM: Final = Index("resource claim", _claim_keys, _has_same_claims)
+PODS_BY_CLAIM: Final = Index("resource claim", _claim_keys, _has_same_claims)
 """Pods by the keys of their claims to devices."""
 
 PODS_BY_TEMPLATE: Final = Index("claim template", _template_keys, _is_same_pod)

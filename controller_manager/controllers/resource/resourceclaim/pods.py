@@ -80,11 +80,12 @@ class PodSync:
         pod = self._pods.by_key(key)
         if pod is None or is_deleting(pod) or not self.needs_work(pod):
             return DONE
-        if (
-            any(not of_pod(pod).is_noted(each) for each in of_pod(pod).wanted)
-            and (pod := await self._read(pod)) is None
-        ):
-            return DONE
+        stored = await self._read(pod)
+        if stored is not None:
+            await self._serve(stored)
+        return DONE
+
+    async def _serve(self, pod: Pod) -> None:
         consumer = of_pod(pod)
         names: dict[str, str | None] = {}
         for each in consumer.wanted:
@@ -95,12 +96,12 @@ class PodSync:
             await self._maker.note(consumer, names)
         if pod.spec.node_name:
             await self._reserve(pod, {**consumer.noted, **names})
-        return DONE
 
     async def _read(self, cached: Pod) -> Pod | None:
         """Return a pod as the API server has it, `None` if it needs no claims now.
 
-        A cache that is old does not show the names of claims that were made already.
+        A cache that is old does not show that a pod has ended, or that another one has
+        its name, nor the names of claims that were made already.
         """
         metadata = cached.metadata
         try:

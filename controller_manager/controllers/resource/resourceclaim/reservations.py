@@ -29,6 +29,16 @@ class Release(Struct, frozen=True):
 NOTHING: Final = Release()
 
 
+def is_left_over(claim: ResourceClaim) -> bool:
+    """Tell whether a claim has the finalizer though it is not allocated.
+
+    A manager that ends between its two writes leaves such a claim, and so does a
+    scheduler, which sets the finalizer before the allocation.
+    """
+    is_free = claim.status.allocation is None and not reserved_for(claim)
+    return is_protected(claim) and is_free and not is_deleting(claim)
+
+
 def reserved_for(claim: ResourceClaim) -> tuple[ClaimConsumer, ...]:
     """Return the consumers that a claim is reserved for."""
     return claim.status.reserved_for or ()

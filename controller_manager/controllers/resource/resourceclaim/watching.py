@@ -20,8 +20,9 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
 )
 from controller_manager.controllers.resource.resourceclaim.gone import GonePods
 from controller_manager.controllers.resource.resourceclaim.groups import Groups
+from controller_manager.controllers.resource.resourceclaim.making import ClaimMaker
 from controller_manager.controllers.resource.resourceclaim.names import (
-    BY_CLAIM,
+    PODS_BY_CLAIM,
     PODS_BY_GROUP,
     PODS_BY_TEMPLATE,
 )
@@ -37,6 +38,8 @@ GROUP: Final = "podgroup:"
 class ClaimWatch:
     """Calls `enqueue` with the keys of pods, groups and claims that need work.
 
+    The key of an object that is gone is enqueued, too: then it is forgotten.
+
     Pods without claims cost one look at their spec. An index finds the pods of a claim,
     of a template and of a group.
     """
@@ -48,14 +51,16 @@ class ClaimWatch:
         gone: GonePods,
         pods: PodSync,
         groups: Groups,
+        maker: ClaimMaker,
     ) -> None:
         """Watch pods, claims and templates, and groups if their gate is enabled."""
         self._enqueue = enqueue
         self._gone = gone
         self._sync = pods
         self._groups = groups
+        self._maker = maker
         by_group = (PODS_BY_GROUP,) if groups.is_enabled else ()
-        self._pods = context.lister(PODS, BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
+        self._pods = context.lister(PODS, PODS_BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
         self._context = context
         self._watch()
 
@@ -65,7 +70,7 @@ class ClaimWatch:
             Handler(self.pod_changed, self._pod_updated, self._pod_deleted)
         )
         informers.informer(RESOURCE_CLAIMS).add_handler(
-            Handler(self.claim_changed, self._claim_updated, self._claim_deleted)
+            Handler(self.claim_changed, self._claim_updated, self.claim_changed)
         )
         informers.informer(RESOURCE_CLAIM_TEMPLATES).add_handler(
             Handler(self._template_added)
@@ -92,7 +97,9 @@ class ClaimWatch:
     def _pod_deleted(self, pod: Pod) -> None:
         if uses_claims(pod):
             self._gone.add(pod.metadata.uid)
+            self._maker.forget(pod.metadata.uid)
             self._release(pod)
+            self._enqueue(POD + key_of(pod))
 
     def _release(self, pod: Pod) -> None:
         self._enqueue_claims(pod.metadata.namespace, claim_names(pod))
@@ -104,16 +111,13 @@ class ClaimWatch:
     def claim_changed(self, claim: ResourceClaim) -> None:
         """Enqueue a claim, and the pods and the group that need work because of it."""
         self._enqueue(CLAIM + key_of(claim))
-        self._claim_deleted(claim)
+        for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim)):
+            self.pod_changed(pod)
+        self._look_at_group(claim)
 
     def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
         if old.metadata.resource_version != new.metadata.resource_version:
             self.claim_changed(new)
-
-    def _claim_deleted(self, claim: ResourceClaim) -> None:
-        for pod in self._pods.by_index(BY_CLAIM, key_of(claim)):
-            self.pod_changed(pod)
-        self._look_at_group(claim)
 
     def _look_at_group(self, claim: ResourceClaim) -> None:
         """Look at the group that a claim was made for, and at its pods."""
@@ -147,6 +151,8 @@ class ClaimWatch:
             self._look_at_pods(new)
 
     def _group_deleted(self, group: PodGroup) -> None:
+        self._maker.forget(group.metadata.uid)
+        self._enqueue(GROUP + key_of(group))
         self._enqueue_claims(group.metadata.namespace, of_group(group).names())
 
     def _look_at_pods(self, group: PodGroup) -> None:

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec.structs import replace
-
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import NotFound
 from controller_manager.control.pods_by_claim import BY_CLAIM, claim_names
+from controller_manager.control.protection import Protection
 from controller_manager.controllers.storage.claimprotection.live_pods import (
     LivePods,
 )
@@ -24,25 +23,16 @@ from controller_manager.runtime.watches import For, Maps
 
 FINALIZER: Final = "kubernetes.io/pvc-protection"
 
+_PROTECTION: Final = Protection(FINALIZER)
+
 
 def is_settled(claim: KubeObject) -> bool:
-    """Tell whether nothing is to be done for a claim, whether a pod uses it or not.
-
-    A claim is to have the finalizer, except while it is being deleted.
-    """
-    return is_deleting(claim) != (FINALIZER in (claim.metadata.finalizers or ()))
+    """Tell whether nothing is to be done for a claim, whether a pod uses it or not."""
+    return _PROTECTION.is_settled(claim)
 
 
 def _needs_work(claim: PersistentVolumeClaim) -> bool:
     return not is_settled(claim)
-
-
-def finalizers_of(claim: KubeObject) -> tuple[str, ...]:
-    """Return the finalizers that a claim is to have, apart from its use."""
-    others = claim.metadata.finalizers or ()
-    if not is_deleting(claim):
-        return (*others, FINALIZER)
-    return tuple(each for each in others if each != FINALIZER)
 
 
 class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
@@ -104,17 +94,15 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         namespace, name = cached.metadata.namespace, cached.metadata.name
         try:
             claim = await self.client.get(CLAIMS, namespace, name)
-            if claim.metadata.uid == cached.metadata.uid and not is_settled(claim):
-                await self._update(claim)
         except NotFound:
             return
-
-    async def _update(self, claim: PersistentVolumeClaim) -> None:
-        finalizers = finalizers_of(claim) or None
-        metadata = replace(claim.metadata, finalizers=finalizers)
-        await self.client.update(CLAIMS, replace(claim, metadata=metadata))
+        if claim.metadata.uid != cached.metadata.uid or is_settled(claim):
+            return
+        await _PROTECTION.settle(self.client, CLAIMS, claim)
         self.logger.v(3).info(
-            "Changed the finalizers of PVC", PVC=key_of(claim), finalizers=finalizers
+            "Changed the finalizers of PVC",
+            PVC=key_of(claim),
+            finalizers=_PROTECTION.finalizers_of(claim),
         )
 
     def _deleted_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:

@@ -16,6 +16,7 @@ from controller_manager.api.core.volumes import (
 )
 from controller_manager.api.meta import key_of
 from controller_manager.client.errors import NotFound, is_about
+from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.caches import Caches
 from controller_manager.controllers.storage.volumebinder.claim_steps import (
     decide_claim,
@@ -26,7 +27,6 @@ from controller_manager.controllers.storage.volumebinder.metrics import (
     Operations,
     VolumeBinderMetrics,
 )
-from controller_manager.controllers.storage.volumebinder.migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )

@@ -15,11 +15,6 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.control.pods_by_claim import BY_CLAIM, claim_names
-from controller_manager.controllers.storage.claimprotection.reconciler import (
-    FINALIZER,
-    finalizers_of,
-    is_settled,
-)
 from controller_manager.controllers.storage.claimprotection.use import (
     uses,
 )
@@ -99,23 +94,3 @@ def test_a_pod_names_its_claims_whether_it_uses_them_or_not() -> None:
     assert list(claim_names(user)) == ["claim", "web-scratch"]
     assert list(BY_CLAIM.function(user)) == ["ns/claim", "ns/web-scratch"]
     assert BY_CLAIM.has_same_values(user, pod(DATA)) is True
-
-
-@pytest.mark.parametrize(
-    ("changed", "settled", "finalizers"),
-    [
-        (claim(), False, (FINALIZER,)),
-        (claim(finalizers=("a",)), False, ("a", FINALIZER)),
-        (claim(finalizers=(FINALIZER,)), True, None),
-        (claim(finalizers=("a", FINALIZER), deletion_timestamp=DELETED), False, ("a",)),
-        (claim(finalizers=(FINALIZER,), deletion_timestamp=DELETED), False, ()),
-        (claim(finalizers=("a",), deletion_timestamp=DELETED), True, None),
-    ],
-)
-def test_a_claim_has_the_finalizer_until_it_is_deleted(
-    changed: PartialObject, finalizers: tuple[str, ...] | None, *, settled: bool
-) -> None:
-    """Other finalizers stay, in their order."""
-    assert is_settled(changed) is settled
-    if not settled:
-        assert finalizers_of(changed) == finalizers

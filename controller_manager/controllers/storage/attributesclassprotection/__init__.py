@@ -1,0 +1,31 @@
+"""volumeattributesclass-protection-controller: keeps classes of attributes in use.
+
+``use`` tells which claims and volumes use a class (pure functions), also as the API
+server has them now; ``reconciler`` adds and removes the finalizer.
+"""
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
+from controller_manager.controllers.storage.attributesclassprotection import gates
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="volumeattributesclass-protection-controller",
+    load=".reconciler:AttributesClassProtectionReconciler",
+    requires=(VOLUME_ATTRIBUTES_CLASSES, CLAIMS, PERSISTENT_VOLUMES),
+    requires_gates=(gates.VOLUME_ATTRIBUTES_CLASS,),
+    reads=(
+        Reads(VOLUME_ATTRIBUTES_CLASSES),
+        Reads(CLAIMS),
+        Reads(PERSISTENT_VOLUMES),
+    ),
+    permissions=(
+        allow(CLAIMS, "get", "list", "watch"),
+        allow(PERSISTENT_VOLUMES, "get", "list", "watch"),
+        allow(VOLUME_ATTRIBUTES_CLASSES, "get", "list", "update", "watch"),
+        *RECORD_EVENTS,
+    ),
+)

@@ -1,0 +1,8 @@
+"""The feature gate of classes of volume attributes."""
+
+from typing import Final
+
+from controller_manager.options.gates import Gate
+
+VOLUME_ATTRIBUTES_CLASS: Final = Gate("VolumeAttributesClass", locked=True)
+"""Volumes have classes of attributes, which can be changed."""

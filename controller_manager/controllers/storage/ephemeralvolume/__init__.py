@@ -1,0 +1,36 @@
+"""ephemeral-volume-controller: makes claims for ephemeral volumes of pods.
+
+``claims`` makes the claims of a pod (pure functions); ``reconciler`` creates them.
+"""
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.controllers.storage.ephemeralvolume.options import (
+    EphemeralVolumeOptions,
+)
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="ephemeral-volume-controller",
+    aliases=("ephemeral-volume",),
+    load=".reconciler:EphemeralVolumeReconciler",
+    requires=(PODS, CLAIMS),
+    reads=(
+        Reads(PODS, "spec.volumes.name", "spec.volumes.ephemeral"),
+        Reads(CLAIMS),
+    ),
+    options=EphemeralVolumeOptions,
+    permissions=(
+        allow(PODS, "get", "list", "watch"),
+        allow(PODS, "update", subresource="finalizers"),
+        allow(CLAIMS, "create", "get", "list", "watch"),
+        *RECORD_EVENTS,
+    ),
+    component="ephemeral_volume",
+    metrics=(
+        "ephemeral_volume_controller_create_failures_total",
+        "ephemeral_volume_controller_create_total",
+    ),
+)

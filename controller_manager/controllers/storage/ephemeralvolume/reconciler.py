@@ -1,0 +1,130 @@
+"""Creates the claims of ephemeral volumes (pkg/controller/volume/ephemeral)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import (
+    PODS,
+    Pod,
+    PodVolume,
+)
+from controller_manager.api.meta import KubeObject, is_deleting, key_of
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    NotFound,
+    ProtocolError,
+    TransportError,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import WARNING
+from controller_manager.control.pods_by_claim import BY_CLAIM, claim_name
+from controller_manager.controllers.storage.ephemeralvolume.claims import (
+    claim_of,
+    conflict,
+    ephemeral_volumes,
+)
+from controller_manager.controllers.storage.ephemeralvolume.metrics import (
+    EphemeralVolumeMetrics,
+)
+from controller_manager.controllers.storage.ephemeralvolume.options import (
+    EphemeralVolumeOptions,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, SyncError
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+FAILED_BINDING: Final = "FailedBinding"
+
+
+def needs_claims(pod: Pod) -> bool:
+    """Tell whether claims are made for a pod: not while it is being deleted."""
+    return not is_deleting(pod) and any(ephemeral_volumes(pod))
+
+
+def _never(_: Pod, __: Pod) -> bool:
+    return False
+
+
+class _ClaimError(Exception):
+    """The claim of a volume cannot be had; the message tells why, for an event."""
+
+
+class EphemeralVolumeReconciler(Reconciler[Pod]):
+    """Creates a claim for each ephemeral volume of a pod.
+
+    The volumes of a pod never change, so its updates cause no sync. The garbage
+    collector deletes the claims with their pod.
+    """
+
+    queue_name = "ephemeral_volume"
+
+    def _pods_of(self, claim: KubeObject) -> Iterable[str]:
+        """Return the pods that name a claim and need some."""
+        found = self._pods.by_index(BY_CLAIM, key_of(claim))
+        return map(key_of, filter(needs_claims, found))
+
+    watches = (
+        For(PODS, when=needs_claims, when_changed=_never),
+        Maps(CLAIMS, _pods_of, on=("delete",)),
+    )
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the pods by their claims."""
+        super().__init__(context)
+        self.workers = context.config.of(EphemeralVolumeOptions).concurrent_syncs
+        self._metrics = context.metrics.of(EphemeralVolumeMetrics)
+        self._pods = context.lister(PODS, BY_CLAIM)
+
+    async def reconcile(self, pod: Pod) -> Outcome:
+        """Create the claims that the pod lacks, up to the first that fails."""
+        if is_deleting(pod):
+            return DONE
+        for volume in ephemeral_volumes(pod):
+            try:
+                await self._ensure_claim(pod, volume)
+            except _ClaimError as error:
+                problem = f"ephemeral volume {volume.name}: {error}"
+                self.recorder.event(PODS, pod, WARNING, FAILED_BINDING, problem)
+                msg = f"pod {key_of(pod)}, {problem}"
+                raise SyncError(msg) from error
+        return DONE
+
+    async def _ensure_claim(self, pod: Pod, volume: PodVolume) -> None:
+        namespace, name = pod.metadata.namespace, claim_name(pod, volume)
+        claim: KubeObject | None = self.lister(CLAIMS).get(namespace, name)
+        if claim is None:
+            claim = await self._create(claim_of(pod, volume))
+        if claim is not None and (problem := conflict(pod, claim)):
+            raise _ClaimError(problem)
+
+    async def _create(self, claim: PersistentVolumeClaim) -> KubeObject | None:
+        """Create a claim; return the one of its name if the cache lacks it.
+
+        A namespace that is being deleted takes none: its pods are deleted, too.
+        """
+        self._metrics.attempted()
+        name = claim.metadata.name
+        try:
+            return await self.client.create(CLAIMS, claim)
+        except AlreadyExists as error:
+            self._metrics.failed()
+            return await self._existing(claim, error)
+        except (APIError, TransportError, ProtocolError) as error:
+            self._metrics.failed()
+            if is_namespace_terminating(error):
+                return None
+            msg = f"create PVC {name}: {error}"
+            raise _ClaimError(msg) from error
+
+    async def _existing(
+        self, claim: PersistentVolumeClaim, refusal: AlreadyExists
+    ) -> KubeObject:
+        namespace, name = claim.metadata.namespace, claim.metadata.name
+        try:
+            return await self.client.get(CLAIMS, namespace, name)
+        except NotFound:
+            msg = f"create PVC {name}: {refusal}"
+            raise _ClaimError(msg) from refusal

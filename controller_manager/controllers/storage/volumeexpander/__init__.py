@@ -1,0 +1,27 @@
+"""persistentvolume-expander-controller: has the volumes of growing claims expanded.
+
+``decide`` tells what one sync does for a claim (pure functions); ``claim_status`` makes
+the statuses of claims that are being resized; ``reconciler`` writes them.
+"""
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+CONTROLLER = Descriptor(
+    name="persistentvolume-expander-controller",
+    aliases=("persistentvolume-expander",),
+    load=".reconciler:VolumeExpanderReconciler",
+    requires=(CLAIMS, PERSISTENT_VOLUMES),
+    reads=(Reads(CLAIMS), Reads(PERSISTENT_VOLUMES)),
+    permissions=(
+        allow(PERSISTENT_VOLUMES, "get", "list", "patch", "update", "watch"),
+        allow(CLAIMS, "patch", "update", subresource="status"),
+        allow(CLAIMS, "get", "list", "watch"),
+        *RECORD_EVENTS,
+    ),
+    service_account="expand-controller",
+    component="volume_expand",
+)

@@ -1,0 +1,222 @@
+"""What one sync does for a bound claim (syncHandler of expand_controller.go).
+
+CSI drivers, also those that have replaced an in-tree plugin, have resizers of their
+own: users are told that those do the work. Only volumes of flex volume plugins are
+expanded here, and by the kubelet: what is left to do is in expandAndRecoverFunction of
+pkg/volume/util/operationexecutor/operation_generator.go.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.claims import (
+    STORAGE,
+    ClaimStatus,
+    PersistentVolumeClaim,
+    requested_storage,
+)
+from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.api.quantity import Quantity, parse_quantity
+from controller_manager.control.csi_migration import plugin_of
+from controller_manager.controllers.storage.volumeexpander.claim_status import (
+    CONTROLLER_IN_PROGRESS,
+    CONTROLLER_INFEASIBLE,
+    NODE_IN_PROGRESS,
+    NODE_INFEASIBLE,
+    NODE_PENDING,
+    awaiting_node,
+    patch_of,
+    resized,
+    resizing,
+)
+
+RESIZER: Final = "volume.kubernetes.io/storage-resizer"
+"""The annotation of a claim that names who expands its volume."""
+
+PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
+"""The annotation of a volume with the capacity that its file system has until a kubelet
+has expanded it: a claim that is bound to the volume later still has it expanded."""
+
+_BLOCK: Final = "Block"
+_ALLOCATED: Final = frozenset(
+    (CONTROLLER_IN_PROGRESS, NODE_PENDING, NODE_IN_PROGRESS, NODE_INFEASIBLE)
+)
+
+
+class ClaimPatch(Struct, frozen=True):
+    """A change of the claim's status; `failure` says what failed, for an event."""
+
+    patch: Mapping[str, Any]
+    failure: str
+
+
+class VolumePatch(Struct, frozen=True):
+    """A change of the volume; `failure` says what failed, for an event."""
+
+    patch: Mapping[str, Any]
+    failure: str
+
+
+class Expansion(Struct, frozen=True):
+    """What one sync does for a claim: an event, and writes in this order.
+
+    `external` says who expands the volume, if somebody outside does. `is_finished` says
+    that the volume is expanded once the writes are done.
+    """
+
+    external: str = ""
+    writes: tuple[ClaimPatch | VolumePatch, ...] = ()
+    is_finished: bool = False
+
+
+NOTHING: Final = Expansion()
+
+
+def amount(resources: Mapping[str, str] | None) -> Quantity:
+    """Return the amount of storage in a map of resources, 0 for none."""
+    return parse_quantity((resources or {}).get(STORAGE) or "0")
+
+
+def requested(claim: PersistentVolumeClaim) -> Quantity:
+    """Return the amount of storage that a claim requests, 0 for none."""
+    return parse_quantity(requested_storage(claim) or "0")
+
+
+def wants_more(claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a claim requests more storage than it has."""
+    return requested(claim) > amount(claim.status.capacity)
+
+
+def decide(
+    claim: PersistentVolumeClaim, volume: PersistentVolume, now: datetime
+) -> Expansion:
+    """Return what to do for a claim that is bound to this volume."""
+    is_marked = PRE_RESIZE_CAPACITY in annotations_of(volume.metadata)
+    if not wants_more(claim) and not is_marked:
+        return NOTHING
+    if (plugin := plugin_of(volume.spec)) is not None:
+        what = f"CSI migration enabled for {plugin.name}"
+        return Expansion(
+            external=f"{what}; waiting for external resizer to expand the pvc",
+            writes=_named(claim, plugin.driver),
+        )
+    if volume.spec.flex_volume is None:
+        return Expansion("waiting for an external controller to expand this PVC")
+    if is_marked and _is_expanded(claim, volume):
+        return Expansion(writes=(_unmark(volume),))
+    return _expansion(claim, volume, now)
+
+
+def _is_expanded(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Tell whether the kubelet has expanded the file system (isNodeExpandComplete)."""
+    has = amount(claim.status.capacity)
+    return has >= requested(claim) and has >= amount(volume.spec.capacity)
+
+
+def _expansion(
+    claim: PersistentVolumeClaim, volume: PersistentVolume, now: datetime
+) -> Expansion:
+    """Return how to go on, from the state that the claim's status names."""
+    status, wanted = claim.status, requested(claim)
+    state = (status.allocated_resource_statuses or {}).get(STORAGE, "")
+    allocated = (status.allocated_resources or {}).get(STORAGE)
+    if amount(volume.spec.capacity) < wanted:
+        goes_on = state in _ALLOCATED
+    elif state in (NODE_PENDING, NODE_IN_PROGRESS):
+        # The kubelet goes on. The mark is missing if this process ended before it.
+        return Expansion(writes=_mark(claim, volume))
+    elif state == NODE_INFEASIBLE:
+        return Expansion(writes=_await_node(claim, volume, status, now))
+    else:
+        goes_on = state in ("", CONTROLLER_IN_PROGRESS, CONTROLLER_INFEASIBLE)
+    size = allocated if goes_on and allocated is not None else str(wanted)
+    return _expand(claim, volume, size, now)
+
+
+def _expand(
+    claim: PersistentVolumeClaim, volume: PersistentVolume, size: str, now: datetime
+) -> Expansion:
+    """Return the writes by which a volume gets its size.
+
+    Nobody but the kubelet can expand the volume, so this always succeeds. A volume that
+    somebody has made larger already keeps its capacity; upstream would lower it.
+    """
+    key, begun = key_of(claim), resizing(claim.status, size, now)
+    driver = volume.spec.flex_volume.driver if volume.spec.flex_volume else ""
+    patch = {
+        **_annotation(claim, driver),
+        **_status(claim.status, begun),
+    }
+    failure = f"error updating pvc {key} with resize in progress"
+    writes: list[ClaimPatch | VolumePatch] = []
+    if patch:
+        writes.append(ClaimPatch(patch, failure))
+    if amount(volume.spec.capacity) < parse_quantity(size):
+        capacity = {"spec": {"capacity": {STORAGE: size}}}
+        writes.append(VolumePatch(capacity, f"error updating pv for pvc {key}"))
+    if volume.spec.volume_mode == _BLOCK:
+        done = _status(begun, resized(begun, size))
+        writes.append(ClaimPatch(done, f"error marking pvc {key} as resized"))
+        return Expansion(writes=tuple(writes), is_finished=True)
+    return Expansion(writes=(*writes, *_await_node(claim, volume, begun, now)))
+
+
+def _await_node(
+    claim: PersistentVolumeClaim,
+    volume: PersistentVolume,
+    status: ClaimStatus,
+    now: datetime,
+) -> tuple[ClaimPatch | VolumePatch, ...]:
+    patch = _status(status, awaiting_node(status, now))
+    failure = f"error marking pvc {key_of(claim)} for node expansion"
+    return (ClaimPatch(patch, failure), *_mark(claim, volume))
+
+
+def _mark(
+    claim: PersistentVolumeClaim, volume: PersistentVolume
+) -> tuple[VolumePatch, ...]:
+    """Return the write that keeps the present capacity, if the volume lacks it.
+
+    A volume of blocks has no file system.
+    """
+    metadata = volume.metadata
+    if (
+        PRE_RESIZE_CAPACITY in annotations_of(metadata)
+        or volume.spec.volume_mode == _BLOCK
+    ):
+        return ()
+    has = str(amount(claim.status.capacity))
+    failure = (
+        f"error updating pv {metadata.name} annotation ({PRE_RESIZE_CAPACITY}) with "
+        f"pre-resize capacity {has}"
+    )
+    patch = {"metadata": {"annotations": {PRE_RESIZE_CAPACITY: has}}}
+    return (VolumePatch(patch, failure),)
+
+
+def _unmark(volume: PersistentVolume) -> VolumePatch:
+    patch = {"metadata": {"annotations": {PRE_RESIZE_CAPACITY: None}}}
+    return VolumePatch(patch, f"error updating pv {volume.metadata.name}")
+
+
+def _annotation(claim: PersistentVolumeClaim, resizer: str) -> dict[str, Any]:
+    """Return the part of a patch that names the resizer, empty if it is named."""
+    if annotations_of(claim.metadata).get(RESIZER) == resizer:
+        return {}
+    return {"metadata": {"annotations": {RESIZER: resizer}}}
+
+
+def _named(claim: PersistentVolumeClaim, resizer: str) -> tuple[ClaimPatch, ...]:
+    patch = _annotation(claim, resizer)
+    failure = f"error setting resizer annotation to pvc {key_of(claim)}, with error"
+    return (ClaimPatch(patch, failure),) if patch else ()
+
+
+def _status(old: ClaimStatus, new: ClaimStatus) -> dict[str, Any]:
+    """Return the part of a patch that changes the status, empty if it is the same."""
+    patch = patch_of(old, new)
+    return {"status": patch} if patch else {}

@@ -1,0 +1,58 @@
+"""Adds and removes the finalizer of volumes (pv_protection_controller.go)."""
+
+from typing import Final
+
+from controller_manager.api.core.volumes import (
+    BOUND,
+    PERSISTENT_VOLUMES,
+    PersistentVolume,
+)
+from controller_manager.api.meta import is_deleting
+from controller_manager.control.protection import Protection
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+
+FINALIZER: Final = "kubernetes.io/pv-protection"
+
+PROTECTION: Final = Protection(FINALIZER)
+
+
+def needs_work(volume: PersistentVolume) -> bool:
+    """Tell whether a volume may lack the finalizer, or have it for too long."""
+    return not PROTECTION.is_settled(volume)
+
+
+def is_used(volume: PersistentVolume) -> bool:
+    """Tell whether a volume is bound to a claim (isBeingUsed).
+
+    The binder writes this phase before the claim names the volume.
+    """
+    return volume.status.phase == BOUND
+
+
+class VolumeProtectionReconciler(Reconciler[PersistentVolume]):
+    """Keeps deleted volumes until they are not bound any more.
+
+    The cached volume is written, with its version. So it does not lose the finalizer if
+    it was bound in the meantime.
+    """
+
+    queue_name = "pvprotection"
+    watches = (For(PERSISTENT_VOLUMES, when=needs_work),)
+
+    async def reconcile(self, volume: PersistentVolume) -> Outcome:
+        """Give the volume its finalizer, or take it if the volume is not bound."""
+        if not needs_work(volume):
+            return DONE
+        name = volume.metadata.name
+        if is_deleting(volume) and is_used(volume):
+            self.logger.v(4).info("Keeping PV because it is being used", PV=name)
+            return DONE
+        await PROTECTION.settle(self.client, PERSISTENT_VOLUMES, volume)
+        self.logger.v(3).info(
+            "Changed the finalizers of PV",
+            PV=name,
+            finalizers=PROTECTION.finalizers_of(volume),
+        )
+        return DONE

@@ -1,0 +1,46 @@
+"""Deliberate bugs of the resource claim controller."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.resource.resourceclaim import claims
+from controller_manager.controllers.resource.resourceclaim.claims import ClaimSync
+from controller_manager.controllers.resource.resourceclaim.making import ClaimMaker
+from controller_manager.controllers.resource.resourceclaim.pods import PodSync
+from controller_manager.controllers.resource.resourceclaim.reservations import Release
+from controller_manager.controllers.resource.resourceclaim.watching import ClaimWatch
+from tests.simulation.planted import Bug
+
+
+async def _never(*_: Any) -> bool:
+    return False
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+async def _believe(_: PodSync, cached: Pod) -> Pod:
+    return cached
+
+
+BUGS: Final[Mapping[str, Bug]] = {
+    "take a claim from a pod that the cache does not show": Bug(
+        0, ClaimSync, "_is_stored", _never, "watch-of-pods-is-silent"
+    ),
+    "reserve a claim for the pod that the cache shows": Bug(
+        0, PodSync, "_read", _believe, "watch-of-pods-is-silent"
+    ),
+    "do not look at the claims of pods that have ended": Bug(
+        0, ClaimWatch, "_release", _nothing, "pod-ends-and-stays"
+    ),
+    "do not find a claim by its owner": Bug(2, ClaimMaker, "made_for", _nothing),
+    "give nothing back": Bug(
+        0,
+        claims,
+        "release",
+        lambda *_: Release(),
+        "consumer-goes-while-no-manager-runs",
+    ),
+}

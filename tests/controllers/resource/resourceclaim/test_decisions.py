@@ -1,0 +1,340 @@
+"""What a claim looks like, who reserves it, and what it loses: pure functions."""
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import (
+    ExtendedResourceClaimStatus,
+    Pod,
+    PodMeta,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSpec,
+    PodStatus,
+)
+from controller_manager.api.dynamicresources.v1 import (
+    DELETE_PROTECTION,
+    Allocation,
+    ClaimConsumer,
+    ResourceClaim,
+    ResourceClaimAnnotations,
+    ResourceClaimMeta,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+)
+from controller_manager.api.scheduling.v1alpha2 import PodGroup
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    claim_names,
+    is_done,
+    of_group,
+    of_pod,
+    shares,
+    uses_claims,
+)
+from controller_manager.controllers.resource.resourceclaim.creation import (
+    claim_body,
+    generate_name,
+    statuses_of,
+)
+from controller_manager.controllers.resource.resourceclaim.gone import GonePods
+from controller_manager.controllers.resource.resourceclaim.names import (
+    has_admin_access,
+    source_of,
+)
+from controller_manager.controllers.resource.resourceclaim.reservations import (
+    NOTHING,
+    Release,
+    release,
+    reserve,
+)
+
+JSON = dict[str, Any]
+
+DELETED: Final = "2026-01-01T00:00:00Z"
+P: Final = ClaimConsumer(resource="pods", name="p", uid="1")
+Q: Final = ClaimConsumer(resource="pods", name="q", uid="2")
+GROUP: Final = ClaimConsumer(
+    api_group="scheduling.k8s.io", resource="podgroups", name="g", uid="3"
+)
+P_JSON: Final = {"resource": "pods", "name": "p", "uid": "1"}
+Q_JSON: Final = {"resource": "pods", "name": "q", "uid": "2"}
+GROUP_JSON: Final = {
+    "apiGroup": "scheduling.k8s.io",
+    "resource": "podgroups",
+    "name": "g",
+    "uid": "3",
+}
+
+
+def claim(
+    *consumers: ClaimConsumer,
+    allocated: bool = True,
+    protected: bool = True,
+    deleted: bool = False,
+) -> ResourceClaim:
+    return ResourceClaim(
+        metadata=ResourceClaimMeta(
+            name="c",
+            finalizers=(DELETE_PROTECTION,) if protected else None,
+            deletion_timestamp=DELETED if deleted else None,
+        ),
+        status=ResourceClaimStatus(
+            allocation=Allocation() if allocated else None,
+            reserved_for=consumers or None,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "gone", "expected"),
+    [
+        (claim(), "", NOTHING),
+        (claim(P), "", NOTHING),
+        (claim(P, Q), "1", Release({"reservedFor": [Q_JSON]})),
+        (claim(P, GROUP), "1", Release({"reservedFor": [GROUP_JSON]})),
+        (
+            claim(P, Q),
+            "12",
+            Release({"reservedFor": None, "allocation": None}, drops_finalizer=True),
+        ),
+        (claim(P, protected=False), "1", Release({"reservedFor": None})),
+        (claim(deleted=True), "", Release({"allocation": None}, drops_finalizer=True)),
+        (claim(allocated=False, deleted=True), "", Release(drops_finalizer=True)),
+        (claim(P, deleted=True), "", NOTHING),
+        (claim(protected=False, deleted=True), "", NOTHING),
+    ],
+)
+def test_a_claim_loses_what_its_consumers_do_not_need(
+    before: ResourceClaim, gone: str, expected: Release
+) -> None:
+    """With the last of them also the allocation and the finalizer."""
+    assert release(before, lambda each: each.uid in gone) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        (claim(), {"reservedFor": [Q_JSON]}),
+        (claim(P), {"reservedFor": [P_JSON, Q_JSON]}),
+        (claim(P, Q), None),
+        (claim(allocated=False), None),
+        (claim(*[P] * 255), {"reservedFor": [*[P_JSON] * 255, Q_JSON]}),
+        (claim(*[P] * 256), None),
+    ],
+)
+def test_an_allocated_claim_is_reserved_once(
+    before: ResourceClaim, expected: JSON | None
+) -> None:
+    """Until it has as many consumers as it may have."""
+    assert reserve(before, Q) == expected
+
+
+@pytest.mark.parametrize(
+    ("consumer", "entry", "expected"),
+    [
+        ("web", "gpu", "web-gpu-"),
+        ("w" * 40, "g" * 15, "w" * 40 + "-" + "g" * 15 + "-"),
+        ("w" * 40, "g" * 16, "w" * 39 + "-" + "g" * 15),
+        ("w" * 80, "g" * 20, "w" * 44 + "-" + "g" * 11),
+        ("w" * 253, "g" * 63, "w" * 45 + "-" + "g" * 11),
+    ],
+)
+def test_a_long_name_is_cut_in_proportion(
+    consumer: str, entry: str, expected: str
+) -> None:
+    """The server appends five characters; 63 fit into a label."""
+    assert generate_name(consumer, entry) == expected
+    assert len(expected) + 5 <= 63
+
+
+TEMPLATE: Final = msgspec.json.decode(
+    b'{"spec": {"metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}},'
+    b' "spec": {"devices": {"new": 1}}}}',
+    type=ResourceClaimTemplate,
+)
+BARE: Final = msgspec.json.decode(b'{"spec": {}}', type=ResourceClaimTemplate)
+ENTRY: Final = PodResourceClaim(name="gpu", resource_claim_template_name="t")
+DIRECT: Final = PodResourceClaim(name="nic", resource_claim_name="n")
+
+
+def pod(
+    *entries: PodResourceClaim, node: str = "", phase: str = "", **parts: Any
+) -> Pod:
+    statuses = parts.pop("statuses", None)
+    extended = parts.pop("extended", None)
+    return Pod(
+        metadata=PodMeta(name="p", namespace="ns", uid="1", **parts),
+        spec=PodSpec(resource_claims=entries or None, node_name=node),
+        status=PodStatus(
+            phase=phase,
+            resource_claim_statuses=statuses,
+            extended_resource_claim_status=extended,
+        ),
+    )
+
+
+def group(*names: str) -> PodGroup:
+    entries = [{"name": each, "resourceClaimTemplateName": "t"} for each in names]
+    statuses = [{"name": "gpu", "resourceClaimName": "x"}]
+    body = {
+        "metadata": {"name": "g", "namespace": "ns", "uid": "3"},
+        "spec": {"resourceClaims": entries},
+        "status": {"resourceClaimStatuses": statuses},
+    }
+    return msgspec.json.decode(msgspec.json.encode(body), type=PodGroup)
+
+
+def owner(api_version: str, kind: str, name: str, uid: str) -> JSON:
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+    }
+
+
+def test_a_claim_has_what_its_template_says() -> None:
+    """Also fields of the spec that are not known here."""
+    made = msgspec.json.decode(claim_body(of_pod(pod(ENTRY)), ENTRY, TEMPLATE))
+    assert made == {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "generateName": "p-gpu-",
+            "labels": {"a": "b"},
+            "annotations": {"x": "y", "resource.kubernetes.io/pod-claim-name": "gpu"},
+            "ownerReferences": [owner("v1", "Pod", "p", "1")],
+        },
+        "spec": {"devices": {"new": 1}},
+    }
+
+
+def test_a_claim_of_a_group_belongs_to_the_group() -> None:
+    """A template may say nothing at all."""
+    made = msgspec.json.decode(claim_body(of_group(group("gpu")), ENTRY, BARE))
+    assert made["metadata"] == {
+        "generateName": "g-gpu-",
+        "annotations": {"resource.kubernetes.io/pod-claim-name": "gpu"},
+        "ownerReferences": [owner("scheduling.k8s.io/v1alpha2", "PodGroup", "g", "3")],
+    }
+
+
+def test_a_status_names_all_claims_in_the_order_of_the_spec() -> None:
+    """Those that it has, those that are new, and those that are not needed."""
+    entries = [
+        PodResourceClaim(name=each, resource_claim_template_name="t")
+        for each in ("a", "b", "c", "d")
+    ]
+    statuses = (
+        PodResourceClaimStatus(name="c"),
+        PodResourceClaimStatus(name="b", resource_claim_name="old"),
+    )
+    consumer = of_pod(pod(*entries, DIRECT, statuses=statuses))
+    assert statuses_of(consumer, {"a": "new"}) == [
+        {"name": "a", "resourceClaimName": "new"},
+        {"name": "b", "resourceClaimName": "old"},
+        {"name": "c"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "is_user", "names", "done"),
+    [
+        (pod(), False, [], False),
+        (pod(DIRECT), True, ["n"], False),
+        (pod(ENTRY), True, [], False),
+        (
+            pod(
+                ENTRY,
+                statuses=(PodResourceClaimStatus(name="gpu", resource_claim_name="x"),),
+            ),
+            True,
+            ["x"],
+            False,
+        ),
+        (pod(ENTRY, statuses=(PodResourceClaimStatus(name="gpu"),)), True, [], False),
+        (
+            pod(extended=ExtendedResourceClaimStatus(resource_claim_name="e")),
+            True,
+            ["e"],
+            False,
+        ),
+        (pod(DIRECT, phase="Running", node="n"), True, ["n"], False),
+        (pod(DIRECT, phase="Failed", node="n"), True, ["n"], True),
+        (pod(DIRECT, deletion_timestamp=DELETED), True, ["n"], True),
+        (pod(DIRECT, deletion_timestamp=DELETED, node="n"), True, ["n"], False),
+    ],
+)
+def test_a_pod_uses_its_claims_until_it_is_done(
+    user: Pod, names: list[str], *, is_user: bool, done: bool
+) -> None:
+    """A pod that is deleted goes on with them if it has a node."""
+    assert (uses_claims(user), list(claim_names(user)), is_done(user)) == (
+        is_user,
+        names,
+        done,
+    )
+
+
+def test_a_group_shares_the_entries_that_are_equal() -> None:
+    """Its claims are noted in its own status."""
+    shared = of_group(group("gpu"))
+    assert (shared.reference, dict(shared.noted)) == (GROUP, {"gpu": "x"})
+    other = PodResourceClaim(name="gpu", resource_claim_template_name="other")
+    assert [shares(shared, each) for each in (ENTRY, other, DIRECT)] == [
+        True,
+        False,
+        False,
+    ]
+    assert shares(None, ENTRY) is False
+
+
+def test_as_many_pods_are_remembered_as_fit() -> None:
+    """The oldest is forgotten; one that is seen again is young again."""
+    gone = GonePods(2)
+    for uid in ("a", "b", "a", "c"):
+        gone.add(uid)
+    assert [uid in gone for uid in "abc"] == [True, False, True]
+    assert len(gone) == 2
+
+
+@pytest.mark.parametrize(
+    ("annotations", "source"),
+    [
+        (None, ""),
+        (ResourceClaimAnnotations(), ""),
+        (ResourceClaimAnnotations(pod_claim_name="gpu"), "resource_claim_template"),
+        (ResourceClaimAnnotations(extended_resource_claim="true"), "extended_resource"),
+        (ResourceClaimAnnotations(extended_resource_claim="false"), ""),
+    ],
+)
+def test_a_claim_says_where_it_comes_from(
+    annotations: ResourceClaimAnnotations | None, source: str
+) -> None:
+    """Nothing for a user's own."""
+    metadata = ResourceClaimMeta(annotations=annotations)
+    assert source_of(ResourceClaim(metadata=metadata)) == source
+
+
+@pytest.mark.parametrize(
+    ("requests", "has"),
+    [
+        (b"[]", False),
+        (b'[{"exactly": {}}]', False),
+        (b'[{"exactly": {"adminAccess": false}}]', False),
+        (b'[{"firstAvailable": [{}]}, {"exactly": {"adminAccess": true}}]', True),
+    ],
+)
+def test_admin_access_is_asked_for_by_one_request(
+    requests: bytes, *, has: bool
+) -> None:
+    """Alternatives cannot ask for it."""
+    spec = msgspec.json.decode(
+        b'{"devices": {"requests": %s}}' % requests, type=ResourceClaimSpec
+    )
+    assert has_admin_access(ResourceClaim(spec=spec)) is has
+    assert has_admin_access(ResourceClaim()) is False

@@ -1,0 +1,408 @@
+"""Pods get their claims to devices, on a cluster in memory and on virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS
+from controller_manager.api.meta import OwnerReference
+from controller_manager.client.builder import Connections
+from controller_manager.client.transport import Request, Response
+from tests.clusters import ROOT_CA, Cluster, run_manager
+from tests.controllers.resource.resourceclaim.objects import (
+    CONFIG,
+    add_claim,
+    add_pod,
+    add_template,
+    claims,
+    delete_claim,
+    direct,
+    end,
+    events,
+    from_template,
+    noted,
+    pod_reference,
+    remove,
+    requests,
+    reserved,
+    uid_of,
+)
+from tests.meddler import Meddler
+
+pytestmark = pytest.mark.looptime
+
+CLAIM: Final = "resourceclaims/c"
+NOT_FOUND: Final = (
+    'resource claim template "t": resourceclaimtemplate.resource.k8s.io "t" not found'
+)
+
+
+async def test_claims_are_made_from_templates_and_noted_in_order() -> None:
+    """Confined to the role of the controller."""
+    cluster = Cluster(rbac=True)
+    async with cluster.confined_manager(CONFIG) as recording:
+        add_template(cluster, labels={"a": "b"}, annotations={"x": "y"})
+        add_pod(cluster, "p", from_template("nic"), direct(), from_template("gpu"))
+        await asyncio.sleep(1)
+        made, names = await claims(cluster), await noted(cluster)
+        uid = await uid_of(cluster, "p")
+    assert [name.rpartition("-")[0] for name in made] == ["p-gpu", "p-nic"]
+    assert names == {
+        each: next(name for name in made if each in name) for each in ("nic", "gpu")
+    }
+    assert list(names) == ["nic", "gpu"]
+    owner = OwnerReference(
+        api_version="v1",
+        kind="Pod",
+        name="p",
+        uid=uid,
+        controller=True,
+    )
+    for claim in made.values():
+        assert claim.metadata.owner_references == (owner,)
+        assert claim.metadata.labels == {"a": "b"}
+    assert requests(recording.writes) == [
+        ("POST", "resourceclaims", 201),
+        ("POST", "resourceclaims", 201),
+        ("PATCH", "pods/p/status", 200),
+    ]
+
+
+async def test_a_deleted_claim_is_made_again_and_the_other_stays_noted() -> None:
+    """Upstream takes the other one from the status, and adds it again, for ever."""
+    cluster = Cluster()
+    add_template(cluster)
+    add_pod(cluster, "p", from_template("gpu"), from_template("nic"))
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        before = await noted(cluster)
+        await delete_claim(cluster, str(before["gpu"]))
+        await asyncio.sleep(60)
+        after, made = await noted(cluster), await claims(cluster)
+    assert after["nic"] == before["nic"]
+    assert after["gpu"] != before["gpu"]
+    assert set(after.values()) == made.keys()
+    assert requests(recording.writes)[3:] == [
+        ("POST", "resourceclaims", 201),
+        ("PATCH", "pods/p/status", 200),
+    ]
+
+
+async def test_a_pod_waits_for_its_template_and_an_event_says_so() -> None:
+    """The template ends the wait at once, without a backoff."""
+    cluster = Cluster()
+    add_pod(cluster, "p", from_template())
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(600)
+        assert await claims(cluster) == {}
+        add_template(cluster)
+        await asyncio.sleep(0.1)
+        assert len(await claims(cluster)) == 1
+        found = await events(cluster)
+    assert set(found) == {
+        (
+            "Pod/p",
+            "Warning",
+            "FailedResourceClaimCreation",
+            "resource_claim",
+            f"PodResourceClaim gpu: {NOT_FOUND}",
+        )
+    }
+
+
+async def test_a_claim_that_is_refused_is_tried_again_and_an_event_says_why() -> None:
+    """A quota may be full for a while."""
+    cluster = Cluster()
+    failures = 2
+
+    async def refuse(request: Request) -> Response | None:
+        nonlocal failures
+        if request.method == "POST" and "resourceclaims" in request.path and failures:
+            failures -= 1
+            body = b'{"kind": "Status", "reason": "Forbidden", "message": "full"}'
+            return Response(HTTPStatus.FORBIDDEN, {}, body)
+        return None
+
+    add_template(cluster)
+    add_pod(cluster, "p", from_template())
+    async with cluster.manager(CONFIG, Meddler(cluster.transport, refuse)):
+        await asyncio.sleep(10)
+        assert len(await claims(cluster)) == 1
+        messages = [each[-1] for each in await events(cluster)]
+    assert messages == ["PodResourceClaim gpu: create ResourceClaim : full"]
+
+
+async def test_a_claim_that_could_not_be_noted_is_not_made_twice() -> None:
+    """It is found by its owner, also by the next manager."""
+    cluster = Cluster()
+    fails = True
+
+    async def fail(request: Request) -> Response | None:
+        if fails and request.method == "PATCH" and request.path.endswith("p/status"):
+            return Response(HTTPStatus.INTERNAL_SERVER_ERROR, {}, b"{}")
+        return None
+
+    add_template(cluster)
+    add_pod(cluster, "p", from_template())
+    transport = Meddler(cluster.transport, fail)
+    async with cluster.manager(CONFIG, transport):
+        await asyncio.sleep(30)
+        assert len(await claims(cluster)) == 1
+    fails = False
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+    assert set((await noted(cluster)).values()) == (await claims(cluster)).keys()
+
+
+async def test_a_claim_is_reserved_for_bound_pods_and_given_back_with_the_last() -> (
+    None
+):
+    """A pod without a node waits for the scheduler; other finalizers stay."""
+    cluster = Cluster(rbac=True)
+    async with cluster.confined_manager(CONFIG) as recording:
+        add_claim(cluster)
+        add_pod(cluster, "waiting", direct())
+        for name in ("p", "q"):
+            add_pod(cluster, name, direct(), nodeName="n")
+            await asyncio.sleep(1)
+        assert await reserved(cluster) == ["p", "q"]
+        await remove(cluster, "p")
+        await asyncio.sleep(1)
+        assert await reserved(cluster) == ["q"]
+        await remove(cluster, "q")
+        await asyncio.sleep(1)
+        claim = (await claims(cluster))["c"]
+    assert claim.status.reserved_for is None
+    assert claim.status.allocation is None
+    assert claim.metadata.finalizers == ("example.com/hold",)
+    assert requests(recording.writes) == [
+        ("PATCH", f"{CLAIM}/status", 200),
+        ("PATCH", f"{CLAIM}/status", 200),
+        ("PATCH", f"{CLAIM}/status", 200),
+        ("PATCH", f"{CLAIM}/status", 200),
+        ("PATCH", CLAIM, 200),
+    ]
+    for each in recording.writes:
+        assert each.body.count(b"resourceVersion") == 1
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_a_pod_that_has_ended_loses_its_claims_once(phase: str) -> None:
+    """Upstream reserves and makes them again, and takes them away, in a hot loop."""
+    cluster = Cluster()
+    add_claim(cluster)
+    add_template(cluster)
+    add_pod(cluster, "p", direct(), from_template(), nodeName="n")
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        assert await reserved(cluster) == ["p"]
+        made = next(each for each in await claims(cluster) if each != "c")
+        del recording.writes[:]
+        await end(cluster, "p", phase)
+        await asyncio.sleep(3600)
+        claim = (await claims(cluster))["c"]
+        assert list(await claims(cluster)) == ["c"]
+    assert (claim.status.allocation, claim.status.reserved_for) == (None, None)
+    assert sorted(requests(recording.writes)) == [
+        ("DELETE", f"resourceclaims/{made}", 200),
+        ("PATCH", CLAIM, 200),
+        ("PATCH", f"{CLAIM}/status", 200),
+    ]
+
+
+async def test_the_consumers_that_went_while_nobody_led_are_released() -> None:
+    """Also one whose name another pod has now; what is no pod stays."""
+    cluster = Cluster()
+    add_pod(cluster, "p", direct("other"))
+    uid = await uid_of(cluster, "p")
+    other = {"apiGroup": "example.com", "resource": "x", "name": "x", "uid": "3"}
+    consumers = [pod_reference("gone", "1"), pod_reference("p", "2"), other]
+    add_claim(cluster, "c", *consumers, pod_reference("p", uid))
+    add_claim(cluster, "free", *consumers[:2])
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        found = await claims(cluster)
+    left = found["c"].status.reserved_for or ()
+    assert [(each.name, each.uid) for each in left] == [("x", "3"), ("p", uid)]
+    assert found["c"].status.allocation is not None
+    assert found["free"].status.allocation is None
+
+
+async def test_a_claim_that_nobody_uses_stays_allocated_until_it_is_deleted() -> None:
+    """Whoever allocated it before it was reserved is not disturbed."""
+    cluster = Cluster()
+    add_claim(cluster)
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(60)
+        assert recording.writes == []
+        await delete_claim(cluster, "c")
+        await asyncio.sleep(1)
+        claim = (await claims(cluster))["c"]
+    assert claim.status.allocation is None
+    assert claim.metadata.finalizers == ("example.com/hold",)
+    assert requests(recording.writes) == [
+        ("PATCH", f"{CLAIM}/status", 200),
+        ("PATCH", CLAIM, 200),
+    ]
+
+
+async def test_a_deleted_claim_that_a_pod_uses_stays_until_the_pod_is_gone() -> None:
+    """The finalizer keeps it."""
+    cluster = Cluster()
+    add_claim(cluster)
+    add_pod(cluster, "p", direct(), nodeName="n")
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        await delete_claim(cluster, "c")
+        await asyncio.sleep(60)
+        claim = (await claims(cluster))["c"]
+        assert claim.status.allocation is not None
+        assert await reserved(cluster) == ["p"]
+        await remove(cluster, "p")
+        await asyncio.sleep(1)
+        claim = (await claims(cluster))["c"]
+    assert claim.metadata.finalizers == ("example.com/hold",)
+
+
+async def test_the_claim_of_extended_resources_is_released_with_its_pod() -> None:
+    """A scheduler made it; the pod's spec does not name it."""
+    cluster = Cluster()
+    status = {
+        "extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": []}
+    }
+    add_pod(cluster, "p", nodeName="n", status=status)
+    add_claim(cluster, "c", pod_reference("p", await uid_of(cluster, "p")))
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        assert await reserved(cluster) == ["p"]
+        await end(cluster, "p")
+        await asyncio.sleep(1)
+        assert await reserved(cluster) == []
+
+
+async def test_a_claim_with_the_most_consumers_is_not_asked_for_more() -> None:
+    """The next pod gets it when one of them goes; upstream's requests are refused."""
+    cluster = Cluster()
+    add_pod(cluster, "old", direct(), nodeName="n")
+    others = [
+        {
+            "apiGroup": "example.com",
+            "resource": "x",
+            "name": f"x{number}",
+            "uid": f"{number}",
+        }
+        for number in range(255)
+    ]
+    old = pod_reference("old", await uid_of(cluster, "old"))
+    add_claim(cluster, "c", *others, old)
+    add_pod(cluster, "new", direct(), nodeName="n")
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(60)
+        assert requests(recording.writes) == []
+        await remove(cluster, "old")
+        await asyncio.sleep(1)
+        assert (await reserved(cluster))[-1] == "new"
+
+
+async def test_a_scheduler_that_was_faster_is_not_overwritten() -> None:
+    """The write carries the version that was read."""
+    cluster = Cluster()
+    add_claim(cluster)
+    add_pod(cluster, "q", direct())
+    uid = await uid_of(cluster, "q")
+    has_reserved = False
+
+    async def reserve_first(request: Request) -> Response | None:
+        nonlocal has_reserved
+        if request.method == "PATCH" and not has_reserved:
+            has_reserved = True
+            patch = {"status": {"reservedFor": [pod_reference("q", uid)]}}
+            await cluster.client.patch(
+                RESOURCE_CLAIMS, "default", "c", patch, subresource="status"
+            )
+        return None
+
+    add_pod(cluster, "p", direct(), nodeName="n")
+    async with cluster.manager(CONFIG, Meddler(cluster.transport, reserve_first)):
+        await asyncio.sleep(5)
+        assert await reserved(cluster) == ["q", "p"]
+
+
+async def test_pods_without_claims_cost_nothing() -> None:
+    """Neither a request nor a sync."""
+    cluster = Cluster()
+    async with cluster.manager(CONFIG) as recording:
+        for number in range(10):
+            add_pod(cluster, f"p{number}", nodeName="n")
+        await asyncio.sleep(1)
+        await end(cluster, "p0")
+        await remove(cluster, "p1")
+        await asyncio.sleep(1)
+        assert recording.writes == []
+
+
+def answer_for_pod(uid: str) -> Callable[[Request], Awaitable[Response | None]]:
+    """Return what answers a GET of the pod "p": it has this uid by now."""
+    body = {"metadata": {"name": "p", "namespace": "default", "uid": uid}}
+
+    async def answer(request: Request) -> Response | None:
+        if request.method == "GET" and request.path.endswith("/pods/p"):
+            return Response(HTTPStatus.OK, {}, msgspec.json.encode(body))
+        return None
+
+    return answer
+
+
+async def test_the_pod_of_a_stale_cache_gets_no_claim() -> None:
+    """The pod is read again before something is made for it."""
+    cluster = Cluster()
+    add_template(cluster)
+    add_pod(cluster, "p", from_template())
+    transport = Meddler(cluster.transport, answer_for_pod("other"))
+    async with cluster.manager(CONFIG, transport):
+        await asyncio.sleep(10)
+        assert await claims(cluster) == {}
+
+
+async def test_a_claim_stays_reserved_for_a_pod_that_is_newer_than_the_cache() -> None:
+    """Upstream takes it away if the cache shows an older pod of the same name."""
+    cluster = Cluster()
+    add_pod(cluster, "p", direct("none"))
+    add_claim(cluster, "c", pod_reference("p", "newer"))
+    transport = Meddler(cluster.transport, answer_for_pod("newer"))
+    async with cluster.manager(CONFIG, transport) as recording:
+        await asyncio.sleep(10)
+        assert requests(recording.writes) == []
+
+
+async def test_claims_are_counted_by_kind_and_requests_by_result() -> None:
+    """The numbers are read from the cache when they are asked for."""
+    cluster = Cluster()
+    add_template(cluster)
+    add_claim(cluster)
+    add_pod(cluster, "p", from_template())
+    add_pod(cluster, "q", from_template("nic", "missing"))
+    connections = Connections(cluster.transport, root_ca=ROOT_CA)
+    async with run_manager(connections, cluster.clock, cluster.rng, CONFIG) as manager:
+        await asyncio.sleep(1)
+        found = sample(manager._registry)
+    assert found == {
+        ("creates_total", "success", "false"): 1.0,
+        ("resource_claims", "false", "false", "resource_claim_template"): 1.0,
+        ("resource_claims", "true", "false", ""): 1.0,
+    }
+
+
+def sample(registry: CollectorRegistry) -> dict[tuple[str, ...], float]:
+    prefix = "resourceclaim_controller_"
+    return {
+        (each.name.removeprefix(prefix), *each.labels.values()): each.value
+        for family in registry.collect()
+        for each in family.samples
+        if each.name.startswith(prefix) and not each.name.endswith("_created")
+    }

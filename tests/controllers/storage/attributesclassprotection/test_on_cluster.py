@@ -1,0 +1,271 @@
+"""Deleted classes of attributes stay while they are used, in memory."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
+from controller_manager.client.client import PatchType
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response
+from controller_manager.controllers.storage.attributesclassprotection import (
+    reconciler,
+)
+from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
+from tests.controllers.storage.attributesclassprotection.workload import (
+    claim_json,
+    class_json,
+    volume_json,
+)
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+NAME = "volumeattributesclass-protection-controller"
+CONFIG = make_config(controllers=(NAME,))
+CONFINED = make_config(controllers=(NAME,), use_service_account_credentials=True)
+API = "storage.k8s.io/v1"
+HOLD = "example.com/hold"
+
+
+def create(cluster: Cluster, kind_name: str, obj: JSON, api: str = "v1") -> None:
+    """Create an object."""
+    kind = cluster.server.catalogue.of(api, kind_name)
+    assert kind is not None
+    cluster.server.objects.create(kind, "default" if kind.namespaced else "", obj)
+
+
+def add_class(cluster: Cluster, name: str, *finalizers: str) -> None:
+    """Create a class; the API server adds the finalizer of protection."""
+    obj = class_json(name)
+    obj["metadata"]["finalizers"] = list(finalizers)
+    create(cluster, "VolumeAttributesClass", obj, API)
+
+
+def add_claim(cluster: Cluster, name: str, attributes_class: str) -> None:
+    """Create a claim that wants a class."""
+    create(cluster, "PersistentVolumeClaim", claim_json(name, attributes_class))
+
+
+def add_volume(cluster: Cluster, name: str, attributes_class: str) -> None:
+    """Create a volume that has a class."""
+    create(cluster, "PersistentVolume", volume_json(name, attributes_class))
+
+
+async def delete_class(cluster: Cluster, name: str) -> None:
+    """Delete a class."""
+    await cluster.client.delete(VOLUME_ATTRIBUTES_CLASSES, "", name)
+
+
+async def classes(cluster: Cluster) -> dict[str, tuple[str, ...] | None]:
+    """Return the finalizers of all classes."""
+    await asyncio.sleep(1)
+    page = await cluster.client.list_page(VOLUME_ATTRIBUTES_CLASSES)
+    return {each.metadata.name: each.metadata.finalizers for each in page.items}
+
+
+async def lose(cluster: Cluster, resource: Any, namespace: str, name: str) -> None:
+    """Delete an object though it is protected."""
+    await cluster.client.delete(resource, namespace, name)
+    patch = {"metadata": {"finalizers": None}}
+    await cluster.client.patch(resource, namespace, name, patch, PatchType.MERGE)
+
+
+async def test_a_deleted_class_goes_with_its_last_user() -> None:
+    """The role of upstream suffices; the rest of the class stays as it is."""
+    cluster = Cluster(rbac=True)
+    add_class(cluster, "gold", HOLD)
+    add_claim(cluster, "data", "gold")
+    add_volume(cluster, "disk", "gold")
+    async with cluster.confined_manager(CONFINED) as recording:
+        await delete_class(cluster, "gold")
+        both = await classes(cluster)
+        await lose(cluster, CLAIMS, "default", "data")
+        one = await classes(cluster)
+        await lose(cluster, PERSISTENT_VOLUMES, "", "disk")
+        none = await classes(cluster)
+    assert both == one == {"gold": (HOLD, reconciler.FINALIZER)}
+    assert none == {"gold": (HOLD,)}
+    assert [(each.method, each.status) for each in recording.writes] == [("PUT", 200)]
+    stored = await cluster.client.get(VOLUME_ATTRIBUTES_CLASSES, "", "gold")
+    assert (stored.driver_name, stored.parameters) == (
+        "csi.example.com",
+        {"iops": "100"},
+    )
+
+
+async def test_an_unused_class_goes_at_once(cluster: Cluster) -> None:
+    """Whatever uses another one."""
+    add_class(cluster, "gold")
+    add_class(cluster, "silver")
+    add_claim(cluster, "data", "silver")
+    add_volume(cluster, "disk", "silver")
+    async with cluster.manager(CONFIG) as recording:
+        await delete_class(cluster, "gold")
+        assert await classes(cluster) == {"silver": (reconciler.FINALIZER,)}
+    assert [each.method for each in recording.writes] == ["PUT"]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"currentVolumeAttributesClassName": "gold"},
+        {
+            "modifyVolumeStatus": {
+                "status": "InProgress",
+                "targetVolumeAttributesClassName": "gold",
+            }
+        },
+    ],
+)
+async def test_a_claim_that_leaves_a_class_uses_it_until_the_change_is_done(
+    cluster: Cluster, status: JSON
+) -> None:
+    """Its status says which class its volume has, and to which it changes."""
+    add_class(cluster, "gold")
+    spec = claim_json("data", "silver")["spec"]
+    cluster.add("PersistentVolumeClaim", "data", spec=spec, status=status)
+    async with cluster.manager(CONFIG):
+        await delete_class(cluster, "gold")
+        kept = await classes(cluster)
+        patch = {"status": {**dict.fromkeys(status)}}
+        await cluster.client.patch(
+            CLAIMS, "default", "data", patch, PatchType.MERGE, "status"
+        )
+        released = await classes(cluster)
+    assert (kept, released) == ({"gold": (reconciler.FINALIZER,)}, {})
+
+
+async def test_a_class_without_the_finalizer_gets_it(cluster: Cluster) -> None:
+    """One from which a user took it; other finalizers stay."""
+    add_class(cluster, "gold", HOLD)
+    async with cluster.manager(CONFIG) as recording:
+        patch = {"metadata": {"finalizers": [HOLD]}}
+        place = (VOLUME_ATTRIBUTES_CLASSES, "", "gold")
+        await cluster.client.patch(*place, patch, PatchType.MERGE)
+        assert await classes(cluster) == {"gold": (HOLD, reconciler.FINALIZER)}
+    assert [each.method for each in recording.writes] == ["PUT"]
+
+
+class Lists(RecordingTransport):
+    """Counts the lists of all claims; the first ones may be from an old cache."""
+
+    def __init__(self, cluster: Cluster, stale: int = 0) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self.count = 0
+        self._stale = stale
+
+    async def request(self, request: Request) -> Response:
+        answer = await super().request(request)
+        if request.path == "/api/v1/persistentvolumeclaims":
+            self.count += 1
+            if self.count <= self._stale:
+                body = b'{"metadata": {"resourceVersion": "1"}, "items": []}'
+                return Response(answer.status, answer.headers, body)
+        return answer
+
+
+async def test_classes_that_are_deleted_together_share_the_lists(
+    cluster: Cluster,
+) -> None:
+    """Twenty of them."""
+    names = [f"class-{number}" for number in range(20)]
+    for name in names:
+        add_class(cluster, name)
+        await delete_class(cluster, name)
+    transport = Lists(cluster)
+    async with cluster.manager(CONFIG, transport):
+        assert await classes(cluster) == {}
+    assert transport.count <= 2
+
+
+async def test_lists_that_are_older_than_the_deletion_decide_nothing(
+    cluster: Cluster,
+) -> None:
+    """An API server behind a cache may answer so; the sync is tried again."""
+    add_class(cluster, "gold")
+    transport = Lists(cluster, stale=2)
+    async with cluster.manager(CONFIG, transport):
+        await delete_class(cluster, "gold")
+        assert await classes(cluster) == {}
+    assert transport.count == 3
+
+
+class Begins(RecordingTransport):
+    """Creates a claim right before the claims are listed, unseen by the cache."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._cluster = cluster
+        self.has_begun = False
+
+    async def request(self, request: Request) -> Response:
+        if request.path == "/api/v1/persistentvolumeclaims" and not self.has_begun:
+            self.has_begun = True
+            add_claim(self._cluster, "late", "gold")
+        return await super().request(request)
+
+
+async def test_a_claim_that_no_cache_shows_keeps_its_class(cluster: Cluster) -> None:
+    """Until it is gone."""
+    add_class(cluster, "gold")
+    transport = Begins(cluster)
+    async with cluster.manager(CONFIG, transport) as recording:
+        await delete_class(cluster, "gold")
+        assert await classes(cluster) == {"gold": (reconciler.FINALIZER,)}
+        assert recording.writes == []
+        await lose(cluster, CLAIMS, "default", "late")
+        assert await classes(cluster) == {}
+    assert transport.has_begun
+
+
+class Failing(RecordingTransport):
+    """Answers the first two updates with an internal error."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._left = 2
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "PUT" and self._left:
+            self._left -= 1
+            return Response(
+                500, {}, b'{"status": "Failure", "reason": "InternalError"}'
+            )
+        return await super().request(request)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_an_update_that_fails_is_tried_again(
+    cluster: Cluster, *, is_deleted: bool
+) -> None:
+    """Whether the finalizer is to be added or to be removed."""
+    add_class(cluster, "gold", HOLD)
+    if is_deleted:
+        await delete_class(cluster, "gold")
+    else:
+        patch = {"metadata": {"finalizers": [HOLD]}}
+        place = (VOLUME_ATTRIBUTES_CLASSES, "", "gold")
+        await cluster.client.patch(*place, patch, PatchType.MERGE)
+    async with cluster.manager(CONFIG, Failing(cluster)) as sent:
+        wanted = (HOLD,) if is_deleted else (HOLD, reconciler.FINALIZER)
+        assert await classes(cluster) == {"gold": wanted}
+    assert [each.status for each in sent.writes] == [500, 500, 200]
+
+
+async def test_a_volume_that_leaves_a_class_uses_it_no_more(cluster: Cluster) -> None:
+    """A resizer has changed its attributes."""
+    add_class(cluster, "gold")
+    add_volume(cluster, "disk", "gold")
+    async with cluster.manager(CONFIG):
+        await delete_class(cluster, "gold")
+        kept = await classes(cluster)
+        patch = {"spec": {"volumeAttributesClassName": "silver"}}
+        place = (PERSISTENT_VOLUMES, "", "disk")
+        await cluster.client.patch(*place, patch, PatchType.MERGE)
+        released = await classes(cluster)
+    assert (kept, released) == ({"gold": (reconciler.FINALIZER,)}, {})

@@ -1,0 +1,263 @@
+"""Pods get claims for their ephemeral volumes, in memory and on virtual time."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import (
+    EVENTS,
+    NAMESPACES,
+    PODS,
+)
+from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response
+from controller_manager.controllers.storage.ephemeralvolume import reconciler
+from controller_manager.controllers.storage.ephemeralvolume.metrics import (
+    EphemeralVolumeMetrics,
+)
+from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
+from tests.controllers.storage.ephemeralvolume.workload import pod_json
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+CONFIG = make_config(controllers=("ephemeral-volume",))
+CONFINED = make_config(
+    controllers=("ephemeral-volume",), use_service_account_credentials=True
+)
+POST = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+def create(cluster: Cluster, kind_name: str, obj: JSON) -> JSON:
+    """Create an object in "default"."""
+    kind = cluster.server.catalogue.of("v1", kind_name)
+    assert kind is not None
+    return cluster.server.objects.create(kind, "default", obj).obj
+
+
+def add_pod(cluster: Cluster, *volumes: str, name: str = "web") -> str:
+    """Create a pod with ephemeral volumes; return its uid."""
+    pod = create(cluster, "Pod", pod_json(name, *volumes))
+    return str(pod["metadata"]["uid"])
+
+
+def add_claim(cluster: Cluster, owner: str = "") -> None:
+    """Create the claim "web-scratch", controlled by the pod of that uid, if any."""
+    (volume,) = pod_json("web", "scratch")["spec"]["volumes"]
+    metadata: JSON = {"name": "web-scratch"}
+    if owner:
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": owner}
+        metadata["ownerReferences"] = [{**reference, "controller": True}]
+    template = volume["ephemeral"]["volumeClaimTemplate"]
+    create(cluster, "PersistentVolumeClaim", {**template, "metadata": metadata})
+
+
+async def owners(cluster: Cluster) -> dict[str, list[str]]:
+    """Return the uids of the owners of all claims."""
+    await asyncio.sleep(1)
+    page = await cluster.client.list_page(CLAIMS)
+    return {
+        each.metadata.name: [one.uid for one in each.metadata.owner_references or ()]
+        for each in page.items
+    }
+
+
+async def events(cluster: Cluster) -> list[tuple[str, str, str, str]]:
+    """Return the events: source, type, reason, message."""
+    await asyncio.sleep(1)
+    page = await cluster.client.list_page(EVENTS)
+    return [
+        (each.source.component, each.type, each.reason, each.message)
+        for each in page.items
+        if each.source is not None
+    ]
+
+
+def failed(problem: str) -> tuple[str, str, str, str]:
+    """Return the event of the volume "scratch"."""
+    message = f"ephemeral volume scratch: {problem}"
+    return ("ephemeral_volume", "Warning", "FailedBinding", message)
+
+
+async def lose_claim(cluster: Cluster) -> None:
+    """Delete the claim "web-scratch" though it is protected."""
+    place = (CLAIMS, "default", "web-scratch")
+    await cluster.client.delete(*place)
+    patch = {"metadata": {"finalizers": None}}
+    await cluster.client.patch(*place, patch, PatchType.MERGE)
+
+
+async def test_a_pod_gets_a_claim_for_each_ephemeral_volume() -> None:
+    """In the order of the volumes; the role of upstream suffices."""
+    cluster = Cluster(rbac=True)
+    async with cluster.confined_manager(CONFINED) as recording:
+        uid = add_pod(cluster, "scratch", "cache")
+        made = await owners(cluster)
+    assert made == {"web-scratch": [uid], "web-cache": [uid]}
+    assert [each.path for each in recording.writes] == [POST, POST]
+    assert msgspec.json.decode(recording.writes[0].body) == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "web-scratch",
+            "namespace": "default",
+            "labels": {"of": "web"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "name": "web",
+                    "uid": uid,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+async def test_a_lost_claim_is_made_again(cluster: Cluster) -> None:
+    """Unless its pod is being deleted."""
+    async with cluster.manager(CONFIG) as recording:
+        uid = add_pod(cluster, "scratch")
+        first = await owners(cluster)
+        await lose_claim(cluster)
+        second = await owners(cluster)
+        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+        await cluster.client.patch(PODS, "default", "web", hold, PatchType.MERGE)
+        now = DeleteOptions(grace_period_seconds=0)
+        await cluster.client.delete(PODS, "default", "web", now)
+        await lose_claim(cluster)
+        third = await owners(cluster)
+    assert first == second == {"web-scratch": [uid]}
+    assert third == {}
+    assert len(recording.writes) == 2
+
+
+@pytest.mark.parametrize("owner", ["", "former"])
+async def test_a_claim_of_somebody_else_is_left_alone(
+    cluster: Cluster, owner: str
+) -> None:
+    """Once it is gone, the pod gets its own at once."""
+    add_claim(cluster, owner)
+    async with cluster.manager(CONFIG) as recording:
+        uid = add_pod(cluster, "scratch")
+        assert await owners(cluster) == {"web-scratch": [owner] if owner else []}
+        assert await events(cluster) == [
+            failed(
+                "PVC default/web-scratch was not created for pod default/web "
+                "(pod is not owner)"
+            )
+        ]
+        assert recording.writes == []
+        await lose_claim(cluster)
+        assert await owners(cluster) == {"web-scratch": [uid]}
+
+
+class Unseen(RecordingTransport):
+    """Creates the claim right before the manager does."""
+
+    def __init__(self, cluster: Cluster, owner: str) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._cluster = cluster
+        self._owner = owner
+        self._has_created = False
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "POST" and request.path == POST and not self._has_created:
+            self._has_created = True
+            add_claim(self._cluster, self._owner)
+        return await super().request(request)
+
+
+async def test_its_own_claim_that_the_cache_does_not_show_is_no_conflict(
+    cluster: Cluster,
+) -> None:
+    """Upstream says in an event that it already exists."""
+    uid = add_pod(cluster, "scratch")
+    async with cluster.manager(CONFIG, Unseen(cluster, uid)):
+        made = await owners(cluster)
+        told = await events(cluster)
+    assert (made, told) == ({"web-scratch": [uid]}, [])
+
+
+async def test_a_strangers_claim_that_the_cache_does_not_show_is_a_conflict(
+    cluster: Cluster,
+) -> None:
+    """The event says whose it is not."""
+    add_pod(cluster, "scratch")
+    async with cluster.manager(CONFIG, Unseen(cluster, "")):
+        made = await owners(cluster)
+        told = await events(cluster)
+    assert made == {"web-scratch": []}
+    assert set(told) == {
+        failed(
+            "PVC default/web-scratch was not created for pod default/web "
+            "(pod is not owner)"
+        )
+    }
+
+
+class Refusing(RecordingTransport):
+    """Answers the first requests for a claim with a quota's refusal."""
+
+    def __init__(self, cluster: Cluster, times: int) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self.left = times
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "POST" and request.path == POST and self.left:
+            self.left -= 1
+            status = {
+                "status": "Failure",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": "exceeded quota",
+            }
+            return Response(403, {}, msgspec.json.encode(status))
+        return await super().request(request)
+
+
+async def test_a_refused_claim_is_tried_again_and_counted(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first refusal ends the sync; the metrics are upstream's."""
+    registry = CollectorRegistry()
+    metrics = EphemeralVolumeMetrics(registry)
+    monkeypatch.setattr(reconciler, "EphemeralVolumeMetrics", lambda _: metrics)
+    uid = add_pod(cluster, "scratch", "cache")
+    async with cluster.manager(CONFIG, Refusing(cluster, 1)):
+        made = await owners(cluster)
+        told = await events(cluster)
+    assert made == {"web-scratch": [uid], "web-cache": [uid]}
+    assert told == [failed("create PVC web-scratch: exceeded quota")]
+    assert {
+        name: registry.get_sample_value(f"ephemeral_volume_controller_{name}")
+        for name in ("create_total", "create_failures_total")
+    } == {"create_total": 3.0, "create_failures_total": 1.0}
+
+
+async def test_a_namespace_that_is_being_deleted_gets_no_claims(
+    cluster: Cluster,
+) -> None:
+    """Its pods go, too; neither an event nor a retry would help."""
+    cluster.add_namespace("old")
+    pod = pod_json("web", "scratch")
+    kind = cluster.server.catalogue.of("v1", "Pod")
+    assert kind is not None
+    cluster.server.objects.create(kind, "old", pod)
+    await cluster.client.delete(NAMESPACES, "", "old")
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(3600)
+        assert await events(cluster) == []
+    assert [each.status for each in recording.writes] == [403]

@@ -1,0 +1,289 @@
+"""What one sync does for a bound claim: pure functions."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.meta import ObjectMeta
+from controller_manager.controllers.storage.volumeexpander.decide import (
+    NOTHING,
+    PRE_RESIZE_CAPACITY,
+    RESIZER,
+    ClaimPatch,
+    Expansion,
+    VolumePatch,
+    decide,
+)
+from controller_manager.controllers.storage.volumeexpander.reconciler import has_grown
+
+JSON = dict[str, Any]
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FLEX: JSON = {"flexVolume": {"driver": "example.com/flex"}}
+CSI: JSON = {"csi": {"driver": "csi.example.com", "volumeHandle": "1"}}
+OUTSIDE = "waiting for an external controller to expand this PVC"
+RESIZING = {
+    "type": "Resizing",
+    "status": "True",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+PENDING = {
+    "type": "FileSystemResizePending",
+    "status": "True",
+    "message": "Waiting for user to (re-)start a pod to finish file system resize of "
+    "volume on node.",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+BEGIN = "error updating pvc ns/data with resize in progress"
+GROW = "error updating pv for pvc ns/data"
+AWAIT = "error marking pvc ns/data for node expansion"
+FINISH = "error marking pvc ns/data as resized"
+KEEP = (
+    f"error updating pv disk annotation ({PRE_RESIZE_CAPACITY}) with pre-resize "
+    "capacity 1Gi"
+)
+
+
+def claim(
+    wants: str, has: str = "1Gi", resizer: str = "", **status: Any
+) -> PersistentVolumeClaim:
+    """Return the claim "data"."""
+    spec = {"resources": {"requests": {"storage": wants}}, "volumeName": "disk"}
+    capacity = {"capacity": {"storage": has}, "phase": "Bound"}
+    annotations = {RESIZER: resizer} if resizer else None
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(name="data", namespace="ns", annotations=annotations),
+        raw_spec=Raw(json.dumps(spec).encode()),
+        raw_status=Raw(json.dumps(capacity | status).encode()),
+    )
+
+
+def resizing(wants: str, state: str, allocated: str, has: str = "1Gi") -> Any:
+    """Return the claim "data" in a state of its expansion."""
+    return claim(
+        wants,
+        has,
+        "example.com/flex",
+        allocatedResources={"storage": allocated},
+        allocatedResourceStatuses={"storage": state},
+        conditions=[RESIZING],
+    )
+
+
+def volume(has: str, mark: str = "", **spec: Any) -> PersistentVolume:
+    """Return the volume "disk"."""
+    annotations = {PRE_RESIZE_CAPACITY: mark} if mark else None
+    return PersistentVolume(
+        metadata=ObjectMeta(name="disk", annotations=annotations),
+        raw_spec=Raw(json.dumps({"capacity": {"storage": has}, **spec}).encode()),
+    )
+
+
+def begin(size: str, *, named: bool = False, **status: Any) -> ClaimPatch:
+    """Return the write that says that the expansion has begun."""
+    metadata = {"metadata": {"annotations": {RESIZER: "example.com/flex"}}}
+    patch = {
+        "conditions": [RESIZING],
+        "allocatedResources": {"storage": size},
+        "allocatedResourceStatuses": {"storage": "ControllerResizeInProgress"},
+    }
+    kept = {key: value for key, value in (patch | status).items() if value}
+    return ClaimPatch(({} if named else metadata) | {"status": kept}, BEGIN)
+
+
+def grow(size: str) -> VolumePatch:
+    """Return the write of the volume's capacity."""
+    return VolumePatch({"spec": {"capacity": {"storage": size}}}, GROW)
+
+
+AWAIT_NODE = ClaimPatch(
+    {
+        "status": {
+            "conditions": [RESIZING, PENDING],
+            "allocatedResourceStatuses": {"storage": "NodeResizePending"},
+        }
+    },
+    AWAIT,
+)
+MARK = VolumePatch({"metadata": {"annotations": {PRE_RESIZE_CAPACITY: "1Gi"}}}, KEEP)
+UNMARK = VolumePatch(
+    {"metadata": {"annotations": {PRE_RESIZE_CAPACITY: None}}},
+    "error updating pv disk",
+)
+
+
+def finish(size: str) -> ClaimPatch:
+    """Return the write that says that the volume is expanded."""
+    status = {
+        "conditions": [],
+        "capacity": {"storage": size},
+        "allocatedResourceStatuses": {"storage": None},
+    }
+    return ClaimPatch({"status": status}, FINISH)
+
+
+def migrated(plugin: str, driver: str) -> Expansion:
+    """Return what is done for a volume of a migrated plugin."""
+    message = (
+        f"CSI migration enabled for kubernetes.io/{plugin}; "
+        "waiting for external resizer to expand the pvc"
+    )
+    failure = "error setting resizer annotation to pvc ns/data, with error"
+    patch = {"metadata": {"annotations": {RESIZER: driver}}}
+    return Expansion(message, (ClaimPatch(patch, failure),))
+
+
+EBS: JSON = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+
+
+@pytest.mark.parametrize(
+    ("of", "on", "expected"),
+    [
+        # Nothing to expand.
+        (claim("1Gi"), volume("1Gi", **CSI), NOTHING),
+        (claim("1024Mi"), volume("1Gi", **FLEX), NOTHING),
+        (claim("1Gi", "5Gi"), volume("5Gi", **EBS), NOTHING),
+        # Somebody outside expands the volume.
+        (claim("2Gi"), volume("1Gi", **CSI), Expansion(OUTSIDE)),
+        (claim("2Gi"), volume("2Gi", **CSI), Expansion(OUTSIDE)),
+        (claim("1Gi"), volume("1Gi", mark="1Gi", **CSI), Expansion(OUTSIDE)),
+        (claim("2Gi"), volume("1Gi", nfs={}), Expansion(OUTSIDE)),
+        (claim("2Gi"), volume("1Gi", hostPath={"path": "/"}), Expansion(OUTSIDE)),
+        (claim("2Gi"), volume("1Gi", fc={}), Expansion(OUTSIDE)),
+        # The resizer of a migrated plugin does.
+        (claim("2Gi"), volume("1Gi", **EBS), migrated("aws-ebs", "ebs.csi.aws.com")),
+        (
+            claim("2Gi", resizer="kubernetes.io/aws-ebs"),
+            volume("1Gi", **EBS),
+            migrated("aws-ebs", "ebs.csi.aws.com"),
+        ),
+        (
+            claim("2Gi", resizer="ebs.csi.aws.com"),
+            volume("1Gi", **EBS),
+            Expansion(migrated("aws-ebs", "").external),
+        ),
+        (
+            claim("2Gi"),
+            volume("1Gi", portworxVolume={"volumeID": "1"}),
+            migrated("portworx-volume", "pxd.portworx.com"),
+        ),
+        # A kubelet expands the file system.
+        (
+            claim("2Gi"),
+            volume("1Gi", **FLEX),
+            Expansion(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
+        ),
+        (
+            claim("2Gi"),
+            volume("5Gi", **FLEX),
+            Expansion(writes=(begin("2Gi"), AWAIT_NODE, MARK)),
+        ),
+        (
+            claim("2Gi", allocatedResources={"storage": "3Gi"}),
+            volume("5Gi", **FLEX),
+            Expansion(writes=(begin("3Gi", allocatedResources=None), AWAIT_NODE, MARK)),
+        ),
+        (
+            claim("2Gi", allocatedResources={"storage": "3Gi"}),
+            volume("1Gi", **FLEX),
+            Expansion(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
+        ),
+        # A volume of blocks has no file system.
+        (
+            claim("2Gi"),
+            volume("1Gi", volumeMode="Block", **FLEX),
+            Expansion(
+                writes=(begin("2Gi"), grow("2Gi"), finish("2Gi")), is_finished=True
+            ),
+        ),
+        # An expansion goes on where it was left.
+        (
+            resizing("3Gi", "ControllerResizeInProgress", "2Gi"),
+            volume("1Gi", **FLEX),
+            Expansion(writes=(grow("2Gi"), AWAIT_NODE, MARK)),
+        ),
+        (
+            resizing("2Gi", "ControllerResizeInProgress", "2Gi"),
+            volume("2Gi", **FLEX),
+            Expansion(writes=(AWAIT_NODE, MARK)),
+        ),
+        (
+            resizing("2Gi", "ControllerResizeInfeasible", "3Gi"),
+            volume("1Gi", **FLEX),
+            Expansion(
+                writes=(
+                    begin("2Gi", named=True, conditions=None),
+                    grow("2Gi"),
+                    AWAIT_NODE,
+                    MARK,
+                )
+            ),
+        ),
+        (
+            resizing("2Gi", "NodeResizePending", "2Gi"),
+            volume("2Gi", mark="1Gi", **FLEX),
+            NOTHING,
+        ),
+        (
+            resizing("2Gi", "NodeResizePending", "2Gi"),
+            volume("2Gi", **FLEX),
+            Expansion(writes=(MARK,)),
+        ),
+        (
+            resizing("2Gi", "NodeResizeInProgress", "2Gi"),
+            volume("2Gi", mark="1Gi", **FLEX),
+            NOTHING,
+        ),
+        (
+            resizing("2Gi", "NodeResizeInfeasible", "2Gi"),
+            volume("2Gi", mark="1Gi", **FLEX),
+            Expansion(writes=(AWAIT_NODE,)),
+        ),
+        # The kubelet is done.
+        (
+            claim("2Gi", "2Gi"),
+            volume("2Gi", mark="1Gi", **FLEX),
+            Expansion(writes=(UNMARK,)),
+        ),
+    ],
+)
+def test_a_sync_does_for_a_claim(
+    of: PersistentVolumeClaim, on: PersistentVolume, expected: Expansion
+) -> None:
+    """What the sizes, the state of the claim and the kind of the volume ask for."""
+    assert decide(of, on, NOW) == expected
+
+
+def test_conditions_that_are_not_about_resizing_stay() -> None:
+    """Those of an earlier attempt to resize go, unless a kubelet is to go on."""
+    own = {"type": "Own", "status": "False", "reason": "r", "lastProbeTime": "t"}
+    failed = {"type": "NodeResizeError", "status": "True", "message": "no"}
+    stopped = {"type": "Resizing", "status": "False"}
+    of = claim("2Gi", conditions=[stopped, own, failed])
+    first, _, second, _ = decide(of, volume("1Gi", **FLEX), NOW).writes
+    assert first.patch["status"]["conditions"] == [RESIZING, own]
+    assert second.patch["status"]["conditions"] == [RESIZING, own, PENDING]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (claim("1Gi"), claim("1Gi"), False),
+        (claim("1Gi"), claim("1024Mi"), False),
+        (claim("1Gi"), claim("2Gi"), True),
+        (claim("2Gi"), claim("1Gi"), False),
+        (claim("2Gi", "1Gi"), claim("2Gi", "2Gi"), True),
+        (claim("2Gi", "2Gi"), claim("2Gi", "1Gi"), False),
+        (claim("1Gi", "0"), claim("1Gi", "1Gi"), True),
+    ],
+)
+def test_only_growth_of_a_claim_matters(
+    old: PersistentVolumeClaim, new: PersistentVolumeClaim, *, expected: bool
+) -> None:
+    """Of what it requests, or of what it has."""
+    assert has_grown(old, new) is expected

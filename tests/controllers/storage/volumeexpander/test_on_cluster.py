@@ -1,0 +1,258 @@
+"""Growing claims are handed to those who expand them, in memory."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import EVENTS
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.client.client import PatchType
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Request, Response
+from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
+from tests.controllers.storage.volumeexpander.workload import (
+    GROWING,
+    claim_json,
+    class_json,
+    volume_json,
+)
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+ALIAS = "persistentvolume-expander"
+CONFIG = make_config(controllers=(ALIAS,))
+CONFINED = make_config(controllers=(ALIAS,), use_service_account_credentials=True)
+CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/disk/status"
+VOLUME = "/api/v1/persistentvolumes/disk"
+WAITING = (
+    "Waiting for user to (re-)start a pod to finish file system resize of volume on "
+    "node."
+)
+
+
+async def add_claim(cluster: Cluster, source: str, mode: str = "Filesystem") -> None:
+    """Create the claim "disk", bound to a volume of the same name, both of 1 GiB."""
+    storage_class = class_json()
+    del storage_class["metadata"]
+    cluster.add("StorageClass", GROWING, api="storage.k8s.io/v1", **storage_class)
+    spec = {**claim_json("disk")["spec"], "volumeMode": mode}
+    status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
+    cluster.add("PersistentVolumeClaim", "disk", spec=spec, status=status)
+    claim = await cluster.client.get(CLAIMS, "default", "disk")
+    spec = {**volume_json("disk", source, "default")["spec"], "volumeMode": mode}
+    spec["claimRef"]["uid"] = claim.metadata.uid
+    cluster.add("PersistentVolume", "disk", spec=spec, status={"phase": "Bound"})
+
+
+async def ask_for(cluster: Cluster, size: str) -> None:
+    """Have the claim request so much."""
+    patch = {"spec": {"resources": {"requests": {"storage": size}}}}
+    await cluster.client.patch(CLAIMS, "default", "disk", patch, PatchType.MERGE)
+    await asyncio.sleep(1)
+
+
+async def finish(cluster: Cluster, size: str) -> None:
+    """Do a kubelet's work."""
+    status: JSON = {"capacity": {"storage": size}, "allocatedResourceStatuses": None}
+    patch: JSON = {"status": {**status, "conditions": []}}
+    await cluster.client.patch(
+        CLAIMS, "default", "disk", patch, PatchType.MERGE, "status"
+    )
+    await asyncio.sleep(1)
+
+
+async def events(cluster: Cluster) -> list[tuple[str, str, str, str, int]]:
+    """Return the events: source, type, reason, message, count."""
+    await asyncio.sleep(1)
+    page = await cluster.client.list_page(EVENTS)
+    return [
+        (each.source.component, each.type, each.reason, each.message, each.count)
+        for each in page.items
+        if each.source is not None
+    ]
+
+
+async def state(cluster: Cluster) -> JSON:
+    """Return what the expander changes of the claim and of the volume."""
+    claim = await cluster.client.get(CLAIMS, "default", "disk")
+    volume = await cluster.client.get(PERSISTENT_VOLUMES, "", "disk")
+    status = claim.status
+    return {
+        "claim": claim.metadata.annotations,
+        "conditions": [(each.type, each.message) for each in status.conditions or ()],
+        "allocated": status.allocated_resources,
+        "states": status.allocated_resource_statuses,
+        "has": status.capacity,
+        "volume": volume.metadata.annotations,
+        "size": volume.spec.capacity,
+    }
+
+
+def normal(message: str) -> tuple[str, str, str, str, int]:
+    """Return the event for an external resizer."""
+    return ("volume_expand", "Normal", "ExternalExpanding", message, 1)
+
+
+RESIZER = "volume.kubernetes.io/storage-resizer"
+MARK = "volume.alpha.kubernetes.io/pre-resize-capacity"
+UNTOUCHED: JSON = {
+    "claim": None,
+    "conditions": [],
+    "allocated": None,
+    "states": None,
+    "has": {"storage": "1Gi"},
+    "volume": None,
+    "size": {"storage": "1Gi"},
+}
+
+
+async def test_the_resizer_of_a_csi_driver_expands_its_volumes(
+    cluster: Cluster,
+) -> None:
+    """An event says so; a shrinking request says nothing more."""
+    await add_claim(cluster, "csi")
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        assert await events(cluster) == []
+        await ask_for(cluster, "3Gi")
+        await ask_for(cluster, "2Gi")
+        told = await events(cluster)
+    assert told == [normal("waiting for an external controller to expand this PVC")]
+    assert recording.writes == []
+    assert await state(cluster) == UNTOUCHED
+
+
+async def test_the_resizer_of_a_migrated_plugin_is_named() -> None:
+    """Once; the role of upstream suffices."""
+    cluster = Cluster(rbac=True)
+    await add_claim(cluster, "ebs")
+    async with cluster.confined_manager(CONFINED) as recording:
+        await ask_for(cluster, "2Gi")
+        await ask_for(cluster, "3Gi")
+        told = await events(cluster)
+    message = (
+        "CSI migration enabled for kubernetes.io/aws-ebs; "
+        "waiting for external resizer to expand the pvc"
+    )
+    assert [each[:4] for each in told] == [normal(message)[:4]]
+    assert told[0][4] == 2
+    assert [(each.method, each.path) for each in recording.writes] == [("PATCH", CLAIM)]
+    assert await state(cluster) == {**UNTOUCHED, "claim": {RESIZER: "ebs.csi.aws.com"}}
+
+
+async def test_a_kubelet_expands_a_flex_volume() -> None:
+    """Its claim says so, and the volume keeps its former capacity until then."""
+    cluster = Cluster(rbac=True)
+    await add_claim(cluster, "flex")
+    async with cluster.confined_manager(CONFINED) as recording:
+        await ask_for(cluster, "2Gi")
+        prepared = await state(cluster)
+        await finish(cluster, "2Gi")
+        done = await state(cluster)
+        told = await events(cluster)
+    assert prepared == {
+        "claim": {RESIZER: "example.com/flex"},
+        "conditions": [("Resizing", ""), ("FileSystemResizePending", WAITING)],
+        "allocated": {"storage": "2Gi"},
+        "states": {"storage": "NodeResizePending"},
+        "has": {"storage": "1Gi"},
+        "volume": {MARK: "1Gi"},
+        "size": {"storage": "2Gi"},
+    }
+    assert done == {
+        "claim": {RESIZER: "example.com/flex"},
+        "conditions": [],
+        "allocated": {"storage": "2Gi"},
+        "states": None,
+        "has": {"storage": "2Gi"},
+        "volume": None,
+        "size": {"storage": "2Gi"},
+    }
+    assert told == []
+    paths = [each.path for each in recording.writes]
+    assert paths == [CLAIM, VOLUME, CLAIM, VOLUME, VOLUME]
+
+
+async def test_a_flex_volume_of_blocks_needs_no_kubelet(cluster: Cluster) -> None:
+    """It has no file system; an event tells that it is expanded."""
+    await add_claim(cluster, "flex", "Block")
+    async with cluster.manager(CONFIG) as recording:
+        await ask_for(cluster, "2Gi")
+        told = await events(cluster)
+    assert await state(cluster) == {
+        **UNTOUCHED,
+        "claim": {RESIZER: "example.com/flex"},
+        "allocated": {"storage": "2Gi"},
+        "has": {"storage": "2Gi"},
+        "size": {"storage": "2Gi"},
+    }
+    message = "ExpandVolume succeeded for volume default/disk"
+    assert told == [("volume_expand", "Normal", "VolumeResizeSuccessful", message, 1)]
+    assert [each.path for each in recording.writes] == [CLAIM, VOLUME, CLAIM]
+
+
+async def test_a_volume_of_another_claim_is_left_alone(cluster: Cluster) -> None:
+    """Until it is the claim's own: the sync is tried again."""
+    await add_claim(cluster, "flex")
+    place = (PERSISTENT_VOLUMES, "", "disk")
+    own = (await cluster.client.get(*place)).spec.claim_ref
+    assert own is not None
+    other = {"spec": {"claimRef": {"uid": "another"}}}
+    await cluster.client.patch(*place, other, PatchType.MERGE)
+    async with cluster.manager(CONFIG) as recording:
+        await ask_for(cluster, "2Gi")
+        assert await events(cluster) == []
+        assert recording.writes == []
+        mended = {"spec": {"claimRef": {"uid": own.uid}}}
+        await cluster.client.patch(*place, mended, PatchType.MERGE)
+        await asyncio.sleep(10)
+        assert len(recording.writes) == 4
+
+
+class Refusing(RecordingTransport):
+    """Answers the first patch of the volume with an error."""
+
+    def __init__(self, cluster: Cluster, code: int, reason: str) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._status = {"code": code, "reason": reason, "message": "no"}
+        self._has_refused = False
+
+    async def request(self, request: Request) -> Response:
+        if (request.method, request.path) == ("PATCH", VOLUME):
+            refuses, self._has_refused = not self._has_refused, True
+            if refuses:
+                body = msgspec.json.encode({"status": "Failure", **self._status})
+                return Response(int(str(self._status["code"])), {}, body)
+        return await super().request(request)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "messages"),
+    [
+        (403, "Forbidden", ["error updating pv for pvc default/disk: no"]),
+        (409, "Conflict", []),
+    ],
+)
+async def test_a_failed_expansion_goes_on_later(
+    cluster: Cluster, code: int, reason: str, messages: list[str]
+) -> None:
+    """From where it was; an event tells of a refusal, a conflict is no news."""
+    await add_claim(cluster, "flex")
+    async with cluster.manager(CONFIG, Refusing(cluster, code, reason)):
+        await ask_for(cluster, "2Gi")
+        await asyncio.sleep(1)
+        told = await events(cluster)
+        done = await state(cluster)
+    assert told == [
+        ("volume_expand", "Warning", "VolumeResizeFailed", each, 1) for each in messages
+    ]
+    assert (done["states"], done["size"], done["volume"]) == (
+        {"storage": "NodeResizePending"},
+        {"storage": "2Gi"},
+        {MARK: "1Gi"},
+    )
