@@ -2,11 +2,16 @@
 
 import asyncio
 import time
+from typing import Final
 
 from tests.benchmarks.clusters import cluster_for
 from tests.benchmarks.contenders import Contender
 from tests.benchmarks.driver import DriverError
 from tests.benchmarks.measuring import SETTLE, Figures, Options, until_calm
+from tests.benchmarks.metrics import read_metrics, token_in
+
+_VOLUMES: Final = "attachdetach_controller_total_volumes"
+"""Volumes that are wanted, and those that are attached: each counts twice."""
 
 
 async def attachments(contender: Contender, options: Options) -> Figures:
@@ -26,8 +31,10 @@ async def attachments(contender: Contender, options: Options) -> Figures:
             await asyncio.sleep(SETTLE)
             running.check()
             counts = await cluster.counts() or {}
+            metrics = await read_metrics(running.port, token_in(cluster.kubeconfig))
     writes = sum(counts.get(each, 0) for each in ("PATCH", "PUT", "DELETE"))
-    return {
+    known = {} if _VOLUMES not in metrics else {"attachments: known": metrics[_VOLUMES]}
+    return known | {
         "attachments: wall, s": wall,
         "attachments: CPU, s": used.cpu,
         "attachments: CPU each, µs": 1e6 * used.cpu / options.attachments,

@@ -85,6 +85,7 @@ def test_volumes_that_are_attached_already_cost_no_write(tmp_path: Path) -> None
     assert outcome.exit_code == 0, outcome.output
     results = json.loads(path.read_text())["results"]
     figures = results["attachments"]["controller-manager"]
+    assert figures["attachments: known"] == 2 * 60
     assert figures["attachments: writes"] == 0
     assert figures["attachments: CPU, s"] > 0
 
