@@ -275,6 +275,16 @@ async def test_a_claim_that_only_the_api_server_shows_keeps_its_volume(
     assert transport.asked == 1
 
 
+async def test_a_volume_of_a_claim_that_cannot_be_is_released(
+    cluster: Cluster,
+) -> None:
+    """Anybody may write such a reference; nothing is asked for by that name."""
+    reference = {"namespace": "default", "name": "../data", "uid": "x", "kind": "x"}
+    add_volume(cluster, "v", claimRef=reference)
+    async with cluster.manager(CONFIG):
+        assert await phases(cluster) == {"v": "Released"}
+
+
 class Blind(RecordingTransport):
     """Shows no claims to caches, but to those who ask for one by name."""
 
