@@ -131,4 +131,6 @@ def test_the_help_names_every_gate() -> None:
         "OrderedNamespaceDeletion",
         "PodObservedGenerationTracking",
         "VolumeAttributesClass",
+        "SELinuxChangePolicy",
+        "SELinuxMountReadWriteOncePod",
     }

@@ -77,6 +77,34 @@ class ContainerPort(APIStruct, frozen=True):
     protocol: str = ""
 
 
+class SELinuxOptions(APIStruct, frozen=True):
+    """The parts of an SELinux label that are set."""
+
+    user: str = ""
+    role: str = ""
+    type: str = ""
+    level: str = ""
+
+
+class SecurityContext(APIStruct, frozen=True):
+    """The fields of a container's security context that controllers read."""
+
+    se_linux_options: SELinuxOptions | None = field(default=None, name="seLinuxOptions")
+
+
+class PodSecurityContext(APIStruct, frozen=True):
+    """The fields of a pod's security context that controllers read."""
+
+    se_linux_options: SELinuxOptions | None = field(default=None, name="seLinuxOptions")
+    se_linux_change_policy: str | None = field(default=None, name="seLinuxChangePolicy")
+
+
+class VolumeMount(APIStruct, frozen=True):
+    """The volume of a pod that a container mounts."""
+
+    name: str = ""
+
+
 class Container(APIStruct, frozen=True):
     """The fields of a container that controllers read.
 
@@ -86,6 +114,8 @@ class Container(APIStruct, frozen=True):
     name: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] | None = None
+    security_context: SecurityContext | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
 class InitContainer(APIStruct, frozen=True):
@@ -98,6 +128,15 @@ class InitContainer(APIStruct, frozen=True):
     restart_policy: str | None = None
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] | None = None
+    security_context: SecurityContext | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
+
+
+class EphemeralContainer(APIStruct, frozen=True):
+    """The fields of a container for debugging that controllers read."""
+
+    security_context: SecurityContext | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
 class PersistentVolumeClaimVolumeSource(APIStruct, frozen=True):
@@ -175,6 +214,8 @@ class PodSpec(APIStruct, frozen=True):
     resources: ResourceRequirements | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[InitContainer, ...] | None = None
+    ephemeral_containers: tuple[EphemeralContainer, ...] | None = None
+    security_context: PodSecurityContext | None = None
     volumes: tuple[PodVolume, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
     scheduling_group: PodSchedulingGroup | None = None

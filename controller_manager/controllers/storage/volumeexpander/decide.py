@@ -86,12 +86,17 @@ def requested(claim: PersistentVolumeClaim) -> Quantity:
     return parse_quantity(requested_storage(claim) or "0")
 
 
+def wants_more(claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a claim requests more storage than it has."""
+    return requested(claim) > amount(claim.status.capacity)
+
+
 def decide(
     claim: PersistentVolumeClaim, volume: PersistentVolume, now: datetime
 ) -> Expansion:
     """Return what to do for a claim that is bound to this volume."""
     is_marked = PRE_RESIZE_CAPACITY in annotations_of(volume.metadata)
-    if requested(claim) <= amount(claim.status.capacity) and not is_marked:
+    if not wants_more(claim) and not is_marked:
         return NOTHING
     if (plugin := plugin_of(volume.spec)) is not None:
         what = f"CSI migration enabled for {plugin.name}"

@@ -14,6 +14,7 @@ from controller_manager.controllers.storage.volumeexpander.decide import (
     amount,
     decide,
     requested,
+    wants_more,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
@@ -59,7 +60,8 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         """Do what the sizes of the claim and of its volume ask for."""
         if not is_bound(claim):
             return DONE
-        volume = self._volume_of(claim)
+        if (volume := self._volume_of(claim)) is None:
+            return DONE
         expansion = decide(claim, volume, self.clock.now())
         if expansion.external:
             self._tell(claim, NORMAL, EXTERNAL_EXPANDING, expansion.external)
@@ -77,19 +79,22 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
             self._tell(claim, NORMAL, RESIZE_SUCCESSFUL, message)
         return DONE
 
-    def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume:
-        """Return the volume of a claim; raises SyncError if it is not its own."""
-        volume = self._volumes.get("", claim.spec.volume_name)
-        if volume is None:
-            msg = f"the volume {claim.spec.volume_name!r} of {key_of(claim)} is missing"
-            raise SyncError(msg)
-        reference = volume.spec.claim_ref
-        if reference is None or reference.uid != claim.metadata.uid:
-            msg = (
-                f"the volume {claim.spec.volume_name!r} is not bound to {key_of(claim)}"
-            )
-            raise SyncError(msg)
-        return volume
+    def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Return the volume of a claim if it is the claim's own.
+
+        Raises SyncError if it is not, and the claim wants more: a claim that was bound
+        just now may be seen before its volume.
+        """
+        name = claim.spec.volume_name
+        volume = self._volumes.get("", name)
+        reference = volume.spec.claim_ref if volume is not None else None
+        if reference is not None and reference.uid == claim.metadata.uid:
+            return volume
+        if not wants_more(claim):
+            return None
+        problem = "is missing" if volume is None else "is bound to another claim"
+        msg = f"the volume {name!r} of {key_of(claim)} {problem}"
+        raise SyncError(msg)
 
     async def _send(
         self, write: ClaimPatch | VolumePatch, obj: CompleteObject

@@ -197,14 +197,21 @@ async def test_a_flex_volume_of_blocks_needs_no_kubelet(cluster: Cluster) -> Non
 
 
 async def test_a_volume_of_another_claim_is_left_alone(cluster: Cluster) -> None:
-    """As one that is missing; both are tried again."""
+    """Until it is the claim's own: the sync is tried again."""
     await add_claim(cluster, "flex")
-    patch = {"spec": {"claimRef": {"uid": "another"}}}
-    await cluster.client.patch(PERSISTENT_VOLUMES, "", "disk", patch, PatchType.MERGE)
+    place = (PERSISTENT_VOLUMES, "", "disk")
+    own = (await cluster.client.get(*place)).spec.claim_ref
+    assert own is not None
+    other = {"spec": {"claimRef": {"uid": "another"}}}
+    await cluster.client.patch(*place, other, PatchType.MERGE)
     async with cluster.manager(CONFIG) as recording:
         await ask_for(cluster, "2Gi")
         assert await events(cluster) == []
         assert recording.writes == []
+        mended = {"spec": {"claimRef": {"uid": own.uid}}}
+        await cluster.client.patch(*place, mended, PatchType.MERGE)
+        await asyncio.sleep(10)
+        assert len(recording.writes) == 4
 
 
 class Refusing(RecordingTransport):

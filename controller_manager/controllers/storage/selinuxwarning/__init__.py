@@ -1,0 +1,44 @@
+"""selinux-warning-controller: warns of pods that cannot share a volume.
+
+``labels`` compares labels, ``volumes`` says with which label a pod mounts its volumes,
+``conflicts`` has the texts (pure functions); ``uses`` knows the pods of each volume;
+``reconciler`` looks at one pod at a time, and records events.
+"""
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.storage.v1 import CSI_DRIVERS
+from controller_manager.controllers.storage.selinuxwarning import gates
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
+CONTROLLER = Descriptor(
+    name="selinux-warning-controller",
+    load=".reconciler:SELinuxWarningReconciler",
+    requires=(PODS, CLAIMS, PERSISTENT_VOLUMES, CSI_DRIVERS),
+    reads=(
+        Reads(
+            PODS,
+            *("spec.volumes", "spec.securityContext", "status.phase"),
+            *(f"spec.{each}.securityContext" for each in _CONTAINERS),
+            *(f"spec.{each}.volumeMounts" for each in _CONTAINERS),
+        ),
+        Reads(CSI_DRIVERS, "spec.seLinuxMount"),
+    ),
+    gates=(gates.READ_WRITE_ONCE_POD,),
+    requires_gates=(gates.CHANGE_POLICY,),
+    permissions=(
+        allow(PODS, "get", "list", "watch"),
+        allow(CLAIMS, "get", "list", "watch"),
+        allow(PERSISTENT_VOLUMES, "get", "list", "watch"),
+        allow(CSI_DRIVERS, "get", "list", "watch"),
+        *RECORD_EVENTS,
+    ),
+    metrics=("selinux_warning_controller_selinux_volume_conflict",),
+    component="selinux_warning",
+    disabled_by_default=True,
+)

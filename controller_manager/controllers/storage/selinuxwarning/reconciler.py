@@ -1,0 +1,161 @@
+"""Warns of pods that cannot share a volume (selinux_warning_controller.go)."""
+
+from collections.abc import Iterable
+
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import PODS, Pod, PodVolume
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.meta import key_of
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.pods import is_terminal
+from controller_manager.api.storage.v1 import CSI_DRIVERS, CSIDriver
+from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.control.csi_migration import (
+    CSIVolume,
+    UntranslatableError,
+    csi_volume,
+    inline_csi_volume,
+)
+from controller_manager.control.pods_by_claim import BY_CLAIM, claim_name
+from controller_manager.controllers.storage.selinuxwarning.metrics import (
+    SELinuxWarningMetrics,
+)
+from controller_manager.controllers.storage.selinuxwarning.uses import (
+    Volume,
+    VolumeUses,
+)
+from controller_manager.controllers.storage.selinuxwarning.volumes import (
+    Use,
+    mounted_labels,
+    use_of,
+)
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+_BOUND = "Bound"
+
+
+def _has_ended(old: Pod, new: Pod) -> bool:
+    """Tell whether an update matters: what is read of a pod's spec never changes."""
+    is_other = old.metadata.uid != new.metadata.uid
+    return is_other or is_terminal(old) != is_terminal(new)
+
+
+class SELinuxWarningReconciler(Reconciler[Pod]):
+    """Tells pods that use one volume with different labels, or in different ways.
+
+    It looks at all pods, wherever they run, and changes nothing. Only drivers that
+    mount volumes with a label matter: with others the container runtime changes the
+    label of each file, and the last pod wins.
+    """
+
+    queue_name = "selinux_warning"
+
+    def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
+        """Return the pods of a claim that is bound."""
+        if not claim.spec.volume_name:
+            return ()
+        return map(key_of, self._pods.by_index(BY_CLAIM, key_of(claim)))
+
+    def _of_volume(self, volume: PersistentVolume) -> Iterable[str]:
+        """Return the pods of the claim that a volume is bound to."""
+        reference = volume.spec.claim_ref
+        if reference is None or not reference.uid:
+            return ()
+        key = f"{reference.namespace}/{reference.name}"
+        return map(key_of, self._pods.by_index(BY_CLAIM, key))
+
+    def _of_driver(self, driver: CSIDriver) -> Iterable[str]:
+        """Return the pods with volumes of a driver, which may mount labels now."""
+        return self._uses.pods_of(driver.metadata.name)
+
+    watches = (
+        For(PODS, when_changed=_has_ended),
+        Maps(CLAIMS, _of_claim),
+        Maps(PERSISTENT_VOLUMES, _of_volume),
+        Maps(CSI_DRIVERS, _of_driver),
+    )
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the pods by their claims."""
+        self._uses = VolumeUses()
+        self._pods = context.lister(PODS, BY_CLAIM)
+        context.metrics.of(SELinuxWarningMetrics).show(self._uses.conflicts)
+        super().__init__(context)
+
+    async def reconcile(self, pod: Pod) -> Outcome:
+        """Note how a pod uses its volumes, and tell of new conflicts."""
+        if is_terminal(pod):
+            self._uses.forget(key_of(pod))
+            return DONE
+        for conflict in self._uses.note(key_of(pod), self._uses_of(pod)):
+            told = self.objects.by_key(conflict.pod)
+            if told is not None:
+                self.recorder.event(
+                    PODS, told, NORMAL, conflict.reason, conflict.message
+                )
+        return DONE
+
+    def forget(self, key: str) -> None:
+        """Drop the volumes of a pod that is gone."""
+        self._uses.forget(key)
+
+    def _uses_of(self, pod: Pod) -> dict[Volume, Use]:
+        """Return how a pod uses its volumes, as far as they are known."""
+        labels = mounted_labels(pod)
+        found: dict[Volume, Use] = {}
+        for each in pod.spec.volumes or ():
+            volume = self._volume_of(pod, each) if each.name in labels else None
+            if volume is None:
+                continue
+            if len(labels[each.name]) > 1:
+                self._tell_of_two_labels(pod, each.name)
+                continue
+            label = next(iter(labels[each.name]), "")
+            mounts = self._mounts_labels(volume.driver)
+            use = use_of(pod, label, driver_mounts=mounts)
+            found[volume.driver, volume.handle] = use
+        return found
+
+    def _tell_of_two_labels(self, pod: Pod, volume: str) -> None:
+        message = (
+            f'Volume "{volume}" is mounted twice with different SELinux labels inside '
+            "this pod"
+        )
+        self.recorder.event(PODS, pod, WARNING, "MultipleSELinuxLabels", message)
+
+    def _mounts_labels(self, name: str) -> bool:
+        driver = self.lister(CSI_DRIVERS).get("", name)
+        return driver is not None and bool(driver.spec.se_linux_mount)
+
+    def _volume_of(self, pod: Pod, volume: PodVolume) -> CSIVolume | None:
+        """Return the volume that a pod's entry stands for, `None` if it is not known.
+
+        Volumes of other plugins than CSI's never conflict, nor does what only one pod
+        can have.
+        """
+        try:
+            name = claim_name(pod, volume)
+            if not name:
+                return inline_csi_volume(volume, pod.metadata.namespace)
+            bound = self._bound_to(pod, volume, name)
+            return None if bound is None else csi_volume(bound)
+        except UntranslatableError as error:
+            self.logger.v(4).info("Skipping a volume", pod=key_of(pod), reason=error)
+            return None
+
+    def _bound_to(
+        self, pod: Pod, volume: PodVolume, name: str
+    ) -> PersistentVolume | None:
+        """Return the volume of a claim, once each is bound to the other."""
+        claim = self.lister(CLAIMS).get(pod.metadata.namespace, name)
+        if claim is None or claim.status.phase != _BOUND:
+            return None
+        if volume.ephemeral is not None and not is_controlled_by(claim, pod):
+            return None
+        found = self.lister(PERSISTENT_VOLUMES).get("", claim.spec.volume_name)
+        reference = None if found is None else found.spec.claim_ref
+        is_same = reference is not None and reference.uid == claim.metadata.uid
+        return found if is_same else None

@@ -1,0 +1,196 @@
+"""Pods are warned that share a volume, on a cluster in memory and virtual time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.v1 import EVENTS, PODS
+from controller_manager.api.storage.v1 import CSI_DRIVERS
+from controller_manager.client.builder import Connections
+from controller_manager.client.client import DeleteOptions, PatchType
+from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
+from tests.controllers.storage.selinuxwarning.objects import (
+    CONFIG,
+    DRIVER,
+    X,
+    Y,
+    add_claim,
+    add_driver,
+    add_pod,
+    pod_spec,
+)
+
+pytestmark = pytest.mark.looptime
+
+LABELS = {
+    ("p", "SELinuxLabelConflict", "Normal"),
+    ("q", "SELinuxLabelConflict", "Normal"),
+}
+POLICIES = {
+    ("p", "SELinuxChangePolicyConflict", "Normal"),
+    ("q", "SELinuxChangePolicyConflict", "Normal"),
+}
+
+
+async def told(cluster: Cluster) -> set[tuple[str, str, str]]:
+    """Return the pod, the reason and the type of each event."""
+    page = await cluster.client.list_page(EVENTS)
+    assert {each.source.component for each in page.items} <= {"selinux_warning"}
+    return {(each.involved_object.name, each.reason, each.type) for each in page.items}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (pod_spec(X), pod_spec(Y), LABELS),
+        (pod_spec(X), pod_spec(X), set()),
+        (pod_spec(X), pod_spec(X, "Recursive"), POLICIES),
+        (pod_spec(X), pod_spec(), POLICIES),
+        (pod_spec(X, "Recursive"), pod_spec(Y, "Recursive"), set()),
+        (pod_spec(X), pod_spec(Y, claim="other"), set()),
+        (pod_spec(X), pod_spec(Y, claim="missing"), set()),
+    ],
+)
+async def test_two_pods_with_one_volume(
+    one: dict[str, Any], other: dict[str, Any], expected: set[tuple[str, str, str]]
+) -> None:
+    """Confined to the role of the controller; it writes nothing but events."""
+    cluster = Cluster(rbac=True)
+    add_driver(cluster)
+    add_claim(cluster)
+    add_claim(cluster, "other", "w")
+    async with cluster.confined_manager(CONFIG) as recording:
+        add_pod(cluster, "p", one)
+        add_pod(cluster, "q", other)
+        await asyncio.sleep(1)
+        assert await told(cluster) == expected
+    assert all("/events" in each.path for each in recording.writes)
+
+
+async def test_it_does_not_run_by_default() -> None:
+    """As upstream: it is off unless it is named."""
+    cluster = Cluster()
+    add_driver(cluster)
+    add_claim(cluster)
+    add_pod(cluster, "p", pod_spec(X))
+    add_pod(cluster, "q", pod_spec(Y))
+    async with cluster.manager(make_config(controllers=("*",))):
+        await asyncio.sleep(1)
+        page = await cluster.client.list_page(EVENTS)
+        components = {each.source.component for each in page.items}
+    assert "selinux_warning" not in components
+
+
+async def test_a_driver_begins_to_mount_labels() -> None:
+    """Its pods are looked at again, and once more when the driver is gone."""
+    cluster = Cluster()
+    add_driver(cluster, mounts=False)
+    add_claim(cluster)
+    add_pod(cluster, "p", pod_spec(X))
+    add_pod(cluster, "q", pod_spec(Y))
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        assert await told(cluster) == set()
+        patch = {"spec": {"seLinuxMount": True}}
+        await cluster.client.patch(CSI_DRIVERS, "", DRIVER, patch, PatchType.MERGE)
+        await asyncio.sleep(1)
+        assert await told(cluster) >= LABELS
+        await cluster.client.delete(CSI_DRIVERS, "", DRIVER)
+        await asyncio.sleep(1)
+        add_pod(cluster, "r", pod_spec(Y))
+        await asyncio.sleep(1)
+        assert "r" not in {name for name, _, _ in await told(cluster)}
+
+
+async def test_a_claim_that_is_bound_later_counts_from_then_on() -> None:
+    """Upstream tries again and again until then."""
+    cluster = Cluster()
+    add_driver(cluster)
+    async with cluster.manager(CONFIG):
+        add_pod(cluster, "p", pod_spec(X))
+        add_pod(cluster, "q", pod_spec(Y))
+        await asyncio.sleep(60)
+        assert await told(cluster) == set()
+        add_claim(cluster)
+        await asyncio.sleep(1)
+        assert await told(cluster) == LABELS
+        claim = await cluster.client.get(CLAIMS, "default", "data")
+    assert claim.status.phase == "Bound"
+
+
+async def test_a_pod_that_has_ended_or_is_gone_does_not_count() -> None:
+    """Its kubelet unmounts the volume."""
+    cluster = Cluster()
+    add_driver(cluster)
+    add_claim(cluster)
+    async with cluster.manager(CONFIG):
+        for name in ("p", "q"):
+            add_pod(cluster, name, pod_spec(X))
+        await asyncio.sleep(1)
+        ended = {"status": {"phase": "Succeeded"}}
+        await cluster.client.patch(PODS, "default", "p", ended, subresource="status")
+        options = DeleteOptions(grace_period_seconds=0)
+        await cluster.client.delete(PODS, "default", "q", options)
+        await asyncio.sleep(1)
+        add_pod(cluster, "r", pod_spec(Y))
+        await asyncio.sleep(1)
+        assert await told(cluster) == set()
+
+
+async def test_a_pod_that_mounts_a_volume_twice_is_told_so() -> None:
+    """With two labels; its other volumes are looked at all the same."""
+    cluster = Cluster()
+    add_driver(cluster)
+    add_claim(cluster)
+    spec = pod_spec(X)
+    second = {**spec["containers"][0], "name": "d"}
+    second["securityContext"] = {"seLinuxOptions": Y}
+    spec["containers"].append(second)
+    add_pod(cluster, "p", spec)
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(60)
+        page = await cluster.client.list_page(EVENTS)
+    (event,) = page.items
+    assert (event.type, event.reason, event.count) == (
+        "Warning",
+        "MultipleSELinuxLabels",
+        1,
+    )
+    assert event.message == (
+        'Volume "data" is mounted twice with different SELinux labels inside this pod'
+    )
+
+
+async def test_the_metric_has_each_conflict_twice() -> None:
+    """Once for each of the two pods, while they are there."""
+    cluster = Cluster()
+    add_driver(cluster)
+    add_claim(cluster)
+    add_pod(cluster, "p", pod_spec(X))
+    add_pod(cluster, "q", pod_spec(Y))
+    connections = Connections(cluster.transport, root_ca=ROOT_CA)
+    async with run_manager(connections, cluster.clock, cluster.rng, CONFIG) as manager:
+        await asyncio.sleep(1)
+        x, y = ":::s0:c1,c2", ":::s0:c98,c99"
+        assert sorted(sample(manager)) == [
+            ("SELinuxLabel", "default", "p", x, "default", "q", y),
+            ("SELinuxLabel", "default", "q", y, "default", "p", x),
+        ]
+        await cluster.client.delete(PODS, "default", "q", DeleteOptions(0))
+        await asyncio.sleep(1)
+        assert sample(manager) == []
+
+
+def sample(manager: Any) -> list[tuple[str, ...]]:
+    """Return the labels of each sample; its value is 1."""
+    name = "selinux_warning_controller_selinux_volume_conflict"
+    found = [
+        (tuple(each.labels.values()), each.value)
+        for family in manager._registry.collect()
+        for each in family.samples
+        if each.name == name
+    ]
+    assert {value for _, value in found} <= {1.0}
+    return [labels for labels, _ in found]
