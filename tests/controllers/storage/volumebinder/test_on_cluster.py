@@ -9,6 +9,7 @@ import pytest
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
@@ -356,7 +357,7 @@ async def test_objects_that_change_all_the_time_are_bound(cluster: Cluster) -> N
         if request.method == "PUT" and rounds < 40 and found[:2] in ("v-", "c-"):
             rounds += 1
             patch = {"metadata": {"annotations": {"round": str(rounds)}}}
-            resource = PERSISTENT_VOLUMES if found[0] == "v" else CLAIMS
+            resource: AnyResource = PERSISTENT_VOLUMES if found[0] == "v" else CLAIMS
             namespace = "" if found[0] == "v" else "default"
             client = cluster.client
             await client.patch(resource, namespace, found, patch, PatchType.MERGE)
