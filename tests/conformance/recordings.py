@@ -154,8 +154,8 @@ class Recording:
 
     def is_playable(self) -> bool:
         """Tell whether this build has all controllers that it is about."""
-        _, absent = registry().check_selection(self.needs)
-        return not absent
+        unknown, _ = registry().check_selection(self.needs)
+        return not unknown
 
     @property
     def needs(self) -> tuple[str, ...]:
