@@ -122,6 +122,9 @@ class Nodes:
                     tasks.create_task(_follow(watcher, react), name=kind.plural)
         finally:
             self._kubelet.close()
+            self._mounts.close()
+            if self._resizer is not None:
+                self._resizer.close()
 
     def _list_and_watch(self, kind: Kind, react: Callable[[Change], None]) -> Watcher:
         """React to all objects of a kind; return a watcher of their changes."""
