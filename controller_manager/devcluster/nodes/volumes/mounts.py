@@ -4,7 +4,7 @@ Upstream: pkg/kubelet/volumemanager.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from controller_manager.devcluster.nodes.node_status import is_stopped
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
 from controller_manager.devcluster.nodes.volumes.pod_claims import (
+    claim_name,
     claims_of,
     is_bound,
 )
@@ -31,6 +32,9 @@ from controller_manager.devcluster.nodes.volumes.storage_objects import (
 from controller_manager.devcluster.server.storage import Key
 
 JSON = dict[str, Any]
+
+_MOUNT_TIMEOUT: Final = 123.0
+"""Seconds for which a kubelet waits for volumes before it says so, and tries again."""
 
 
 class _Use(Struct, frozen=True):
@@ -63,6 +67,7 @@ class Mounts:
         """For each pod that waits for its volumes, the node and the claims."""
         self._waiting_for: dict[str | Key, dict[Key, None]] = {}
         """The pods that wait, by node and by claim."""
+        self._waiting_since: dict[Key, float] = {}
 
     def close(self) -> None:
         """Resize no file system any more."""
@@ -90,11 +95,14 @@ class Mounts:
         return True
 
     def _wait(self, key: Key, node: str, claims: Sequence[Key]) -> None:
+        now = self._storage.objects.clock.monotonic()
+        self._waiting_since.setdefault(key, now)
         causes = self._waiting[key] = (node, *claims)
         for each in causes:
             self._waiting_for.setdefault(each, {})[key] = None
 
     def _stop_waiting(self, key: Key) -> None:
+        self._waiting_since.pop(key, None)
         for each in self._waiting.pop(key, ()):
             pods = self._waiting_for.get(each, {})
             pods.pop(key, None)
@@ -142,6 +150,27 @@ class Mounts:
                 continue
             for claim in self._uses[key].claims:
                 self.claim_changed(claim)
+
+    def report_late(self) -> None:
+        """Tell of pods that have waited for their volumes for two minutes or more."""
+        now = self._storage.objects.clock.monotonic()
+        for key, since in list(self._waiting_since.items()):
+            stored = self._pods.get(key)
+            if stored is None or now - since < _MOUNT_TIMEOUT:
+                continue
+            self._waiting_since[key] = now
+            if not self._is_stopped(stored.obj["spec"].get("nodeName", "")):
+                self._tell_of_mounts(stored.obj)
+
+    def _tell_of_mounts(self, pod: JSON) -> None:
+        volumes = pod["spec"]["volumes"]
+        names = " ".join(each["name"] for each in volumes if claim_name(pod, each))
+        message = (
+            f"Unable to attach or mount volumes: unmounted volumes=[{names}], "
+            "unattached volumes=[], failed to process volumes=[]: context deadline "
+            "exceeded"
+        )
+        self._report.other("kubelet", pod, "Warning", "FailedMount", message)
 
     def waiting_for(self, what: str | Key) -> Sequence[Key]:
         """Return the pods that wait for the volumes on a node, or of a claim."""
