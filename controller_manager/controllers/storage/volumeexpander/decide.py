@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.core.claims import (
     STORAGE,
@@ -65,12 +66,14 @@ class Expansion(Struct, frozen=True):
     """What one sync does for a claim: an event, and writes in this order.
 
     `external` says who expands the volume, if somebody outside does. `is_finished` says
-    that the volume is expanded once the writes are done.
+    that the volume is expanded once the writes are done. `plugin` is that of a volume
+    which is expanded here: metrics count the attempt.
     """
 
     external: str = ""
     writes: tuple[ClaimPatch | VolumePatch, ...] = ()
     is_finished: bool = False
+    plugin: str = ""
 
 
 NOTHING: Final = Expansion()
@@ -104,11 +107,12 @@ def decide(
             external=f"{what}; waiting for external resizer to expand the pvc",
             writes=_named(claim, plugin.driver),
         )
-    if volume.spec.flex_volume is None:
+    flex = volume.spec.flex_volume
+    if flex is None:
         return Expansion("waiting for an external controller to expand this PVC")
     if is_marked and _is_expanded(claim, volume):
         return Expansion(writes=(_unmark(volume),))
-    return _expansion(claim, volume, now)
+    return replace(_expansion(claim, volume, now), plugin=flex.driver)
 
 
 def _is_expanded(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:

@@ -8,8 +8,10 @@ from controller_manager.api.meta import CompleteObject, key_of
 from controller_manager.client.client import PatchType
 from controller_manager.client.errors import APIError, is_conflict
 from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.control.storage_operations import StorageOperationMetrics
 from controller_manager.controllers.storage.volumeexpander.decide import (
     ClaimPatch,
+    Expansion,
     VolumePatch,
     amount,
     decide,
@@ -26,6 +28,7 @@ RESIZE_FAILED: Final = "VolumeResizeFailed"
 RESIZE_SUCCESSFUL: Final = "VolumeResizeSuccessful"
 
 _WORKERS: Final = 10
+_OPERATION: Final = "expand_volume"
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
@@ -55,6 +58,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         super().__init__(context)
         self.workers = _WORKERS
         self._volumes = context.lister(PERSISTENT_VOLUMES)
+        self._operations = context.metrics.of(StorageOperationMetrics)
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
         """Do what the sizes of the claim and of its volume ask for."""
@@ -65,6 +69,29 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         expansion = decide(claim, volume, self.clock.now())
         if expansion.external:
             self._tell(claim, NORMAL, EXTERNAL_EXPANDING, expansion.external)
+        started = self.clock.monotonic()
+        is_done = False
+        try:
+            await self._write(claim, volume, expansion)
+            is_done = True
+        finally:
+            if expansion.plugin:
+                seconds = self.clock.monotonic() - started
+                self._operations.observe(
+                    expansion.plugin, _OPERATION, seconds, failed=not is_done
+                )
+        if expansion.is_finished:
+            message = f"ExpandVolume succeeded for volume {key_of(claim)}"
+            self._tell(claim, NORMAL, RESIZE_SUCCESSFUL, message)
+        return DONE
+
+    async def _write(
+        self,
+        claim: PersistentVolumeClaim,
+        volume: PersistentVolume,
+        expansion: Expansion,
+    ) -> None:
+        """Send the writes, each about the object as the one before has left it."""
         failed = EXTERNAL_EXPANDING if expansion.external else RESIZE_FAILED
         latest: dict[type, Any] = {ClaimPatch: claim, VolumePatch: volume}
         for write in expansion.writes:
@@ -74,10 +101,6 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
                 if not is_conflict(error):
                     self._tell(claim, WARNING, failed, _problem(write, error))
                 raise
-        if expansion.is_finished:
-            message = f"ExpandVolume succeeded for volume {key_of(claim)}"
-            self._tell(claim, NORMAL, RESIZE_SUCCESSFUL, message)
-        return DONE
 
     def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Return the volume of a claim if it is the claim's own.
