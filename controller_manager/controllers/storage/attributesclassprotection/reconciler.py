@@ -10,11 +10,12 @@ from controller_manager.api.storage.v1 import (
     VOLUME_ATTRIBUTES_CLASSES,
     VolumeAttributesClass,
 )
+from controller_manager.control.live_use import LiveUse
 from controller_manager.control.protection import Protection
 from controller_manager.controllers.storage.attributesclassprotection.use import (
     CLAIMS_BY_CLASS,
+    USERS,
     VOLUMES_BY_CLASS,
-    LiveUse,
     classes_of_claim,
     classes_of_volume,
 )
@@ -61,7 +62,7 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
         super().__init__(context)
         self._claims = context.lister(CLAIMS, CLAIMS_BY_CLASS)
         self._volumes = context.lister(PERSISTENT_VOLUMES, VOLUMES_BY_CLASS)
-        self._live = LiveUse(context.client)
+        self._live = LiveUse(context.client, *USERS)
 
     def _is_held(self, name: str) -> bool:
         found = self.objects.get("", name)
