@@ -32,6 +32,7 @@ _SIZES: Final = {
     "autoscalers": "How many `autoscalers` runs, with 2 pods each.",
     "claims": "Claims, and volumes, that `volumes` binds.",
     "renewing_nodes": "Nodes of `heartbeats`.",
+    "attachments": "Volumes of `attachments`, twenty of each node.",
 }
 """The numbers that a user may choose, by the field of `Options`."""
 

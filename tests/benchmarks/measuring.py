@@ -40,6 +40,7 @@ class Options:
     autoscalers: int = 500
     claims: int = 5000
     renewing_nodes: int = 5000
+    attachments: int = 20_000
     kubeconfig: Path | None = None
     logs: Path = Path()
 

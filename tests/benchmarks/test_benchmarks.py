@@ -77,6 +77,20 @@ def test_workloads_are_brought_to_completion(
 
 
 @pytest.mark.slow
+def test_volumes_that_are_attached_already_cost_no_write(tmp_path: Path) -> None:
+    """They are found in the attachments and in the nodes' statuses."""
+    path = tmp_path / "figures.json"
+    arguments = ["attachments", "--attachments=60", f"--json={path}"]
+    outcome = CliRunner().invoke(main, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    results = json.loads(path.read_text())["results"]
+    figures = results["attachments"]["controller-manager"]
+    assert figures["attachments: known"] == 2 * 60
+    assert figures["attachments: writes"] == 0
+    assert figures["attachments: CPU, s"] > 0
+
+
+@pytest.mark.slow
 def test_nodes_that_are_alive_cost_no_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

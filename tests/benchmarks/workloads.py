@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.benchmarks.answers import steady_requests
+from tests.benchmarks.attachments import attachments
 from tests.benchmarks.autoscalers import autoscalers
 from tests.benchmarks.budgets import budgets
 from tests.benchmarks.clusters import BenchCluster, cluster_for
@@ -307,6 +308,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "budgets": budgets,
     "autoscalers": autoscalers,
     "heartbeats": heartbeats,
+    "attachments": attachments,
     "volumes": volumes,
 }
 

@@ -13,7 +13,7 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.owners import controller_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.client.errors import NotFound
+from controller_manager.client.errors import NotFound, is_about
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     POD,
     POD_GROUP,
@@ -127,7 +127,9 @@ class ClaimSync:
         """
         try:
             found = await self._client.get(resource, namespace, consumer.name)
-        except NotFound:
+        except NotFound as error:
+            if not is_about(error, consumer.name):
+                raise
             return False
         return bool(found.metadata.uid == consumer.uid)
 

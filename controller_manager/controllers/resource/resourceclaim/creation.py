@@ -26,7 +26,8 @@ def generate_name(consumer: str, entry: str) -> str:
     """Return the prefix of a claim's name; both names are cut if it is too long.
 
     Each keeps a share in proportion to its length, so that both can be recognised: of
-    names with 80 and 20 characters, 44 and 11 remain (102 with the two hyphens).
+    names with 80 and 20 characters, 44 and 11 remain (102 with the two hyphens). No
+    hyphen follows a dot, as names must not have it.
     """
     whole = f"{consumer}-{entry}-"
     if len(whole) <= _LONGEST_BASE:
@@ -34,7 +35,7 @@ def generate_name(consumer: str, entry: str) -> str:
     kept = [
         each[: len(each) * _LONGEST_BASE // len(whole)] for each in (consumer, entry)
     ]
-    return "-".join(kept)
+    return "-".join((kept[0].rstrip("."), kept[1]))
 
 
 def claim_body(

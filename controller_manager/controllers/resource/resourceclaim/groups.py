@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import Pod, PodResourceClaim
 from controller_manager.api.dynamicresources.v1 import ResourceClaimTemplate
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
@@ -81,10 +81,17 @@ class Groups:
         """Tell whether a group lacks a claim that is made from a template."""
         consumer = of_group(group)
         return not is_deleting(group) and any(
-            each.resource_claim_name is None
-            and self._maker.made_for(consumer, each) != consumer.name_of(each)
-            for each in consumer.wanted
+            self._lacks(consumer, each) for each in consumer.wanted
         )
+
+    def _lacks(self, consumer: Consumer, entry: PodResourceClaim) -> bool:
+        if entry.resource_claim_name is not None:
+            return False
+        made = self._maker.made_for(consumer, entry)
+        if not consumer.is_noted(entry):
+            return True
+        noted = consumer.name_of(entry)
+        return noted is not None and noted != made
 
     async def sync(self, key: str) -> Outcome:
         """Make and note the claims of the group with this key."""
@@ -94,7 +101,7 @@ class Groups:
         consumer = of_group(group)
         names: dict[str, str | None] = {}
         for each in consumer.wanted:
-            if each.resource_claim_name is not None:
+            if not self._lacks(consumer, each):
                 continue
             try:
                 name = await self._maker.make(consumer, each)

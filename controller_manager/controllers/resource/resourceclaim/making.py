@@ -19,6 +19,7 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    is_about,
     may_be_applied,
 )
 from controller_manager.control.takeover import Takeover
@@ -112,7 +113,9 @@ class ClaimMaker:
             try:
                 where = (consumer.namespace, name)
                 claim = await self._client.get(RESOURCE_CLAIMS, *where)
-            except NotFound:
+            except NotFound as error:
+                if not is_about(error, name):
+                    raise
                 return False
         return owner_uid(claim) == consumer.uid
 

@@ -12,6 +12,7 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    is_about,
 )
 from controller_manager.client.events import WARNING
 from controller_manager.controllers.resource.resourceclaim.consumers import (
@@ -64,15 +65,16 @@ class PodSync:
         return any(self._lacks(pod, consumer, each) for each in consumer.wanted)
 
     def _lacks(self, pod: Pod, consumer: Consumer, entry: PodResourceClaim) -> bool:
-        if not consumer.is_noted(entry):
-            if self._is_shared(pod, entry):
-                return self._shared_claim(pod, entry) is not None
-            return True
         name = consumer.name_of(entry)
+        is_made = entry.resource_claim_template_name is not None
+        is_shared = is_made and self._is_shared(pod, entry)
+        if is_shared and self._shared_claim(pod, entry) not in (None, name):
+            return True
+        if not consumer.is_noted(entry):
+            return not is_shared
         claim = self._claims.get(consumer.namespace, name) if name else None
         if claim is None:
-            is_made = entry.resource_claim_template_name is not None
-            return bool(name) and is_made and not self._is_shared(pod, entry)
+            return bool(name) and is_made and not is_shared
         return self._reservation(pod, entry, claim) is not None
 
     async def sync(self, key: str) -> Outcome:
@@ -106,7 +108,9 @@ class PodSync:
         metadata = cached.metadata
         try:
             pod = await self._client.get(PODS, metadata.namespace, metadata.name)
-        except NotFound:
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
             return None
         is_same = pod.metadata.uid == metadata.uid
         return pod if is_same and not is_deleting(pod) and not is_done(pod) else None
@@ -120,7 +124,7 @@ class PodSync:
         if entry.name in consumer.noted and consumer.noted[entry.name] is None:
             return None
         if self._is_shared(pod, entry):
-            return self._shared_claim(pod, entry)
+            return self._shared_claim(pod, entry) or consumer.name_of(entry)
         try:
             return await self._maker.make(consumer, entry)
         except (NotMade, APIError, ProtocolError, TransportError) as error:

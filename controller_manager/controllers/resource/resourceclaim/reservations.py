@@ -72,10 +72,14 @@ def reserve(claim: ResourceClaim, consumer: ClaimConsumer) -> JSON | None:
     """Return the fields of the status that reserve a claim, `None` if it is not to be.
 
     Only an allocated claim is reserved. One with the most consumers that it may have
-    must wait until one of them goes.
+    must wait until one of them goes; one that is deleted gets no more.
     """
     reserved = reserved_for(claim)
-    if claim.status.allocation is None or len(reserved) >= MOST_CONSUMERS:
+    if (
+        claim.status.allocation is None
+        or is_deleting(claim)
+        or len(reserved) >= MOST_CONSUMERS
+    ):
         return None
     if any(each.uid == consumer.uid for each in reserved):
         return None

@@ -123,6 +123,7 @@ def test_a_claim_loses_what_its_consumers_do_not_need(
         (claim(allocated=False), None),
         (claim(*[P] * 255), {"reservedFor": [*[P_JSON] * 255, Q_JSON]}),
         (claim(*[P] * 256), None),
+        (claim(deleted=True), None),
     ],
 )
 def test_an_allocated_claim_is_reserved_once(
@@ -140,6 +141,8 @@ def test_an_allocated_claim_is_reserved_once(
         ("w" * 40, "g" * 16, "w" * 39 + "-" + "g" * 15),
         ("w" * 80, "g" * 20, "w" * 44 + "-" + "g" * 11),
         ("w" * 253, "g" * 63, "w" * 45 + "-" + "g" * 11),
+        # A label must not begin with a hyphen: upstream asks for such a name for ever.
+        ("w" * 43 + "." + "w" * 36, "g" * 20, "w" * 43 + "-" + "g" * 11),
     ],
 )
 def test_a_long_name_is_cut_in_proportion(

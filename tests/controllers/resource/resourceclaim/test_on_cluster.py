@@ -380,6 +380,26 @@ async def test_a_claim_stays_reserved_for_a_pod_that_is_newer_than_the_cache() -
         assert requests(recording.writes) == []
 
 
+async def test_a_404_that_is_not_about_the_pod_takes_no_claim_away() -> None:
+    """A proxy may not know the path for a while."""
+    cluster = Cluster()
+    add_claim(cluster, "c", pod_reference("p", "1"))
+    ends = False
+
+    async def answer(request: Request) -> Response | None:
+        if request.method == "GET" and request.path.endswith("/pods/p") and not ends:
+            return Response(HTTPStatus.NOT_FOUND, {}, b"no such page")
+        return None
+
+    transport = Meddler(cluster.transport, answer)
+    async with cluster.manager(CONFIG, transport) as recording:
+        await asyncio.sleep(10)
+        assert requests(recording.writes) == []
+        ends = True
+        await asyncio.sleep(60)
+        assert await reserved(cluster) == []
+
+
 async def test_claims_are_counted_by_kind_and_requests_by_result() -> None:
     """The numbers are read from the cache when they are asked for."""
     cluster = Cluster()

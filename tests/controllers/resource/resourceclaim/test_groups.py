@@ -1,0 +1,180 @@
+"""Groups of pods share claims, behind the gate, on a cluster in memory."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    ResourceClaim,
+)
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
+from controller_manager.client.client import PatchType
+from controller_manager.controllers.resource.resourceclaim.consumers import of_group
+from controller_manager.controllers.resource.resourceclaim.names import (
+    pod_claim_name,
+)
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import Cluster
+from tests.controllers.resource.resourceclaim.objects import (
+    ALLOCATION,
+    CONFIG,
+    JSON,
+    add_claim,
+    add_pod,
+    add_template,
+    claims,
+    direct,
+    events,
+    from_template,
+    noted,
+    remove,
+    requests,
+)
+
+pytestmark = pytest.mark.looptime
+
+ENABLED: Final = replace(
+    CONFIG, features=FeatureGates({"DRAWorkloadResourceClaims": True})
+)
+GROUP: Final = {"schedulingGroup": {"podGroupName": "g"}}
+
+
+def add_group(cluster: Cluster, *entries: JSON) -> None:
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": [*entries]}
+    cluster.add("PodGroup", "g", "scheduling.k8s.io/v1alpha2", spec=spec)
+
+
+async def group_names(cluster: Cluster) -> dict[str, str | None]:
+    """Return the claims that the status of the group names."""
+    group = await cluster.client.get(POD_GROUPS, "default", "g")
+    return dict(of_group(group).noted)
+
+
+async def allocate(cluster: Cluster, name: str) -> None:
+    patch: dict[str, Any] = {"status": {"allocation": ALLOCATION}}
+    where = (RESOURCE_CLAIMS, "default", name)
+    await cluster.client.patch(*where, patch, PatchType.MERGE, "status")
+
+
+def consumers(claim: ResourceClaim) -> list[tuple[str, str, str]]:
+    found = claim.status.reserved_for or ()
+    return [(each.api_group, each.resource, each.name) for each in found]
+
+
+async def test_the_pods_of_a_group_share_a_claim() -> None:
+    """Confined to the role; the pods' other claims are their own."""
+    cluster = Cluster(rbac=True)
+    async with cluster.confined_manager(ENABLED) as recording:
+        add_template(cluster)
+        add_template(cluster, "own")
+        for name in ("p", "q"):
+            own = from_template("own", "own")
+            add_pod(cluster, name, from_template(), own, **GROUP)
+        await asyncio.sleep(60)
+        assert await claims(cluster) == {}
+        add_group(cluster, from_template())
+        await asyncio.sleep(1)
+        made = await claims(cluster)
+        shared = (await group_names(cluster))["gpu"]
+        names = [await noted(cluster, each) for each in ("p", "q")]
+    assert shared is not None
+    assert shared.startswith("g-gpu-")
+    (owner,) = made[shared].metadata.owner_references or ()
+    assert (owner.api_version, owner.kind, owner.name) == (
+        "scheduling.k8s.io/v1alpha2",
+        "PodGroup",
+        "g",
+    )
+    assert [each["gpu"] for each in names] == [shared, shared]
+    assert {str(each["own"]).rpartition("-")[0] for each in names} == {
+        "p-own",
+        "q-own",
+    }
+    assert {pod_claim_name(each) for each in made.values()} == {"gpu", "own"}
+    assert ("PATCH", "podgroups/g/status", 200) in requests(recording.writes)
+
+
+async def test_a_shared_claim_is_reserved_for_the_group_until_it_is_gone() -> None:
+    """Not for its pods; a claim of a user is shared likewise."""
+    cluster = Cluster()
+    add_template(cluster)
+    add_claim(cluster)
+    add_group(cluster, from_template(), direct())
+    async with cluster.manager(ENABLED) as recording:
+        add_pod(cluster, "p", from_template(), direct(), nodeName="n", **GROUP)
+        await asyncio.sleep(1)
+        shared = str((await group_names(cluster))["gpu"])
+        await allocate(cluster, shared)
+        await asyncio.sleep(1)
+        found = await claims(cluster)
+        group = ("scheduling.k8s.io", "podgroups", "g")
+        assert [consumers(each) for each in found.values()] == [[group], [group]]
+        await remove(cluster, "p")
+        await asyncio.sleep(60)
+        assert consumers((await claims(cluster))["c"]) == [group]
+        del recording.writes[:]
+        patch = {"metadata": {"finalizers": None}}
+        await cluster.client.patch(POD_GROUPS, "default", "g", patch, PatchType.MERGE)
+        await cluster.client.delete(POD_GROUPS, "default", "g")
+        await asyncio.sleep(1)
+        claim = (await claims(cluster))["c"]
+    assert consumers(claim) == []
+    assert claim.status.allocation is None
+
+
+async def test_without_the_gate_a_group_does_not_matter() -> None:
+    """A claim that is reserved for one stays so; its pods have their own claims."""
+    cluster = Cluster()
+    add_template(cluster)
+    add_group(cluster, from_template())
+    reference = {
+        "apiGroup": "scheduling.k8s.io",
+        "resource": "podgroups",
+        "name": "gone",
+        "uid": "1",
+    }
+    add_claim(cluster, "c", reference)
+    async with cluster.manager(CONFIG):
+        add_pod(cluster, "p", from_template(), **GROUP)
+        await asyncio.sleep(1)
+        found = await claims(cluster)
+    assert consumers(found["c"]) == [("scheduling.k8s.io", "podgroups", "gone")]
+    assert [each.rpartition("-")[0] for each in found if each != "c"] == ["p-gpu"]
+
+
+async def test_a_group_waits_for_its_template_and_an_event_says_so() -> None:
+    """The template ends the wait at once."""
+    cluster = Cluster()
+    add_group(cluster, from_template())
+    async with cluster.manager(ENABLED):
+        await asyncio.sleep(60)
+        add_template(cluster)
+        await asyncio.sleep(0.1)
+        assert len(await claims(cluster)) == 1
+        (found,) = {each[:4] for each in await events(cluster)}
+    assert found == (
+        "PodGroup/g",
+        "Warning",
+        "FailedResourceClaimCreation",
+        "resource_claim",
+    )
+
+
+async def test_a_deleted_claim_of_a_group_is_made_again() -> None:
+    """Its pods are told the new name."""
+    cluster = Cluster()
+    add_template(cluster)
+    add_group(cluster, from_template())
+    async with cluster.manager(ENABLED):
+        add_pod(cluster, "p", from_template(), **GROUP)
+        await asyncio.sleep(1)
+        before = str((await group_names(cluster))["gpu"])
+        await cluster.client.delete(RESOURCE_CLAIMS, "default", before)
+        await asyncio.sleep(1)
+        (after,) = await claims(cluster)
+        assert await group_names(cluster) == {"gpu": after}
+        assert await noted(cluster) == {"gpu": after}
+    assert after != before
