@@ -55,12 +55,13 @@ class PodGroupProtectionReconciler(Reconciler[PodGroup]):
         """Take the finalizer from a deleted group that no pod uses."""
         if not is_held(group) or self._is_seen_in_use(group):
             return DONE
-        if await self._live.is_used(group):
+        is_used = await self._live.is_used(group)
+        if not len(self.queue):
+            self._live.forget()
+        if is_used:
             # The change of the pod by which it becomes unused may be past.
             msg = f"a pod uses the pod group {key_of(group)}, and no cache shows it"
             raise SyncError(msg)
-        if not len(self.queue):
-            self._live.forget()
         await PROTECTION.settle(self.client, POD_GROUPS, group)
         return DONE
 

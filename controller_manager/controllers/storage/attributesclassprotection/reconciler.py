@@ -95,10 +95,11 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
         )
 
     async def _check_unused(self, attributes_class: VolumeAttributesClass) -> None:
-        if await self._live.is_used(attributes_class):
+        is_used = await self._live.is_used(attributes_class)
+        if not len(self.queue):
+            self._live.forget()
+        if is_used:
             # The change by which the class becomes unused may be past.
             name = attributes_class.metadata.name
             msg = f"the volume attributes class {name} is used, and no cache shows it"
             raise SyncError(msg)
-        if not len(self.queue):
-            self._live.forget()

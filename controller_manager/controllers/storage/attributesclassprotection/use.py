@@ -32,10 +32,15 @@ def classes_of_volume(volume: PersistentVolume) -> tuple[str, ...]:
 def _claims_use_the_same(
     old: PersistentVolumeClaim, new: PersistentVolumeClaim
 ) -> bool:
+    # Nothing is decoded for a change of the metadata.
+    if (old.raw_spec, old.raw_status) == (new.raw_spec, new.raw_status):
+        return True
     return classes_of_claim(old) == classes_of_claim(new)
 
 
 def _volumes_use_the_same(old: PersistentVolume, new: PersistentVolume) -> bool:
+    if old.raw_spec == new.raw_spec:
+        return True
     return classes_of_volume(old) == classes_of_volume(new)
 
 
