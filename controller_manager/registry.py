@@ -7,7 +7,7 @@ an entry point of the group ``controller_manager.controllers``.
 
 import difflib
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -24,6 +24,11 @@ from controller_manager.runtime.descriptor import Descriptor
 ENTRY_POINTS: Final = "controller_manager.controllers"
 
 _DESCRIPTOR: Final = "CONTROLLER"
+
+_OF_CLOUD_PROVIDERS: Final = upstream.CLOUD | {
+    upstream.ALIASES[name] for name in upstream.CLOUD
+}
+"""The names and aliases of their controllers."""
 
 
 class UnknownControllerError(ValueError):
@@ -82,40 +87,30 @@ class Registry:
     def check_selection(self, selection: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return problems and warnings about the entries of ``--controllers``.
 
-        An unknown name is a problem. The name of a controller of
-        kube-controller-manager that this build lacks is a warning, unless the entry
-        disables that controller. So is that of a controller of cloud providers, which
-        kube-controller-manager does not run either.
+        An unknown name is a problem. The name of a controller of cloud providers is a
+        warning, unless the entry disables that controller: kube-controller-manager
+        does not run it either.
         """
-        absent = self._absent()
         problems: list[str] = []
         warnings: list[str] = []
         for entry in selection:
             name = entry.removeprefix("-")
             if name == "*" or name in self._by_name:
                 continue
-            if name not in absent:
-                problems.append(self._unknown(name, absent))
+            if name not in _OF_CLOUD_PROVIDERS:
+                problems.append(self._unknown(name))
             elif not entry.startswith("-"):
-                warnings.append(_why_not_run(name, absent[name]))
+                warnings.append(
+                    f"{name} is run by a cloud-controller-manager only, neither here "
+                    "nor by kube-controller-manager"
+                )
         return problems, warnings
 
-    def _absent(self) -> dict[str, str]:
-        """Return upstream's names and aliases that this build lacks."""
-        names = {alias: name for name, alias in upstream.ALIASES.items() if alias}
-        names |= {name: name for name in upstream.ALIASES}
-        return {key: name for key, name in names.items() if name not in self._by_name}
-
-    def _unknown(self, name: str, absent: Mapping[str, str]) -> str:
-        # If an alias is similar, suggest the name of its controller. A name that this
-        # build lacks is suggested only if it is very similar.
+    def _unknown(self, name: str) -> str:
+        # If an alias is similar, suggest the name of its controller.
         meant = [
             self._by_name[each].name
             for each in difflib.get_close_matches(name, sorted(self._by_name), 3, 0.6)
-        ]
-        meant += [
-            absent[each]
-            for each in difflib.get_close_matches(name, sorted(absent), 3, 0.8)
         ]
         hint = ", ".join(dict.fromkeys(meant) or self.names)
         return f'"{name}" is not in the list of known controllers: try {hint}'
@@ -132,15 +127,6 @@ class Registry:
         if problems:
             raise UnknownControllerError("; ".join(problems))
         return [each for each in self.descriptors if _is_enabled(each, entries)]
-
-
-def _why_not_run(name: str, controller: str) -> str:
-    if controller in upstream.CLOUD:
-        return (
-            f"{name} is run by a cloud-controller-manager only, neither here nor by "
-            "kube-controller-manager"
-        )
-    return f"{name} is not in this build, it is not run"
 
 
 def _is_enabled(descriptor: Descriptor, entries: tuple[str, ...]) -> bool:

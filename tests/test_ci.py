@@ -42,8 +42,9 @@ def machine(tmp_path: Path) -> Path:
 
 
 RUNS = (
-    "runs -m pytest -q -m not slow -p no:cacheprovider --ignore=tests/conformance "
-    "--ignore=tests/documents --ignore=tests/test_documents.py"
+    "runs -m pytest -q -m not slow -p no:cacheprovider --ignore=tests/controllers "
+    "--ignore=tests/conformance --ignore=tests/documents "
+    "--ignore=tests/test_documents.py"
 )
 """What a Python that stands in for another one prints when it runs the tests."""
 

@@ -30,7 +30,9 @@ _SIZES: Final = {
     "jobs": "How many `jobs` creates, with 10 completions each.",
     "services": "How many `services` starts with, with 10 pods each.",
     "autoscalers": "How many `autoscalers` runs, with 2 pods each.",
+    "claims": "Claims, and volumes, that `volumes` binds.",
     "renewing_nodes": "Nodes of `heartbeats`.",
+    "attachments": "Volumes of `attachments`, twenty of each node.",
 }
 """The numbers that a user may choose, by the field of `Options`."""
 

@@ -35,6 +35,10 @@ class BenchCluster:
             raise DriverError(msg)
         return await self._order({"do": "storm", "rate": rate, "seconds": seconds})
 
+    async def add_attached(self, volumes: int) -> None:
+        """Add volumes that are attached to nodes, and in use there."""
+        await self._order({"do": "add attached", "volumes": volumes})
+
     async def add_renewing(self, nodes: int) -> None:
         """Add nodes that renew themselves when `renew` is called."""
         await self._order({"do": "add renewing", "nodes": nodes})

@@ -38,7 +38,9 @@ class Options:
     jobs: int = 200
     services: int = 1000
     autoscalers: int = 500
+    claims: int = 5000
     renewing_nodes: int = 5000
+    attachments: int = 20_000
     kubeconfig: Path | None = None
     logs: Path = Path()
 

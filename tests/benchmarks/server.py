@@ -23,6 +23,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.server.authentication import User
+from tests.benchmarks.attached import Attached
 from tests.benchmarks.renewals import Renewals
 from tests.robustness.settled_cluster import fill as fill_with_settled
 
@@ -52,6 +53,7 @@ class BenchServer:
         self._counts: Counter[str] = Counter()
         self._pods = cluster.server.storage.collection("pods")
         self._renewals = Renewals(cluster.server.storage, SystemClock())
+        self._attached = Attached(cluster.server.storage)
         handle_as = cluster.server.handle_as
 
         async def counted(
@@ -93,6 +95,8 @@ class BenchServer:
                 return dict(counts)
             case "storm":
                 return await self._storm(order["rate"], order["seconds"])
+            case "add attached":
+                self._attached.add(order["volumes"])
             case "add renewing":
                 self._renewals.add(order["nodes"])
             case "renew":

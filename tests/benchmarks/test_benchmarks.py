@@ -59,6 +59,8 @@ def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
         (("jobs", "--jobs=2"), {"run: POST": 20, "run: PATCH": 20}),
         # Two budgets of twenty pods; each change of a pod concerns one of them.
         (("budgets", "--idle-pods=40"), {"pod: PUT a change": 1}),
+        # The volume, its status, the claim and its status.
+        (("volumes", "--claims=20"), {"binding: PUT a claim": 4}),
     ],
     ids=lambda each: each[0] if isinstance(each, tuple) else "",
 )
@@ -72,6 +74,20 @@ def test_workloads_are_brought_to_completion(
     results = json.loads(path.read_text())["results"]
     figures = results[arguments[0]]["controller-manager"]
     assert {name: figures[name] for name in requests} == requests
+
+
+@pytest.mark.slow
+def test_volumes_that_are_attached_already_cost_no_write(tmp_path: Path) -> None:
+    """They are found in the attachments and in the nodes' statuses."""
+    path = tmp_path / "figures.json"
+    arguments = ["attachments", "--attachments=60", f"--json={path}"]
+    outcome = CliRunner().invoke(main, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    results = json.loads(path.read_text())["results"]
+    figures = results["attachments"]["controller-manager"]
+    assert figures["attachments: known"] == 2 * 60
+    assert figures["attachments: writes"] == 0
+    assert figures["attachments: CPU, s"] > 0
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.benchmarks.answers import steady_requests
+from tests.benchmarks.attachments import attachments
 from tests.benchmarks.autoscalers import autoscalers
 from tests.benchmarks.budgets import budgets
 from tests.benchmarks.clusters import BenchCluster, cluster_for
@@ -34,6 +35,7 @@ from tests.benchmarks.metrics import read_metrics, token_in
 from tests.benchmarks.quotas import quota_recount
 from tests.benchmarks.rollouts import daemon_sets, jobs, rollout, stateful_sets
 from tests.benchmarks.services import many_services, service_churn
+from tests.benchmarks.volumes import volumes
 
 _HEALED: Final = 60
 _STORM_RATE: Final = 10_000
@@ -306,6 +308,8 @@ BENCHMARKS: Final[Mapping[str, Callable[[Contender, Options], Any]]] = {
     "budgets": budgets,
     "autoscalers": autoscalers,
     "heartbeats": heartbeats,
+    "attachments": attachments,
+    "volumes": volumes,
 }
 
 

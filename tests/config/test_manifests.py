@@ -13,7 +13,6 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from controller_manager import upstream
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.coordination.v1 import LEASES
@@ -234,14 +233,6 @@ def test_the_overlays_say_all_that_the_base_says() -> None:
             "--leader-elect-resource-namespace=kube-system",
         },
     )
-
-
-def test_who_replaces_kube_controller_manager_is_told_what_stops() -> None:
-    """All of its controllers that are not in this build, no more and no fewer."""
-    text = (REPLACE / "kustomization.yaml").read_text()
-    listed = re.findall(r"^#   (\S+)$", text, re.MULTILINE)
-    absent = {*upstream.ALIASES} - upstream.CLOUD - {*registry().names}
-    assert listed == sorted(absent)
 
 
 def test_the_role_of_the_base_is_what_the_manager_says_it_needs() -> None:

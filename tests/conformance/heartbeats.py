@@ -11,6 +11,22 @@ from tests.conformance.paths import path_of
 JSON = dict[str, Any]
 
 
+def with_heartbeats(steps: list[JSON]) -> list[JSON]:
+    """Return steps in which the nodes that users create renew their leases.
+
+    Nodes without a lease are lost after a minute. A recording that took less time may
+    leave the leases out, but it may take longer here, as when faults are played.
+    """
+    nodes: list[str] = []
+    result = []
+    for step in steps:
+        result.append(step)
+        if step.get("create", {}).get("kind") == "Node":
+            nodes.append(step["create"]["metadata"]["name"])
+            result.append({"heartbeat": list(nodes)})
+    return result
+
+
 class Heartbeats:
     """Renews leases every `interval` seconds, from one `keep` to the next."""
 

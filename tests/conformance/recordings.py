@@ -26,6 +26,7 @@ from tests.conformance.access import Other, other
 from tests.conformance.arguments import Arguments, arguments
 from tests.conformance.deliberate import AMENDMENTS
 from tests.conformance.form import Form
+from tests.conformance.heartbeats import with_heartbeats
 from tests.conformance.managers import Manager
 from tests.conformance.metrics import Require
 from tests.conformance.normalise import GroupedForm
@@ -107,7 +108,7 @@ class Recording:
     def steps(self) -> list[JSON]:
         """The steps of users and nodes."""
         steps: list[JSON] = self._content["steps"]
-        return steps
+        return with_heartbeats(steps) if self.family == "volumes" else steps
 
     @property
     def settled_after(self) -> float:
@@ -153,8 +154,8 @@ class Recording:
 
     def is_playable(self) -> bool:
         """Tell whether this build has all controllers that it is about."""
-        _, absent = registry().check_selection(self.needs)
-        return not absent
+        unknown, _ = registry().check_selection(self.needs)
+        return not unknown
 
     @property
     def needs(self) -> tuple[str, ...]:

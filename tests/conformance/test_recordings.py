@@ -90,6 +90,14 @@ def test_a_recording_that_says_more_than_is_understood_is_refused(
         assert recording.steps
 
 
+def test_the_nodes_of_a_recording_of_volumes_renew_their_leases() -> None:
+    """They would be lost in a play that takes longer than the recording did."""
+    steps = ALL_RECORDINGS["vol-multi-attach"].steps
+    beats = [each["heartbeat"] for each in steps if "heartbeat" in each]
+    first, second = (f"vol-multi-attach-n{number}" for number in (1, 2))
+    assert beats == [[first], [first, second]]
+
+
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     ("step", "complaint"),

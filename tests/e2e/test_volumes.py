@@ -111,7 +111,7 @@ def test_a_stateful_set_comes_up_expands_and_goes(kubectl: Kubectl) -> None:
 
 
 def test_the_driver_of_the_cluster_is_shown(kubectl: Kubectl) -> None:
-    """With its classes, and its registration on each node."""
+    """With its registration on each node."""
     assert table(kubectl, "csidrivers", "-o", "wide") == [
         (
             "NAME  ATTACHREQUIRED  PODINFOONMOUNT  STORAGECAPACITY  TOKENREQUESTS  "
@@ -121,10 +121,6 @@ def test_the_driver_of_the_cluster_is_shown(kubectl: Kubectl) -> None:
     ]
     assert table(kubectl, "csinodes", "--no-headers") == [
         f"node-{number}  1  AGE" for number in range(3)
-    ]
-    assert table(kubectl, "sc", "--no-headers") == [
-        "immediate  devcluster  Delete  Immediate  true  AGE",
-        "standard (default)  devcluster  Delete  WaitForFirstConsumer  true  AGE",
     ]
     description = described(kubectl, "csinode", "node-0")
     assert "  devcluster:" in description

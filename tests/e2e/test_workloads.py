@@ -171,11 +171,11 @@ def test_the_storage_classes_are_listed(kubectl: Kubectl) -> None:
         *("ALLOWVOLUMEEXPANSION", "AGE"),
     ]
     assert immediate.split()[:5] == [
-        *("immediate", "devcluster", "Delete", "Immediate", "false")
+        *("immediate", "devcluster", "Delete", "Immediate", "true")
     ]
     assert standard.split()[:6] == [
         *("standard", "(default)", "devcluster"),
-        *("Delete", "WaitForFirstConsumer", "false"),
+        *("Delete", "WaitForFirstConsumer", "true"),
     ]
     described = kubectl("describe", "storageclass", "standard")
     assert re.search(r"IsDefaultClass: +Yes", described)

@@ -117,18 +117,11 @@ def test_of_the_volumes_of_a_pod_only_its_claims_are_kept() -> None:
     assert transform is not None
     kept = []
     for number in (1, 3):
-        pod = msgspec.convert({"spec": {"volumes": volumes[:number]}}, Pod)
+        body = msgspec.json.encode({"spec": {"volumes": volumes[:number]}})
+        pod = msgspec.json.decode(body, type=Pod)
         transform(pod)
-        kept.append(msgspec.to_builtins(pod.spec))
-    assert kept == [
-        {},
-        {
-            "volumes": (
-                {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}},
-                {"name": "scratch", "ephemeral": {}},
-            )
-        },
-    ]
+        kept.append(msgspec.json.decode(msgspec.json.encode(pod.spec)))
+    assert kept == [{}, {"volumes": volumes[1:]}]
 
 
 def partial(name: str) -> PartialObject:

@@ -130,7 +130,7 @@ def test_the_help_names_every_gate() -> None:
         "LogarithmicScaleDown",
         "OrderedNamespaceDeletion",
         "PodObservedGenerationTracking",
+        "VolumeAttributesClass",
         "SELinuxChangePolicy",
         "SELinuxMountReadWriteOncePod",
-        "VolumeAttributesClass",
     }

@@ -34,7 +34,8 @@ _PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 _MAX_USERS: Final = 256
 _IN_USE: Final = "resourceclaim in use"
 _ELSEWHERE: Final = "resourceclaim not available on the node"
-_TOO_FEW: Final = "cannot allocate all claims"
+TOO_FEW: Final = "cannot allocate all claims"
+"""Why a pod cannot be on a node that has too few devices."""
 
 
 class _Device(Struct, frozen=True):
@@ -90,7 +91,7 @@ class DeviceAllocation:
             if allocation and not _is_on(allocation.get("nodeSelector"), node):
                 return _ELSEWHERE
             if not allocation and self._allocate(claim, node, taken) is None:
-                return _TOO_FEW
+                return TOO_FEW
         return ""
 
     def reserve(self, pod: JSON, node: NodeFacts) -> None:

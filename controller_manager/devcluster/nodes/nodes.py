@@ -34,6 +34,7 @@ from controller_manager.devcluster.nodes.volumes.driver import (
     storage_classes,
 )
 from controller_manager.devcluster.nodes.volumes.mounts import Mounts
+from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
 from controller_manager.devcluster.nodes.volumes.provisioner import Provisioner
 from controller_manager.devcluster.nodes.volumes.resizer import Resizer
 from controller_manager.devcluster.nodes.volumes.storage_objects import (
@@ -177,6 +178,8 @@ class Nodes:
             self._scheduler.forget(change.key)
             self._kubelet.forget(change.key)
             self._mounts.release(change.key)
+            for claim in claims_of(change.after.obj):
+                self._scheduler.claim_changed(claim)  # only one pod may use it
         elif change.after.obj["spec"].get("nodeName"):
             self._scheduler.forget(change.key)
             self._kubelet.sync(change.key)

@@ -17,6 +17,7 @@ from controller_manager.devcluster.nodes.predicates import (
     why_not,
 )
 from controller_manager.devcluster.nodes.reports import SCHEDULER, Reporter
+from controller_manager.devcluster.nodes.unschedulable import unschedulable
 from controller_manager.devcluster.nodes.volumes.binding import Binding, VolumeBinding
 from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
 from controller_manager.devcluster.server.objects import Objects
@@ -24,7 +25,6 @@ from controller_manager.devcluster.server.storage import Change, Key
 
 JSON = dict[str, Any]
 
-_NO_NODES: Final = "no nodes available to schedule pods"
 _BIND_TIMEOUT: Final = 600.0
 """Seconds after which the scheduler gives up waiting for claims to be bound."""
 
@@ -164,6 +164,8 @@ class Scheduler:
 
     def _find_node(self, pod: JSON) -> str:
         """Return the next node that fits, empty if none does."""
+        if self._volumes.conflict(pod):
+            return ""
         for name in self._candidates(pod):
             if not self._why_not(pod, name):
                 return name
@@ -189,23 +191,19 @@ class Scheduler:
             yield name
 
     def _message(self, pod: JSON, blocker: str) -> str:
-        """Return why a pod cannot be scheduled, in the scheduler's words."""
-        total = len(self._nodes)
-        if not total:
-            return _NO_NODES
-        reasons = blocker or ", ".join(self._reasons(pod))
-        return (
-            f"0/{total} nodes are available: {reasons}. no new claims to deallocate, "
-            f"preemption: 0/{total} nodes are available: {total} Preemption is not "
-            "helpful for scheduling."
-        )
+        """Return why a pod cannot be scheduled."""
+        counts = Counter[str]() if blocker else self._reasons(pod)
+        return unschedulable(len(self._nodes), blocker, counts)
 
-    def _reasons(self, pod: JSON) -> list[str]:
+    def _reasons(self, pod: JSON) -> Counter[str]:
+        """Return from how many nodes each reason keeps a pod."""
+        if conflict := self._volumes.conflict(pod):
+            return Counter({conflict: len(self._nodes)})
         candidates = list(self._candidates(pod))
         counts = Counter(self._why_not(pod, name) for name in candidates)
         if others := len(self._nodes) - len(candidates):
             counts[OTHER_NODE] += others
-        return sorted(f"{count} {reason}" for reason, count in counts.items())
+        return counts
 
     def _explain(self, pod: JSON, message: str) -> None:
         """Write the condition and the event of a pod that waits, unless they stand."""

@@ -344,6 +344,39 @@ async def test_a_claim_without_a_class_gets_the_newest_default_class(
     assert classes == {"none": "b", "empty": "", "own": "a"}
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}},
+            {
+                "dataSource": {"kind": "PersistentVolumeClaim", "name": "a"},
+                "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "a"},
+            },
+        ),
+        ({"dataSource": {"apiGroup": "x.io", "kind": "X", "name": "a"}}, {}),
+        (
+            {"dataSourceRef": {"apiGroup": "x.io", "kind": "X", "name": "a"}},
+            {
+                "dataSource": {"apiGroup": "x.io", "kind": "X", "name": "a"},
+                "dataSourceRef": {"apiGroup": "x.io", "kind": "X", "name": "a"},
+            },
+        ),
+        (
+            {"dataSourceRef": {"kind": "X", "name": "a", "namespace": "b"}},
+            {"dataSourceRef": {"kind": "X", "name": "a", "namespace": "b"}},
+        ),
+    ],
+)
+async def test_both_fields_name_the_source_of_a_claim(
+    cluster: Cluster, given: JSON, expected: JSON
+) -> None:
+    """As far as the older one can."""
+    spec = create(cluster, "PersistentVolumeClaim", {"spec": given})["spec"]
+    found = {name: spec[name] for name in spec if name.startswith("dataSource")}
+    assert found == expected
+
+
 async def test_a_claim_grows_only_if_its_class_allows_that(cluster: Cluster) -> None:
     """A claim without a class never does."""
     create(cluster, "StorageClass")

@@ -15,7 +15,8 @@ from controller_manager.api.core.volumes import (
     storage_class_of,
 )
 from controller_manager.api.meta import key_of
-from controller_manager.client.errors import NotFound, is_about
+from controller_manager.client.errors import InvalidName, NotFound, is_about
+from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.caches import Caches
 from controller_manager.controllers.storage.volumebinder.claim_steps import (
     decide_claim,
@@ -26,7 +27,6 @@ from controller_manager.controllers.storage.volumebinder.metrics import (
     Operations,
     VolumeBinderMetrics,
 )
-from controller_manager.controllers.storage.volumebinder.migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
@@ -187,6 +187,8 @@ class VolumeBinder:
             if not is_about(error, name):
                 raise
             return FoundClaim(None, is_read=True)
+        except InvalidName:
+            return FoundClaim(None, is_read=True)  # no claim can have that name
         return FoundClaim(claim, is_read=True)
 
     def _enqueue_volumes(self) -> Iterator[None]:

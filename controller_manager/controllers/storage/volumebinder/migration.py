@@ -1,7 +1,6 @@
 """In-tree plugins whose work CSI drivers do (pv_controller_base.go).
 
-The names are those of upstream's csi-translation-lib. Their migration cannot be
-switched off any more.
+Their migration cannot be switched off any more.
 """
 
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from controller_manager.api.core import volumes
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of
+from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.annotations import (
     BETA_STORAGE_PROVISIONER,
     EXTERNAL_FINALIZER,
@@ -27,17 +27,6 @@ from controller_manager.controllers.storage.volumebinder.changes import (
 
 IN_TREE: Final = "kubernetes.io/"
 """The beginning of the names of plugins that are, or were, parts of Kubernetes."""
-
-DRIVERS: Final[Mapping[str, str]] = {
-    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
-    "kubernetes.io/azure-disk": "disk.csi.azure.com",
-    "kubernetes.io/azure-file": "file.csi.azure.com",
-    "kubernetes.io/cinder": "cinder.csi.openstack.org",
-    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
-    "kubernetes.io/portworx-volume": "pxd.portworx.com",
-    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
-}
-"""The CSI driver of each in-tree plugin that was migrated."""
 
 
 def migrated_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.claims import PersistentVolumeClaim, storage_class_of
 from controller_manager.api.meta import annotations_of
+from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.annotations import (
     BETA_STORAGE_PROVISIONER,
     STORAGE_PROVISIONER,
@@ -19,7 +20,6 @@ from controller_manager.controllers.storage.volumebinder.changes import (
 )
 from controller_manager.controllers.storage.volumebinder.cluster import Cluster
 from controller_manager.controllers.storage.volumebinder.migration import (
-    DRIVERS,
     IN_TREE,
     migration_of,
 )

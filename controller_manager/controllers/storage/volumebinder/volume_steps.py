@@ -76,6 +76,8 @@ def _must_read(volume: PersistentVolume, found: FoundClaim) -> bool:
     reference = volume.spec.claim_ref
     if found.is_read or reference is None:
         return False
+    if not (reference.namespace and reference.name):
+        return False  # no claim can be there
     if found.claim is None:
         return volume.status.phase not in _GIVEN_UP
     return found.claim.metadata.uid != reference.uid

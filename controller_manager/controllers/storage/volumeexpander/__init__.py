@@ -24,4 +24,5 @@ CONTROLLER = Descriptor(
     ),
     service_account="expand-controller",
     component="volume_expand",
+    metrics=("storage_operation_duration_seconds",),
 )

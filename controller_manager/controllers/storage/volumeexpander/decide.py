@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.core.claims import (
     STORAGE,
@@ -65,12 +66,14 @@ class Expansion(Struct, frozen=True):
     """What one sync does for a claim: an event, and writes in this order.
 
     `external` says who expands the volume, if somebody outside does. `is_finished` says
-    that the volume is expanded once the writes are done.
+    that the volume is expanded once the writes are done. `plugin` is that of a volume
+    which is expanded here: metrics count the attempt.
     """
 
     external: str = ""
     writes: tuple[ClaimPatch | VolumePatch, ...] = ()
     is_finished: bool = False
+    plugin: str = ""
 
 
 NOTHING: Final = Expansion()
@@ -86,12 +89,17 @@ def requested(claim: PersistentVolumeClaim) -> Quantity:
     return parse_quantity(requested_storage(claim) or "0")
 
 
+def wants_more(claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a claim requests more storage than it has."""
+    return requested(claim) > amount(claim.status.capacity)
+
+
 def decide(
     claim: PersistentVolumeClaim, volume: PersistentVolume, now: datetime
 ) -> Expansion:
     """Return what to do for a claim that is bound to this volume."""
     is_marked = PRE_RESIZE_CAPACITY in annotations_of(volume.metadata)
-    if requested(claim) <= amount(claim.status.capacity) and not is_marked:
+    if not wants_more(claim) and not is_marked:
         return NOTHING
     if (plugin := plugin_of(volume.spec)) is not None:
         what = f"CSI migration enabled for {plugin.name}"
@@ -99,11 +107,12 @@ def decide(
             external=f"{what}; waiting for external resizer to expand the pvc",
             writes=_named(claim, plugin.driver),
         )
-    if volume.spec.flex_volume is None:
+    flex = volume.spec.flex_volume
+    if flex is None:
         return Expansion("waiting for an external controller to expand this PVC")
     if is_marked and _is_expanded(claim, volume):
         return Expansion(writes=(_unmark(volume),))
-    return _expansion(claim, volume, now)
+    return replace(_expansion(claim, volume, now), plugin=flex.driver)
 
 
 def _is_expanded(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:

@@ -8,12 +8,15 @@ from controller_manager.api.meta import CompleteObject, key_of
 from controller_manager.client.client import PatchType
 from controller_manager.client.errors import APIError, is_conflict
 from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.control.storage_operations import StorageOperationMetrics
 from controller_manager.controllers.storage.volumeexpander.decide import (
     ClaimPatch,
+    Expansion,
     VolumePatch,
     amount,
     decide,
     requested,
+    wants_more,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
@@ -25,6 +28,7 @@ RESIZE_FAILED: Final = "VolumeResizeFailed"
 RESIZE_SUCCESSFUL: Final = "VolumeResizeSuccessful"
 
 _WORKERS: Final = 10
+_OPERATION: Final = "expand_volume"
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
@@ -54,15 +58,40 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         super().__init__(context)
         self.workers = _WORKERS
         self._volumes = context.lister(PERSISTENT_VOLUMES)
+        self._operations = context.metrics.of(StorageOperationMetrics)
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
         """Do what the sizes of the claim and of its volume ask for."""
         if not is_bound(claim):
             return DONE
-        volume = self._volume_of(claim)
+        if (volume := self._volume_of(claim)) is None:
+            return DONE
         expansion = decide(claim, volume, self.clock.now())
         if expansion.external:
             self._tell(claim, NORMAL, EXTERNAL_EXPANDING, expansion.external)
+        started = self.clock.monotonic()
+        is_done = False
+        try:
+            await self._write(claim, volume, expansion)
+            is_done = True
+        finally:
+            if expansion.plugin:
+                seconds = self.clock.monotonic() - started
+                self._operations.observe(
+                    expansion.plugin, _OPERATION, seconds, failed=not is_done
+                )
+        if expansion.is_finished:
+            message = f"ExpandVolume succeeded for volume {key_of(claim)}"
+            self._tell(claim, NORMAL, RESIZE_SUCCESSFUL, message)
+        return DONE
+
+    async def _write(
+        self,
+        claim: PersistentVolumeClaim,
+        volume: PersistentVolume,
+        expansion: Expansion,
+    ) -> None:
+        """Send the writes, each about the object as the one before has left it."""
         failed = EXTERNAL_EXPANDING if expansion.external else RESIZE_FAILED
         latest: dict[type, Any] = {ClaimPatch: claim, VolumePatch: volume}
         for write in expansion.writes:
@@ -72,24 +101,23 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
                 if not is_conflict(error):
                     self._tell(claim, WARNING, failed, _problem(write, error))
                 raise
-        if expansion.is_finished:
-            message = f"ExpandVolume succeeded for volume {key_of(claim)}"
-            self._tell(claim, NORMAL, RESIZE_SUCCESSFUL, message)
-        return DONE
 
-    def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume:
-        """Return the volume of a claim; raises SyncError if it is not its own."""
-        volume = self._volumes.get("", claim.spec.volume_name)
-        if volume is None:
-            msg = f"the volume {claim.spec.volume_name!r} of {key_of(claim)} is missing"
-            raise SyncError(msg)
-        reference = volume.spec.claim_ref
-        if reference is None or reference.uid != claim.metadata.uid:
-            msg = (
-                f"the volume {claim.spec.volume_name!r} is not bound to {key_of(claim)}"
-            )
-            raise SyncError(msg)
-        return volume
+    def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Return the volume of a claim if it is the claim's own.
+
+        Raises SyncError if it is not, and the claim wants more: a claim that was bound
+        just now may be seen before its volume.
+        """
+        name = claim.spec.volume_name
+        volume = self._volumes.get("", name)
+        reference = volume.spec.claim_ref if volume is not None else None
+        if reference is not None and reference.uid == claim.metadata.uid:
+            return volume
+        if not wants_more(claim):
+            return None
+        problem = "is missing" if volume is None else "is bound to another claim"
+        msg = f"the volume {name!r} of {key_of(claim)} {problem}"
+        raise SyncError(msg)
 
     async def _send(
         self, write: ClaimPatch | VolumePatch, obj: CompleteObject

@@ -12,6 +12,9 @@ from controller_manager.devcluster.kinds.core.claim_validation import (
     validate_claim_status,
     validate_claim_update,
 )
+from controller_manager.devcluster.kinds.core.data_sources import (
+    fill_in_data_sources,
+)
 from controller_manager.devcluster.kinds.core.volume_columns import (
     UNSET,
     access_modes,
@@ -65,6 +68,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         """
         del storage
         add_finalizer(obj, CLAIM_PROTECTION)
+        fill_in_data_sources(obj["spec"])
 
     def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
         """Check that the class lets a claim grow; raises Refusal."""
@@ -90,7 +94,7 @@ class PersistentVolumeClaimStrategy(Strategy):
             name_of(obj),
             phase_of(obj),
             volume,
-            status.get("capacity", {}).get("storage", "") if volume else "",
+            status.get("capacity", {}).get("storage", "0") if volume else "",
             access_modes(status.get("accessModes", [])) if volume else "",
             spec.get("storageClassName", ""),
             spec.get("volumeAttributesClassName", UNSET),

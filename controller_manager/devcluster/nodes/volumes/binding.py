@@ -12,6 +12,7 @@ from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VO
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.nodes.predicates import NodeFacts
 from controller_manager.devcluster.nodes.volumes.driver import (
     ON_DEMAND,
@@ -44,6 +45,12 @@ _NO_VOLUMES: Final = "node(s) didn't find available persistent volumes to bind"
 _GONE: Final = (
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 )
+ONE_POD: Final = (
+    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+    "access mode"
+)
+"""Why a pod waits whose claim only one pod may use (plugin VolumeRestrictions)."""
+
 _BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
@@ -65,6 +72,7 @@ class VolumeBinding:
     def __init__(self, storage: StorageObjects) -> None:
         """Take the claims and volumes."""
         self._storage = storage
+        self._pods = storage.objects.storage.collection(POD.resource)
         self._free: dict[str, dict[str, None]] = {}
 
     def volume_changed(self, change: Change) -> None:
@@ -88,6 +96,15 @@ class VolumeBinding:
                 return why
         if any(not self._waits_for_consumer(each) for each in self._unbound(pod)):
             return _UNBOUND
+        return ""
+
+    def conflict(self, pod: JSON) -> str:
+        """Return why another pod keeps a pod from every node, if one does."""
+        for key in claims_of(pod):
+            claim = self._storage.claim(key)
+            modes = claim["spec"].get("accessModes", ()) if claim is not None else ()
+            if "ReadWriteOncePod" in modes and self._is_used(key):
+                return ONE_POD
         return ""
 
     def why_not(self, pod: JSON, node: NodeFacts) -> str:
@@ -163,6 +180,16 @@ class VolumeBinding:
                 "not owner)"
             )
         return ""
+
+    def _is_used(self, key: Key) -> bool:
+        """Tell whether a pod that is on a node uses a claim."""
+        return any(
+            key in claims_of(each.obj)
+            for each in self._pods
+            if each.obj["spec"].get("nodeName")
+            and each.obj["metadata"]["namespace"] == key[0]
+            and each.obj.get("status", {}).get("phase") not in ("Failed", "Succeeded")
+        )
 
     def _unbound(self, pod: JSON) -> Iterator[JSON]:
         for key in claims_of(pod):

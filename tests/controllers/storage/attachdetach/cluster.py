@@ -136,6 +136,11 @@ class Storage(Cluster):
         kind, namespace = self._kind(plural)
         self.server.objects.delete(kind, namespace, name, Deletion(grace_period=0))
 
+    def drop(self, plural: str, name: str) -> None:
+        """Let an object be gone, also one that finalizers protect."""
+        kind, namespace = self._kind(plural)
+        self.server.storage.collection(kind.resource).remove((namespace, name))
+
     def stored(self, plural: str, name: str) -> JSON:
         """Return a copy of a stored object."""
         kind, namespace = self._kind(plural)

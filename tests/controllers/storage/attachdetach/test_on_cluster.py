@@ -1,10 +1,20 @@
 """Volumes are attached and detached on a cluster in memory, on virtual time."""
 
 import asyncio
+from typing import Any
+from unittest import mock
 
 import pytest
 
-from tests.controllers.storage.attachdetach.cluster import Storage, running
+from controller_manager.controllers.storage.attachdetach.view import Views
+from controller_manager.devcluster.server.statuses import forbidden
+from tests.controllers.storage.attachdetach.cluster import (
+    DRIVER,
+    MANAGED,
+    READY,
+    Storage,
+    running,
+)
 
 pytestmark = pytest.mark.looptime
 
@@ -179,3 +189,237 @@ async def test_a_driver_that_says_nothing_is_reported_after_two_minutes() -> Non
             "external-attacher of csi.example.com CSI driver to attach volume a"
         )
         assert cluster.events() == [failed("p", message)]
+
+
+async def test_a_driver_that_attaches_nothing_gets_no_attachments() -> None:
+    """CSIDriver says so; a change of it counts for all nodes."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    spec = {"attachRequired": False}
+    cluster.add("CSIDriver", DRIVER, api="storage.k8s.io/v1", spec=spec)
+    cluster.pod("p", "n", "a")
+    async with running(cluster) as recording:
+        await asyncio.sleep(10)
+        assert recording.writes == []
+        cluster.remove("csidrivers", DRIVER)
+        await asyncio.sleep(1)
+        assert cluster.attachments() == [("a", "n", False)]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (
+            {"iscsi": {"targetPortal": "10.0.0.1", "iqn": "iqn.2026", "lun": 1}},
+            "kubernetes.io/iscsi/10.0.0.1:iqn.2026:1",
+        ),
+        ({"fc": {"targetWWNs": ["a"], "lun": 0}}, "kubernetes.io/fc/[a]:0"),
+    ],
+)
+async def test_a_disk_without_a_driver_is_listed_at_once(
+    source: dict[str, Any], name: str
+) -> None:
+    """Its kubelet waits for that; an exclusive one has one node."""
+    cluster = Storage(rbac=True)
+    cluster.node("n1")
+    cluster.node("n2")
+    cluster.volume("a", **source)
+    cluster.pod("p1", "n1", "a")
+    async with running(cluster):
+        assert (cluster.listed("n1"), cluster.attachments()) == ([name], [])
+        cluster.pod("p2", "n2", "a")
+        await asyncio.sleep(1)
+        assert cluster.listed("n2") == []
+        cluster.remove("pods", "p1")
+        await asyncio.sleep(1)
+        assert (cluster.listed("n1"), cluster.listed("n2")) == ([], [name])
+        assert cluster.events() == [
+            succeeded("p1", "a"),
+            succeeded("p2", "a"),
+            failed(
+                "p2",
+                'Multi-Attach error for volume "a" Volume is already used by pod(s) p1',
+            ),
+        ]
+
+
+async def test_a_migrated_volume_that_a_pod_defines_is_attached_by_its_driver() -> None:
+    """The attachment has the whole spec: there is no persistent volume."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.pod("p", "n", awsElasticBlockStore={"volumeID": "vol-1"})
+    async with running(cluster):
+        (found,) = cluster.all("volumeattachments")
+        assert found["spec"] == {
+            "attacher": "ebs.csi.aws.com",
+            "nodeName": "n",
+            "source": {
+                "inlineVolumeSpec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "csi": {
+                        "driver": "ebs.csi.aws.com",
+                        "volumeHandle": "vol-1",
+                        "volumeAttributes": {"partition": "0"},
+                    },
+                }
+            },
+        }
+        cluster.edit(
+            "volumeattachments",
+            found["metadata"]["name"],
+            lambda obj: obj.update(status={"attached": True}),
+            "status",
+        )
+        await asyncio.sleep(1)
+        assert cluster.events() == [succeeded("p", "ebs.csi.aws.com-vol-1")]
+        cluster.remove("pods", "p")
+        await asyncio.sleep(1)
+        assert cluster.attachments() == []
+
+
+async def test_nodes_that_attach_by_themselves_are_left_alone() -> None:
+    """Without the annotation; what their pods use stays."""
+    cluster = Storage(rbac=True)
+    cluster.node("n", annotations={})
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    async with running(cluster) as recording:
+        await asyncio.sleep(10)
+        assert recording.writes == []
+        cluster.edit(
+            "nodes", "n", lambda obj: obj["metadata"].update(annotations=MANAGED)
+        )
+        await asyncio.sleep(1)
+        assert cluster.attachments() == [("a", "n", False)]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_volumes_of_ended_pods_stay_where_the_node_says_so(*, kept: bool) -> None:
+    """An annotation of the node."""
+    keep = {"volumes.kubernetes.io/keep-terminated-pod-volumes": "true"}
+    cluster = Storage(rbac=True)
+    cluster.node("n", annotations=MANAGED | (keep if kept else {}))
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    async with running(cluster):
+        cluster.attached("a", "n")
+        cluster.edit(
+            "pods", "p", lambda obj: obj["status"].update(phase="Failed"), "status"
+        )
+        await asyncio.sleep(1)
+        assert bool(cluster.attachments()) is kept
+
+
+async def test_a_claim_that_is_bound_later_is_attached_then() -> None:
+    """The pod has its node already."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.edit(
+        "persistentvolumeclaims",
+        "a",
+        lambda obj: obj.update(status={"phase": "Pending"}),
+        "status",
+    )
+    cluster.pod("p", "n", "a")
+    async with running(cluster):
+        assert cluster.attachments() == []
+        cluster.edit(
+            "persistentvolumeclaims",
+            "a",
+            lambda obj: obj.update(status={"phase": "Bound"}),
+            "status",
+        )
+        await asyncio.sleep(1)
+        assert cluster.attachments() == [("a", "n", False)]
+
+
+@pytest.mark.parametrize("verifies", [True, False])
+async def test_a_lost_attachment_is_made_again_after_a_minute(
+    *, verifies: bool
+) -> None:
+    """Unless a flag says that what a node lists is trusted."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    async with running(cluster, disable_reconcile_sync=not verifies):
+        cluster.attached("a", "n")
+        await asyncio.sleep(1)
+        cluster.remove("volumeattachments", cluster.name("a", "n"))
+        await asyncio.sleep(55)
+        assert (cluster.attachments(), cluster.listed("n")) == ([], ["a"])
+        await asyncio.sleep(10)
+        assert bool(cluster.attachments()) is verifies
+        assert cluster.listed("n") == ([] if verifies else ["a"])
+
+
+async def test_attachments_of_strangers_stay() -> None:
+    """Their names are not those that this controller gives."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    for name in ("va-e2e", "csi-" + "0" * 64):
+        spec = {
+            "attacher": DRIVER,
+            "nodeName": "n",
+            "source": {"persistentVolumeName": "a"},
+        }
+        cluster.add("VolumeAttachment", name, api="storage.k8s.io/v1", spec=spec)
+    async with running(cluster) as recording:
+        await asyncio.sleep(500)
+        assert recording.writes == []
+
+
+async def test_a_refused_attachment_does_not_delay_others() -> None:
+    """It is reported and tried again."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.volume("b")
+    kind = cluster.server.catalogue.of("storage.k8s.io/v1", "VolumeAttachment")
+    assert kind is not None
+    refused = cluster.name("a", "n")
+    create = cluster.server.objects.create
+
+    def refuse(kind: Any, namespace: str, obj: Any, **more: Any) -> Any:
+        if obj["metadata"].get("name") == refused:
+            group, plural = "storage.k8s.io", "volumeattachments"
+            raise forbidden(group, plural, refused, "says the webhook")
+        return create(kind, namespace, obj, **more)
+
+    cluster.pod("p", "n", "a", "b")
+    with mock.patch.object(cluster.server.objects, "create", refuse):
+        async with running(cluster):
+            await asyncio.sleep(10)
+            assert cluster.attachments() == [("b", "n", False)]
+    message = (
+        'AttachVolume.Attach failed for volume "a" : kubernetes.io/csi: '
+        "attacher.Attach failed: volumeattachments.storage.k8s.io "
+        f'"{refused}" is forbidden: says the webhook'
+    )
+    assert cluster.events() == [failed("p", message)]
+
+
+async def test_heartbeats_cost_nothing() -> None:
+    """A node is looked at when something of its volumes changes."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    with mock.patch.object(Views, "of", autospec=True, side_effect=Views.of) as looks:
+        async with running(cluster):
+            cluster.attached("a", "n")
+            await asyncio.sleep(10)
+            before = looks.call_count
+            for beat in range(5):
+                condition = {**READY, "lastHeartbeatTime": f"2026-01-01T00:00:0{beat}Z"}
+                cluster.edit(
+                    "nodes",
+                    "n",
+                    lambda obj, now=condition: obj["status"].update(conditions=[now]),
+                    "status",
+                )
+                await asyncio.sleep(10)
+            assert looks.call_count == before

@@ -9,6 +9,7 @@ import pytest
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
@@ -275,6 +276,16 @@ async def test_a_claim_that_only_the_api_server_shows_keeps_its_volume(
     assert transport.asked == 1
 
 
+async def test_a_volume_of_a_claim_that_cannot_be_is_released(
+    cluster: Cluster,
+) -> None:
+    """Anybody may write such a reference; nothing is asked for by that name."""
+    reference = {"namespace": "default", "name": "../data", "uid": "x", "kind": "x"}
+    add_volume(cluster, "v", claimRef=reference)
+    async with cluster.manager(CONFIG):
+        assert await phases(cluster) == {"v": "Released"}
+
+
 class Blind(RecordingTransport):
     """Shows no claims to caches, but to those who ask for one by name."""
 
@@ -331,3 +342,56 @@ async def test_two_managers_give_no_volume_to_two_claims(cluster: Cluster) -> No
     assert {phase for phase, _ in bound.values()} == {"Bound"}
     assert len({volume for _, volume in bound.values()}) == 20
     assert set((await phases(cluster)).values()) == {"Bound"}
+
+
+async def test_objects_that_change_all_the_time_are_bound(cluster: Cluster) -> None:
+    """TestPersistentVolumeMultiPVsPVCs: others write to them while they are bound."""
+    for number in range(20):
+        add_volume(cluster, f"v-{number:02}")
+        add_claim(cluster, f"c-{number:02}")
+    rounds = 0
+
+    async def meddle(request: Request) -> Response | None:
+        nonlocal rounds
+        found = request.path.rpartition("/")[2]
+        if request.method == "PUT" and rounds < 40 and found[:2] in ("v-", "c-"):
+            rounds += 1
+            patch = {"metadata": {"annotations": {"round": str(rounds)}}}
+            resource: AnyResource = PERSISTENT_VOLUMES if found[0] == "v" else CLAIMS
+            namespace = "" if found[0] == "v" else "default"
+            client = cluster.client
+            await client.patch(resource, namespace, found, patch, PatchType.MERGE)
+        return None
+
+    async with cluster.manager(CONFIG, Meddler(cluster.transport, meddle)):
+        await asyncio.sleep(20)
+        bound = await bindings(cluster)
+    assert rounds == 40
+    assert {phase for phase, _ in bound.values()} == {"Bound"}
+    assert len({volume for _, volume in bound.values()}) == 20
+
+
+async def test_a_start_changes_nothing_that_is_bound(cluster: Cluster) -> None:
+    """TestPersistentVolumeControllerStartup."""
+    for number in range(10):
+        add_volume(cluster, f"v-{number}")
+        add_claim(cluster, f"c-{number}")
+    async with cluster.manager(CONFIG):
+        await bindings(cluster)
+    async with cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(3 * PERIOD)
+    assert recording.writes == []
+
+
+async def test_a_volume_that_many_claims_name_goes_to_the_one_it_names(
+    cluster: Cluster,
+) -> None:
+    """TestPersistentVolumeBindRace."""
+    reference = {"namespace": "default", "name": "c-07", "kind": "x"}
+    for number in range(20):
+        add_claim(cluster, f"c-{number:02}", volumeName="v")
+    async with cluster.manager(CONFIG):
+        add_volume(cluster, "v", claimRef=reference)
+        await asyncio.sleep(PERIOD)
+        bound = await bindings(cluster)
+    assert [name for name, (phase, _) in bound.items() if phase == "Bound"] == ["c-07"]

@@ -99,6 +99,11 @@ def summary(step: Step) -> tuple[Any, ...]:
         (bound("Released"), FoundClaim(), ("rest", "")),
         (bound(), FoundClaim(NAMESAKE), (ReadClaim("ns", "data"),)),
         (bound("Released"), FoundClaim(NAMESAKE), (ReadClaim("ns", "data"),)),
+        (
+            volume(phase="Bound", claimRef={"name": "data", "uid": "claim"}),
+            FoundClaim(),
+            ("status", "Released"),
+        ),
         (bound(), GONE, ("status", "Released")),
         (bound("Available"), GONE, ("status", "Released")),
         (bound(), FoundClaim(NAMESAKE, is_read=True), ("status", "Released")),

@@ -141,6 +141,13 @@ def migrated(plugin: str, driver: str) -> Expansion:
 EBS: JSON = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 
 
+def flex(
+    writes: tuple[ClaimPatch | VolumePatch, ...] = (), *, is_finished: bool = False
+) -> Expansion:
+    """Return an attempt to expand a flex volume."""
+    return Expansion("", writes, is_finished, "example.com/flex")
+
+
 @pytest.mark.parametrize(
     ("of", "on", "expected"),
     [
@@ -176,46 +183,44 @@ EBS: JSON = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
         (
             claim("2Gi"),
             volume("1Gi", **FLEX),
-            Expansion(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
+            flex(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
         ),
         (
             claim("2Gi"),
             volume("5Gi", **FLEX),
-            Expansion(writes=(begin("2Gi"), AWAIT_NODE, MARK)),
+            flex(writes=(begin("2Gi"), AWAIT_NODE, MARK)),
         ),
         (
             claim("2Gi", allocatedResources={"storage": "3Gi"}),
             volume("5Gi", **FLEX),
-            Expansion(writes=(begin("3Gi", allocatedResources=None), AWAIT_NODE, MARK)),
+            flex(writes=(begin("3Gi", allocatedResources=None), AWAIT_NODE, MARK)),
         ),
         (
             claim("2Gi", allocatedResources={"storage": "3Gi"}),
             volume("1Gi", **FLEX),
-            Expansion(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
+            flex(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
         ),
         # A volume of blocks has no file system.
         (
             claim("2Gi"),
             volume("1Gi", volumeMode="Block", **FLEX),
-            Expansion(
-                writes=(begin("2Gi"), grow("2Gi"), finish("2Gi")), is_finished=True
-            ),
+            flex(writes=(begin("2Gi"), grow("2Gi"), finish("2Gi")), is_finished=True),
         ),
         # An expansion goes on where it was left.
         (
             resizing("3Gi", "ControllerResizeInProgress", "2Gi"),
             volume("1Gi", **FLEX),
-            Expansion(writes=(grow("2Gi"), AWAIT_NODE, MARK)),
+            flex(writes=(grow("2Gi"), AWAIT_NODE, MARK)),
         ),
         (
             resizing("2Gi", "ControllerResizeInProgress", "2Gi"),
             volume("2Gi", **FLEX),
-            Expansion(writes=(AWAIT_NODE, MARK)),
+            flex(writes=(AWAIT_NODE, MARK)),
         ),
         (
             resizing("2Gi", "ControllerResizeInfeasible", "3Gi"),
             volume("1Gi", **FLEX),
-            Expansion(
+            flex(
                 writes=(
                     begin("2Gi", named=True, conditions=None),
                     grow("2Gi"),
@@ -227,22 +232,22 @@ EBS: JSON = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
         (
             resizing("2Gi", "NodeResizePending", "2Gi"),
             volume("2Gi", mark="1Gi", **FLEX),
-            NOTHING,
+            flex(),
         ),
         (
             resizing("2Gi", "NodeResizePending", "2Gi"),
             volume("2Gi", **FLEX),
-            Expansion(writes=(MARK,)),
+            flex(writes=(MARK,)),
         ),
         (
             resizing("2Gi", "NodeResizeInProgress", "2Gi"),
             volume("2Gi", mark="1Gi", **FLEX),
-            NOTHING,
+            flex(),
         ),
         (
             resizing("2Gi", "NodeResizeInfeasible", "2Gi"),
             volume("2Gi", mark="1Gi", **FLEX),
-            Expansion(writes=(AWAIT_NODE,)),
+            flex(writes=(AWAIT_NODE,)),
         ),
         # The kubelet is done.
         (

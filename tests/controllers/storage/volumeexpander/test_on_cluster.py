@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS
@@ -12,6 +13,8 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.client.client import PatchType
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
+from controller_manager.control.storage_operations import StorageOperationMetrics
+from controller_manager.controllers.storage.volumeexpander import reconciler
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.volumeexpander.workload import (
     GROWING,
@@ -197,14 +200,21 @@ async def test_a_flex_volume_of_blocks_needs_no_kubelet(cluster: Cluster) -> Non
 
 
 async def test_a_volume_of_another_claim_is_left_alone(cluster: Cluster) -> None:
-    """As one that is missing; both are tried again."""
+    """Until it is the claim's own: the sync is tried again."""
     await add_claim(cluster, "flex")
-    patch = {"spec": {"claimRef": {"uid": "another"}}}
-    await cluster.client.patch(PERSISTENT_VOLUMES, "", "disk", patch, PatchType.MERGE)
+    place = (PERSISTENT_VOLUMES, "", "disk")
+    own = (await cluster.client.get(*place)).spec.claim_ref
+    assert own is not None
+    other = {"spec": {"claimRef": {"uid": "another"}}}
+    await cluster.client.patch(*place, other, PatchType.MERGE)
     async with cluster.manager(CONFIG) as recording:
         await ask_for(cluster, "2Gi")
         assert await events(cluster) == []
         assert recording.writes == []
+        mended = {"spec": {"claimRef": {"uid": own.uid}}}
+        await cluster.client.patch(*place, mended, PatchType.MERGE)
+        await asyncio.sleep(10)
+        assert len(recording.writes) == 4
 
 
 class Refusing(RecordingTransport):
@@ -232,9 +242,16 @@ class Refusing(RecordingTransport):
     ],
 )
 async def test_a_failed_expansion_goes_on_later(
-    cluster: Cluster, code: int, reason: str, messages: list[str]
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    reason: str,
+    messages: list[str],
 ) -> None:
     """From where it was; an event tells of a refusal, a conflict is no news."""
+    registry = CollectorRegistry()
+    metrics = StorageOperationMetrics(registry)
+    monkeypatch.setattr(reconciler, "StorageOperationMetrics", lambda _: metrics)
     await add_claim(cluster, "flex")
     async with cluster.manager(CONFIG, Refusing(cluster, code, reason)):
         await ask_for(cluster, "2Gi")
@@ -249,3 +266,14 @@ async def test_a_failed_expansion_goes_on_later(
         {"storage": "2Gi"},
         {MARK: "1Gi"},
     )
+    name = "storage_operation_duration_seconds_count"
+    labels = {
+        "volume_plugin": "example.com/flex",
+        "operation_name": "expand_volume",
+        "migrated": "false",
+    }
+    counts = [
+        registry.get_sample_value(name, {**labels, "status": status})
+        for status in ("fail-unknown", "success")
+    ]
+    assert counts == [1.0, 1.0]

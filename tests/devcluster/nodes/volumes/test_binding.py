@@ -211,6 +211,29 @@ async def test_a_claim_keeps_its_pod_from_all_nodes(
         assert await events(cluster) == [f"p Warning FailedScheduling: {message}"]
 
 
+async def test_a_claim_for_one_pod_keeps_others_from_all_nodes(
+    cluster: Cluster,
+) -> None:
+    """Until that pod is gone."""
+    async with cluster.nodes(count=2):
+        only: JSON = {"accessModes": ["ReadWriteOncePod"]}
+        await create_volume(cluster, **only)
+        await create_claim(cluster, **only)
+        await bind(cluster)
+        await create_pod(cluster, "first", volumes=MOUNTED)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        await asyncio.sleep(0.1)
+        message = condition(await status_of(cluster, "p"), "PodScheduled")[2]
+        await send(cluster, "DELETE", f"{PODS}/first", {"gracePeriodSeconds": 0})
+        assert await node_of(cluster) != ""
+    assert message == (
+        "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the "
+        "same name and ReadWriteOncePod access mode. no new claims to deallocate, "
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for "
+        "incoming pod."
+    )
+
+
 async def test_a_lost_or_deleted_claim_keeps_its_pod_from_all_nodes(
     cluster: Cluster,
 ) -> None:

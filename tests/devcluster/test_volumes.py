@@ -1,0 +1,143 @@
+"""Volumes of the development cluster, with all controllers and the driver."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.clusters import Cluster, make_config
+from tests.devcluster.nodes.objects import (
+    CLAIMS,
+    CORE,
+    PODS,
+    VOLUMES,
+    create_pod,
+    events,
+    send,
+)
+from tests.devcluster.nodes.volumes.playing import (
+    ATTACHMENTS,
+    MOUNTED,
+    claim_of,
+    create_claim,
+    in_use,
+    volumes,
+)
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+LARGER = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+
+
+@asynccontextmanager
+async def everything(cluster: Cluster) -> AsyncGenerator[None, None]:
+    """Run nodes and all controllers."""
+    cluster.add_namespace("kube-node-lease")
+    config = make_config(controllers=("*",))
+    async with cluster.nodes(grace_scale=0.1), cluster.manager(config):
+        yield
+
+
+async def make_set(cluster: Cluster, replicas: int) -> None:
+    """Create a stateful set whose pods have a claim each."""
+    spec = {
+        "replicas": replicas,
+        "serviceName": "db",
+        "selector": {"matchLabels": {"app": "db"}},
+        "template": {
+            "metadata": {"labels": {"app": "db"}},
+            "spec": {"containers": [{"name": "c", "image": "db"}]},
+        },
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}],
+    }
+    await send(cluster, "POST", SETS, {"metadata": {"name": "db"}, "spec": spec})
+
+
+async def names(cluster: Cluster, path: str) -> list[str]:
+    items = (await send(cluster, "GET", path))["items"]
+    return [each["metadata"]["name"] for each in items]
+
+
+async def attached(cluster: Cluster) -> list[str]:
+    """Return the nodes that have a volume attached."""
+    items = (await send(cluster, "GET", ATTACHMENTS))["items"]
+    return [each["spec"]["nodeName"] for each in items if each["status"]["attached"]]
+
+
+async def test_a_stateful_set_with_claims_comes_up_expands_and_goes(
+    cluster: Cluster,
+) -> None:
+    """Its volumes are attached while its pods run; nothing of it stays."""
+    async with everything(cluster):
+        await make_set(cluster, 3)
+        await asyncio.sleep(15)
+        pods = (await send(cluster, "GET", PODS))["items"]
+        assert [each["status"]["phase"] for each in pods] == ["Running"] * 3
+        nodes = sorted(each["spec"]["nodeName"] for each in pods)
+        assert sorted(await attached(cluster)) == nodes
+        await send(cluster, "PATCH", f"{CLAIMS}/data-db-1", LARGER)
+        await asyncio.sleep(2)
+        status = (await claim_of(cluster, "data-db-1"))["status"]
+        assert status["capacity"] == {"storage": "2Gi"}
+        await send(cluster, "PATCH", f"{SETS}/db", {"spec": {"replicas": 0}})
+        await asyncio.sleep(30)
+        assert await attached(cluster) == []
+        assert len(await volumes(cluster)) == 3
+        for number in range(3):
+            await send(cluster, "DELETE", f"{CLAIMS}/data-db-{number}")
+        await asyncio.sleep(30)
+        assert await names(cluster, CLAIMS) == []
+        assert await volumes(cluster) == []
+
+
+async def test_what_is_in_use_is_protected(cluster: Cluster) -> None:
+    """A deleted claim and its volume go when the pod has gone."""
+    async with everything(cluster):
+        await make_set(cluster, 1)
+        await asyncio.sleep(5)
+        (volume,) = await volumes(cluster)
+        await send(cluster, "DELETE", f"{VOLUMES}/{volume}")
+        await send(cluster, "DELETE", f"{CLAIMS}/data-db-0")
+        await asyncio.sleep(60)
+        assert await names(cluster, CLAIMS) == ["data-db-0"]
+        assert await volumes(cluster) == [volume]
+        await send(cluster, "DELETE", f"{SETS}/db", {"propagationPolicy": "Background"})
+        await asyncio.sleep(30)
+        assert await names(cluster, CLAIMS) == []
+        assert await volumes(cluster) == []
+
+
+async def test_a_volume_is_detached_from_a_lost_node_by_force(cluster: Cluster) -> None:
+    """After six minutes; until then the pod on another node waits for it."""
+    async with everything(cluster):
+        await create_claim(cluster)
+        at_node_0 = {"kubernetes.io/hostname": "node-0"}
+        await create_pod(cluster, "a", volumes=MOUNTED, nodeSelector=at_node_0)
+        await asyncio.sleep(5)
+        assert await attached(cluster) == ["node-0"]
+        (name,) = await in_use(cluster)
+        stopped = {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
+        await send(cluster, "PATCH", f"{CORE}/nodes/node-0", stopped)
+        await send(cluster, "DELETE", f"{PODS}/a", {"gracePeriodSeconds": 0})
+        at_node_1 = {"kubernetes.io/hostname": "node-1"}
+        await create_pod(cluster, "b", volumes=MOUNTED, nodeSelector=at_node_1)
+        await asyncio.sleep(300)
+        assert await attached(cluster) == ["node-0"]
+        assert await in_use(cluster) == [name]
+        told = [each for each in await events(cluster) if "FailedAttachVolume" in each]
+        assert [each.partition(":")[0] for each in told] == [
+            "b Warning FailedAttachVolume"
+        ]
+        await asyncio.sleep(120)
+        assert await attached(cluster) == ["node-1"]
+        pod = await send(cluster, "GET", f"{PODS}/b")
+        assert pod["status"]["phase"] == "Running"
