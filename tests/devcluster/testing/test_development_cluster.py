@@ -1,0 +1,226 @@
+"""A cluster in a thread of its own."""
+
+import asyncio
+import gc
+import os
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from controller_manager.devcluster.testing import (
+    ClusterError,
+    ClusterSettings,
+    DevelopmentCluster,
+)
+from tests.devcluster.testing.calls import Caller
+from tests.devcluster.testing.test_faults import wait_until
+
+BARE = ClusterSettings(nodes=0, controllers=())
+FAST = ClusterSettings(
+    nodes=1,
+    time_factor=100,
+    controllers=(
+        "deployment-controller",
+        "replicaset-controller",
+        "serviceaccount-controller",
+        "root-ca-certificate-publisher-controller",
+    ),
+)
+LABELS = {"app": "web"}
+DEPLOYMENT = {
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": LABELS},
+        "template": {
+            "metadata": {"labels": LABELS},
+            "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+        },
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def fast() -> Iterator[DevelopmentCluster]:
+    with DevelopmentCluster(FAST) as cluster:
+        yield cluster
+
+
+def test_nothing_is_left_of_a_cluster_that_has_ended() -> None:
+    threads, frozen = threading.active_count(), gc.get_freeze_count()
+    controllers = ("replicaset-controller",)
+    with DevelopmentCluster(ClusterSettings(controllers=controllers)) as cluster:
+        kubeconfig = cluster.kubeconfig
+        assert kubeconfig.stat().st_mode & 0o777 == 0o600
+        assert Caller(kubeconfig).names("/api/v1/nodes") == [
+            "node-0",
+            "node-1",
+            "node-2",
+        ]
+    assert not kubeconfig.parent.exists()
+    assert (threading.active_count(), gc.get_freeze_count()) == (threads, frozen)
+
+
+async def test_it_does_not_block_the_event_loop_of_its_user() -> None:
+    """It is entered by ``async with``, and so are its namespaces."""
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    async with DevelopmentCluster(BARE) as cluster, cluster.namespace("mine") as name:
+        assert name.startswith("mine-")
+        names = await asyncio.to_thread(
+            Caller(cluster.kubeconfig).names, "/api/v1/namespaces"
+        )
+        assert name in names
+    ticking.cancel()
+    assert ticks > 5
+
+
+def test_two_clusters_know_nothing_of_each_other() -> None:
+    with (
+        DevelopmentCluster(BARE) as one,
+        DevelopmentCluster(BARE) as other,
+        one.namespace() as name,
+    ):
+        assert name in Caller(one.kubeconfig).names("/api/v1/namespaces")
+        assert name not in Caller(other.kubeconfig).names("/api/v1/namespaces")
+
+
+def test_it_can_be_started_again_and_not_twice() -> None:
+    cluster = DevelopmentCluster(BARE)
+    with cluster, pytest.raises(RuntimeError, match="is running already"):
+        cluster.start()
+    with cluster:
+        assert Caller(cluster.kubeconfig).get("/version").status == 200
+    cluster.stop()
+    with pytest.raises(RuntimeError, match="is not running; enter it with 'with'"):
+        cluster.kubeconfig  # noqa: B018 - the property raises
+
+
+def test_a_program_finds_the_cluster_in_its_environment() -> None:
+    with DevelopmentCluster(BARE) as cluster:
+        expected = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+        assert cluster.environment() == expected
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(fast: DevelopmentCluster) -> None:
+    """Also what has finalizers or is ending slowly; other namespaces are left alone."""
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as other, fast.namespace() as name:
+        maps = f"/api/v1/namespaces/{name}/configmaps"
+        assert caller.names(maps) == ["kube-root-ca.crt"]
+        assert caller.names(f"/api/v1/namespaces/{name}/serviceaccounts") == ["default"]
+        metadata = {"name": "held", "finalizers": ["example.com/held"]}
+        caller.add("ConfigMap", maps, "held", metadata=metadata)
+        caller.add(
+            "Deployment",
+            f"/apis/apps/v1/namespaces/{name}/deployments",
+            "web",
+            **DEPLOYMENT,
+        )
+        wait_until(lambda: len(caller.names("/api/v1/pods")) == 2)
+    assert other not in caller.names("/api/v1/namespaces")
+    assert caller.names("/api/v1/pods") == []
+    assert caller.names("/apis/apps/v1/deployments") == []
+    assert "held" not in caller.names("/api/v1/configmaps")
+    with fast.namespace() as name:
+        assert caller.send("DELETE", f"/api/v1/namespaces/{name}").status == 200
+
+
+def test_other_namespaces_keep_their_objects(fast: DevelopmentCluster) -> None:
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as kept:
+        with fast.namespace():
+            pass
+        assert caller.names(f"/api/v1/namespaces/{kept}/configmaps") == [
+            "kube-root-ca.crt"
+        ]
+
+
+def test_time_passes_faster_by_the_factor(fast: DevelopmentCluster) -> None:
+    """A deleted pod ends after thirty seconds of the cluster."""
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as name:
+        pods = f"/api/v1/namespaces/{name}/pods"
+        deployments = f"/apis/apps/v1/namespaces/{name}/deployments"
+        caller.add("Deployment", deployments, "web", **DEPLOYMENT)
+
+        def ready() -> int:
+            status = caller.get(f"{deployments}/web").body.get("status", {})
+            count: int = status.get("readyReplicas", 0)
+            return count
+
+        wait_until(lambda: ready() == 2)
+        before = caller.names(pods)
+        assert caller.send("DELETE", f"{pods}/{before[0]}").status == 200
+        wait_until(lambda: before[0] not in caller.names(pods) and ready() == 2)
+
+
+def test_faults_do_not_meet_the_controllers_of_the_cluster(
+    fast: DevelopmentCluster,
+) -> None:
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as name:
+        deployments = f"/apis/apps/v1/namespaces/{name}/deployments"
+        with fast.faults.refuse(500, verbs=("update", "patch", "watch")):
+            caller.add("Deployment", deployments, "web", **DEPLOYMENT)
+            wait_until(
+                lambda: (
+                    caller.get(f"{deployments}/web")
+                    .body.get("status", {})
+                    .get("readyReplicas")
+                    == 2
+                )
+            )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"nodes": -1}, "nodes: must be from 0 to 5000, not -1"),
+        ({"time_factor": 0.5}, "time_factor: must be from 1 to 1000, not 0.5"),
+        ({"port": 70000}, "port: must be from 0 to 65535, not 70000"),
+    ],
+)
+def test_a_number_out_of_its_range_is_named(
+    settings: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ClusterError) as raised:
+        ClusterSettings(**settings)  # type: ignore[arg-type]
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (ClusterSettings(controllers=("deployments",)), '"deployments"'),
+        (ClusterSettings(feature_gates=("AllAlpha=maybe",)), "maybe"),
+    ],
+)
+def test_what_does_not_exist_is_named_in_one_line(
+    settings: ClusterSettings, message: str
+) -> None:
+    cluster = DevelopmentCluster(settings)
+    with pytest.raises(ClusterError, match=message) as raised:
+        cluster.start()
+    assert "\n" not in str(raised.value)
+    cluster.stop()
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        cluster = DevelopmentCluster(ClusterSettings(port=port))
+        with pytest.raises(ClusterError) as raised:
+            cluster.start()
+    assert str(raised.value) == (
+        f"cannot serve on 127.0.0.1:{port}: the port is in use; choose another port, "
+        "or 0 for a free one"
+    )
