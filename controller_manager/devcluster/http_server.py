@@ -1,5 +1,6 @@
 """Serves an API server over HTTPS."""
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -84,15 +85,25 @@ class HTTPServer:
 
     async def close(self) -> None:
         """Stop listening and cut all streams."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
+        runner, connections = self._runner, self._connections()
+        self._runner = None
+        if runner is None:
+            return
+        await runner.cleanup()
+        # A transport that was closed still waits for the client's end of TLS.
+        for connection in connections:
+            connection.abort()
 
     def cut_connections(self) -> None:
-        """Close all connections, also those of watches, and go on listening."""
+        """Cut all connections, also those of watches, and go on listening."""
+        for connection in self._connections():
+            connection.abort()
+
+    def _connections(self) -> list[asyncio.Transport]:
+        """Return the open connections."""
         server = self._runner.server if self._runner else None
-        for connection in server.connections if server else ():
-            connection.force_close()
+        handlers = server.connections if server else ()
+        return [each.transport for each in handlers if each.transport is not None]
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         plain = Request(

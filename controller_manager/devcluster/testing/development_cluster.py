@@ -42,7 +42,11 @@ class DevelopmentCluster:
         Raises ClusterError, whose message is one line, if the settings cannot be used.
         """
         thread = self._new_thread()
-        self._running = thread.start().result()
+        entered = thread.start()
+        try:
+            self._running = entered.result()
+        finally:
+            entered.cancel()  # if the user has interrupted us, the thread ends
         self._thread = thread
 
     def stop(self) -> None:
@@ -103,6 +107,15 @@ class DevelopmentCluster:
     def environment(self) -> dict[str, str]:
         """Return the environment of this process with KUBECONFIG, for a program."""
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+
+    def account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Return a file with the credentials of a service account, which must exist.
+
+        With roles enforced, a controller with it can do no more than in production.
+        Raises ClusterError without such an account.
+        """
+        thread, running = self._now
+        return thread.call(lambda: running.account_kubeconfig(namespace, name))
 
     def namespace(self, prefix: str = "test") -> TemporaryNamespace:
         """Return a new namespace, which exists while it is entered.

@@ -7,6 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
+
+import yaml
 
 from controller_manager.clock import Clock, LoopClock, SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
@@ -15,6 +18,7 @@ from controller_manager.devcluster.embedded import (
     embedded_config,
 )
 from controller_manager.devcluster.keys import ClusterKeys
+from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.devcluster.testing.fault_layer import FaultLayer
@@ -25,6 +29,8 @@ from controller_manager.observability.logs import Logger, make_logger, silent_lo
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.parsing import OptionsError
 from controller_manager.serving.certificates import ServingError
+
+_TOKEN_LIFETIME: Final = timedelta(days=365)
 
 
 class RunningCluster:
@@ -51,6 +57,30 @@ class RunningCluster:
     def version(self) -> int:
         """The latest resourceVersion."""
         return self.cluster.server.storage.version
+
+    def account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Write a kubeconfig with a token of a service account; return its path.
+
+        Raises ClusterError if there is no such account.
+        """
+        server = self.cluster.server
+        uid = uid_of_account(server.storage, namespace, name)
+        if uid is None:
+            msg = f"there is no service account {name!r} in the namespace {namespace!r}"
+            raise ClusterError(msg)
+        ends_at = server.objects.clock.now() + _TOKEN_LIFETIME
+        token = server.tokens.issue(namespace, name, uid, ends_at)
+        config = self.cluster.kubeconfig()
+        context = config["contexts"][0]
+        context["context"] |= {"user": name, "namespace": namespace}
+        config |= {
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [context],
+        }
+        path = self.kubeconfig.with_name(f"{namespace}.{name}.kubeconfig")
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+        return path
 
     def end_watches(self, which: RequestFilter, ending: Ending) -> int:
         """End the open watches that are selected; return their number."""

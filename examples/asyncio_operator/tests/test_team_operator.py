@@ -2,16 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
+import yaml
 from kubernetes_asyncio import client, config
+from kubernetes_asyncio.client import ApiException
 from team_operator import LABEL, NAME, TeamOperator
 
 if TYPE_CHECKING:
-    from controller_manager.devcluster.testing import Faults
+    from controller_manager.devcluster.testing import DevelopmentCluster, Faults
+
+ROLE = Path(__file__).parents[1] / "role.yaml"
 
 
 class Teams:
@@ -38,10 +43,49 @@ class Teams:
 
 
 @pytest_asyncio.fixture
-async def teams(kubeconfig: Path, namespace: str) -> AsyncIterator[Teams]:
-    """Run the operator."""
-    async with await config.new_client_from_config(str(kubeconfig)) as api:
-        running = asyncio.create_task(TeamOperator(api, pause=0.05).run())
+async def api(kubeconfig: Path) -> AsyncIterator[client.ApiClient]:
+    """Return the connection of an administrator."""
+    async with await config.new_client_from_config(str(kubeconfig)) as connection:
+        yield connection
+
+
+@pytest_asyncio.fixture
+async def account(
+    cluster: "DevelopmentCluster", api: client.ApiClient, namespace: str
+) -> Path:
+    """Create the service account of the operator; return its kubeconfig."""
+    roles = client.RbacAuthorizationV1Api(api)
+    role = yaml.safe_load(ROLE.read_text())
+    name = role["metadata"]["name"]
+    with suppress(ApiException):  # an earlier test has created it
+        await roles.create_cluster_role(role)
+    metadata = client.V1ObjectMeta(name=name)
+    await client.CoreV1Api(api).create_namespaced_service_account(
+        namespace, client.V1ServiceAccount(metadata=metadata)
+    )
+    await roles.create_cluster_role_binding(
+        client.V1ClusterRoleBinding(
+            metadata=client.V1ObjectMeta(name=namespace),
+            role_ref=client.V1RoleRef(
+                api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=name
+            ),
+            subjects=[
+                client.RbacV1Subject(
+                    kind="ServiceAccount", name=name, namespace=namespace
+                )
+            ],
+        )
+    )
+    return cluster.account_kubeconfig(namespace, name)
+
+
+@pytest_asyncio.fixture
+async def teams(
+    api: client.ApiClient, account: Path, namespace: str
+) -> AsyncIterator[Teams]:
+    """Run the operator as its service account; return what a user does."""
+    async with await config.new_client_from_config(str(account)) as own:
+        running = asyncio.create_task(TeamOperator(own, pause=0.05).run())
         yield Teams(api, namespace)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -33,7 +33,7 @@ class Caller:
         self._context = ssl.create_default_context(cadata=authority)
         self._token = config["users"][0]["user"]["token"]
 
-    def _connection(self, timeout: float) -> http.client.HTTPSConnection:
+    def connection(self, timeout: float) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
             self._host, context=self._context, timeout=timeout
         )
@@ -48,7 +48,7 @@ class Caller:
     def send(
         self, method: str, path: str, body: Any = None, agent: str = "tests"
     ) -> Answer:
-        connection = self._connection(10)
+        connection = self.connection(10)
         try:
             data = None if body is None else json.dumps(body)
             connection.request(method, path, data, self._headers(agent))
@@ -76,7 +76,7 @@ class Caller:
     @contextmanager
     def watch(self, path: str, timeout: float = 5.0) -> Iterator[Iterator[Any]]:
         """Open a watch; yields its events."""
-        connection = self._connection(timeout)
+        connection = self.connection(timeout)
         try:
             mark = "&" if "?" in path else "?"
             connection.request(

@@ -110,6 +110,35 @@ def test_a_program_finds_the_cluster_in_its_environment() -> None:
         assert cluster.environment() == expected
 
 
+def test_a_client_that_stays_connected_leaves_nothing_behind() -> None:
+    """A transport that is not closed would warn."""
+    with DevelopmentCluster(BARE) as cluster:
+        caller = Caller(cluster.kubeconfig)
+        connection = caller.connection(timeout=10)
+        connection.request("GET", "/version")
+        connection.getresponse().read()
+    gc.collect()
+    connection.close()
+
+
+def test_a_service_account_may_do_what_its_roles_allow() -> None:
+    settings = ClusterSettings(nodes=0, controllers=(), rbac=True)
+    with DevelopmentCluster(settings) as cluster, cluster.namespace() as name:
+        accounts = f"/api/v1/namespaces/{name}/serviceaccounts"
+        Caller(cluster.kubeconfig).add("ServiceAccount", accounts, "operator")
+        account = Caller(cluster.account_kubeconfig(name, "operator"))
+        refused = account.get(f"/api/v1/namespaces/{name}/configmaps")
+        with pytest.raises(ClusterError) as raised:
+            cluster.account_kubeconfig(name, "nobody")
+    assert refused.body["message"] == (
+        f'configmaps is forbidden: User "system:serviceaccount:{name}:operator" cannot '
+        f'list resource "configmaps" in API group "" in the namespace "{name}"'
+    )
+    assert str(raised.value) == (
+        f"there is no service account 'nobody' in the namespace '{name}'"
+    )
+
+
 def test_a_namespace_goes_with_all_that_is_in_it(fast: DevelopmentCluster) -> None:
     """Also what has finalizers or is ending slowly; other namespaces are left alone."""
     caller = Caller(fast.kubeconfig)
