@@ -12,8 +12,9 @@ LABEL = "example.com/website"
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    """Retry soon what the API server refuses, and post no events."""
+    """Retry soon what the API server refuses, stop soon, and post no events."""
     settings.networking.error_backoffs = [0.1, 0.2, 0.5, 1, 2, 5]
+    settings.queueing.exit_timeout = 0.2
     settings.posting.enabled = False
 
 

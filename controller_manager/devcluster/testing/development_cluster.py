@@ -52,8 +52,10 @@ class DevelopmentCluster:
     def stop(self) -> None:
         """Stop the cluster, and wait for its end; raises what has gone wrong in it."""
         if thread := self._forget():
-            thread.stop().result()
-            thread.join()
+            try:
+                thread.stop().result()
+            finally:
+                thread.join()
 
     def __enter__(self) -> Self:
         """Start the cluster."""
@@ -84,8 +86,10 @@ class DevelopmentCluster:
     ) -> None:
         """Stop the cluster; the caller's event loop goes on meanwhile."""
         if thread := self._forget():
-            await asyncio.wrap_future(thread.stop())
-            thread.join()
+            try:
+                await asyncio.wrap_future(thread.stop())
+            finally:
+                thread.join()
 
     # Using it
 
@@ -133,7 +137,7 @@ class DevelopmentCluster:
         factor = self.settings.time_factor
         return ClusterThread(
             lambda: run_cluster(self.settings),
-            asyncio.new_event_loop if factor == 1 else lambda: PacedLoop(factor),
+            asyncio.SelectorEventLoop if factor == 1 else lambda: PacedLoop(factor),
         )
 
     def _forget(self) -> ClusterThread[RunningCluster] | None:

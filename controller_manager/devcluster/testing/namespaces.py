@@ -11,6 +11,7 @@ from controller_manager.devcluster.kinds.core.serviceaccount import (
 )
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.statuses import Refusal
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.devcluster.testing.cluster_thread import ClusterThread
 from controller_manager.devcluster.testing.running_cluster import RunningCluster
@@ -81,10 +82,14 @@ class TemporaryNamespace:
 async def create_namespace(running: RunningCluster, prefix: str) -> str:
     """Create a namespace, and wait for what controllers put into it.
 
-    Raises ClusterError if they do not.
+    Raises ClusterError if they do not, or if the name is not valid.
     """
     objects = running.cluster.server.objects
-    stored = objects.create(NAMESPACE, "", {"metadata": {"generateName": f"{prefix}-"}})
+    try:
+        wanted = {"metadata": {"generateName": f"{prefix}-"}}
+        stored = objects.create(NAMESPACE, "", wanted)
+    except Refusal as refusal:
+        raise ClusterError(refusal.message) from None
     name: str = stored.obj["metadata"]["name"]
     for controller, kind, content in _CONTENTS:
         if controller in running.controllers:

@@ -50,7 +50,11 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
     """How much the cluster logs, on standard error; -1 logs nothing."""
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the numbers and the lists."""
+        for name in ("controllers", "feature_gates"):
+            if isinstance(value := getattr(self, name), str):
+                msg = f"{name}: must be a tuple of names, not the text {value!r}"
+                raise ClusterError(msg)
         for name, (least, most) in _LIMITS.items():
             value = getattr(self, name)
             if not least <= value <= most:

@@ -5,7 +5,9 @@ import gc
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -64,23 +66,15 @@ def test_nothing_is_left_of_a_cluster_that_has_ended() -> None:
 
 async def test_it_does_not_block_the_event_loop_of_its_user() -> None:
     """It is entered by ``async with``, and so are its namespaces."""
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            ticks += 1
-            await asyncio.sleep(0.001)
-
-    ticking = asyncio.create_task(tick())
+    others = asyncio.Event()
+    asyncio.get_running_loop().call_soon(others.set)
     async with DevelopmentCluster(BARE) as cluster, cluster.namespace("mine") as name:
+        assert others.is_set()
         assert name.startswith("mine-")
         names = await asyncio.to_thread(
             Caller(cluster.kubeconfig).names, "/api/v1/namespaces"
         )
         assert name in names
-    ticking.cancel()
-    assert ticks > 5
 
 
 def test_two_clusters_know_nothing_of_each_other() -> None:
@@ -210,19 +204,40 @@ def test_faults_do_not_meet_the_controllers_of_the_cluster(
             )
 
 
+def test_the_seconds_of_faults_are_those_of_the_client(
+    fast: DevelopmentCluster,
+) -> None:
+    caller = Caller(fast.kubeconfig)
+    with fast.faults.latency(0.2):
+        began = time.monotonic()
+        caller.get("/version")
+        assert 0.19 < time.monotonic() - began < 5
+
+
+def test_a_name_that_cannot_be_a_namespace_is_refused(
+    fast: DevelopmentCluster,
+) -> None:
+    with pytest.raises(ClusterError, match=r'Namespace "Shop-.*" is invalid'):
+        fast.namespace("Shop").__enter__()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        (
+            {"controllers": "job-controller"},
+            "controllers: must be a tuple of names, not the text 'job-controller'",
+        ),
         ({"nodes": -1}, "nodes: must be from 0 to 5000, not -1"),
         ({"time_factor": 0.5}, "time_factor: must be from 1 to 1000, not 0.5"),
         ({"port": 70000}, "port: must be from 0 to 65535, not 70000"),
     ],
 )
-def test_a_number_out_of_its_range_is_named(
-    settings: dict[str, float], message: str
+def test_a_setting_that_cannot_be_used_is_named(
+    settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ClusterError) as raised:
-        ClusterSettings(**settings)  # type: ignore[arg-type]
+        ClusterSettings(**settings)
     assert str(raised.value) == message
 
 
