@@ -44,9 +44,9 @@ def desired(name: str, spec: kopf.Spec) -> Any:
     return deployment
 
 
-@kopf.on.create(*KIND)
-@kopf.on.update(*KIND)
-@kopf.on.resume(*KIND)
+@kopf.on.create(*KIND, backoff=1)
+@kopf.on.update(*KIND, backoff=1)
+@kopf.on.resume(*KIND, backoff=1)
 async def deploy(name: str, namespace: Any, spec: kopf.Spec, **_: Any) -> None:
     """Create the deployment of a website, or change it."""
     if "image" not in spec:
@@ -64,7 +64,12 @@ async def deploy(name: str, namespace: Any, spec: kopf.Spec, **_: Any) -> None:
 
 
 @kopf.on.field(
-    "apps", "v1", "deployments", field="status", labels={LABEL: kopf.PRESENT}
+    "apps",
+    "v1",
+    "deployments",
+    field="status",
+    labels={LABEL: kopf.PRESENT},
+    backoff=1,
 )
 async def report(name: str, namespace: Any, new: Any, **_: Any) -> None:
     """Write into the status of a website how many of its pods are ready."""

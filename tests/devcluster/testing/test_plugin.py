@@ -39,32 +39,28 @@ def test_the_fixtures_are_a_cluster_a_namespace_and_faults(
         """
         import os
 
-        import kubernetes
-        import kubernetes_asyncio
-        import pytest
+        from kubernetes_asyncio import client, config
+        from tests.devcluster.testing.calls import Caller
 
         seen = []
 
         def test_plain(cluster, kubeconfig, namespace, faults):
             assert os.environ["KUBECONFIG"] == str(kubeconfig)
-            with kubernetes.config.new_client_from_config(str(kubeconfig)) as client:
-                core = kubernetes.client.CoreV1Api(client)
-                body = {"metadata": {"name": "a"}}
-                core.create_namespaced_config_map(namespace, body)
-                faults.refuse(503)
-                with pytest.raises(kubernetes.client.ApiException):
-                    core.list_namespace()
+            caller = Caller(kubeconfig)
+            maps = f"/api/v1/namespaces/{namespace}/configmaps"
+            caller.add("ConfigMap", maps, "a")
+            faults.refuse(503)
+            assert caller.get(maps).status == 503
             seen.append(namespace)
 
-        async def test_coroutine(cluster, kubeconfig, namespace, faults):
+        async def test_coroutine(cluster, namespace, faults):
+            "The client read KUBECONFIG before; the fault of the other test is gone."
             assert faults.drop_watches() == 0
-            config = kubernetes_asyncio.config
-            client = await config.new_client_from_config(str(kubeconfig))
-            async with client:
-                core = kubernetes_asyncio.client.CoreV1Api(client)
+            async with await config.new_client_from_config() as api:
+                core = client.CoreV1Api(api)
                 names = [e.metadata.name for e in (await core.list_namespace()).items]
                 maps = await core.list_config_map_for_all_namespaces()
-            assert [e for e in maps.items if e.metadata.name == 'a'] == []
+            assert "a" not in [e.metadata.name for e in maps.items]
             assert namespace in names
             assert seen[0] not in names
         """,
