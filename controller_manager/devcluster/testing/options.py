@@ -1,12 +1,11 @@
 """The options of the pytest plugin, and the settings that they stand for."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import pytest
 
 from controller_manager.devcluster.testing.cluster_error import ClusterError
-
-if TYPE_CHECKING:
-    import pytest
 
 _PREFIX: Final = "devcluster-"
 _YES: Final = frozenset(("true", "yes", "on", "1"))
@@ -113,20 +112,27 @@ OPTIONS: Final = (
 )
 
 
-def chosen_values(config: "pytest.Config") -> dict[str, Any]:
+def chosen_values(config: pytest.Config) -> dict[str, Any]:
     """Return the settings that options choose; the command line goes first.
 
     Raises ClusterError.
     """
     chosen: dict[str, Any] = {}
     for option in OPTIONS:
-        given = config.getoption(f"--{option.name}")
-        text = config.getini(option.name) if given is None else given
-        if given is None and not text:
-            continue
-        try:
-            chosen[option.setting] = option.parse(text)
-        except ValueError as error:
-            msg = f"{option.name}: {error}, not {text!r}"
-            raise ClusterError(msg) from None
+        if text := _given(config, option.name):
+            try:
+                chosen[option.setting] = option.parse(text)
+            except ValueError as error:
+                msg = f"{option.name}: {error}, not {text!r}"
+                raise ClusterError(msg) from None
     return chosen
+
+
+def _given(config: pytest.Config, name: str) -> str:
+    """Return the text of an option, empty if it is not given; raises ClusterError."""
+    if flag := config.getoption(f"--{name}"):
+        return str(flag)
+    try:
+        return str(config.getini(name))
+    except (pytest.UsageError, TypeError) as error:  # TOML, and not a text
+        raise ClusterError(str(error)) from None

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from controller_manager.devcluster.embedded import (
     controllers_in_memory,
     embedded_config,
 )
+from controller_manager.devcluster.http_server import HTTPServer
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.server.authorization import Attributes
@@ -51,7 +53,7 @@ class RunningCluster:
         self.controllers = controllers
         self.time_factor = time_factor
         self._listening = asyncio.Lock()
-        self._listens = True
+        self._reserved: socket.socket | None = None
 
     @property
     def version(self) -> int:
@@ -91,10 +93,12 @@ class RunningCluster:
     async def stop_listening(self) -> None:
         """Cut all connections and refuse new ones, until :meth:`listen_again`."""
         async with self._listening:
-            self._listens = False
+            if self._reserved is not None:
+                return
             self.faults.end_watches(RequestFilter(), Ending.CUT, self.version)
             self.cluster.http.cut_connections()
             await self.cluster.http.close()
+            self._reserved = _reserved(self.cluster.http)
 
     async def listen_again(self) -> None:
         """Accept connections as a server that has just started; its history is empty.
@@ -102,11 +106,17 @@ class RunningCluster:
         If it listens already, nothing happens. Raises ServingError.
         """
         async with self._listening:
-            if self._listens:
+            if self._reserved is None:
                 return
             self._forget_history(RequestFilter())
             await self.cluster.http.start()
-            self._listens = True
+            self.close()
+
+    def close(self) -> None:
+        """Give the port free that is reserved, if nothing listens."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
 
     def _forget_history(self, which: RequestFilter) -> None:
         """Drop the changes so far of the resources that are selected."""
@@ -157,7 +167,23 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
             controllers = frozenset(manager.controllers.names)
         path = directory / "kubeconfig"
         cluster.write_kubeconfig(path)
-        yield RunningCluster(cluster, faults, path, controllers, settings.time_factor)
+        running = RunningCluster(
+            cluster, faults, path, controllers, settings.time_factor
+        )
+        stack.callback(running.close)
+        yield running
+
+
+def _reserved(server: HTTPServer) -> socket.socket:
+    """Keep the port of a server that does not listen; connections are refused.
+
+    Else the system may give the port to any connection that is made meanwhile, also to
+    that of a client which tries to reach the server.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind((server.host, server.port))
+    return reserved
 
 
 def _clock(time_factor: float) -> Clock:

@@ -1,6 +1,7 @@
 """Faults, as a client sees them."""
 
 import http.client
+import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -268,6 +269,20 @@ def test_during_an_outage_nobody_listens(faults: Faults, caller: Caller) -> None
     with faults.outage(), pytest.raises(ConnectionRefusedError):
         caller.get(MAPS)
     assert caller.get(MAPS).status == 200
+
+
+def test_nobody_else_gets_the_port_during_an_outage(
+    running: DevelopmentCluster, faults: Faults
+) -> None:
+    """The system gives free ports to connections, too."""
+    port = int(running.url.rpartition(":")[2])
+    with (
+        faults.outage(),
+        faults.outage(),
+        socket.socket() as other,
+        pytest.raises(OSError, match="Address already in use"),
+    ):
+        other.bind(("127.0.0.1", port))
 
 
 def test_a_restart_with_a_downtime_does_not_wait(

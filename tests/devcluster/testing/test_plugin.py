@@ -145,6 +145,21 @@ def test_what_a_user_gets_wrong_is_one_line(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 8 has no such table")
+def test_a_number_in_toml_that_pytest_refuses_is_one_line(
+    pytester: pytest.Pytester,
+) -> None:
+    """All options are texts."""
+    pytester.makepyfile("def test_it(cluster): pass")
+    settings = 'asyncio_default_fixture_loop_scope = "function"\ndevcluster-nodes = 1\n'
+    pytester.makepyprojecttoml(f"[tool.pytest]\n{settings}")
+    result = pytester.runpytest_inprocess(*plugin_arguments(), "--rootdir=.")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["devcluster: *'devcluster-nodes' expects a string, got int: 1"]
+    )
+
+
 def test_a_fixture_of_the_project_goes_first(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         """
