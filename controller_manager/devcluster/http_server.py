@@ -148,13 +148,13 @@ class HTTPServer:
             async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
                     await response.write(chunk)
+            await response.write_eof()
         except ConnectionError:
             return response  # the client has closed the connection
         except ConnectionCutError:
             return _cut(request)
         finally:
             await answer.close()
-        await response.write_eof()
         return response
 
 

@@ -29,10 +29,14 @@ def running() -> Iterator[DevelopmentCluster]:
 
 
 @pytest.fixture
-def faults(running: DevelopmentCluster) -> Iterator[Faults]:
+def faults(
+    running: DevelopmentCluster, caplog: pytest.LogCaptureFixture
+) -> Iterator[Faults]:
+    """Return the faults; they leave nothing in the log of the tests."""
     made = running.faults
     yield made
     made.clear()
+    assert [each.getMessage() for each in caplog.get_records("call")] == []
 
 
 @pytest.fixture
