@@ -3,10 +3,18 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "own_controller"
+OPERATORS = tuple(sorted((ROOT / "examples").glob("*_operator")))
+PLUGIN = "controller_manager.devcluster.testing.plugin"
+
+
+def plugin_arguments() -> tuple[str, ...]:
+    """Return the arguments by which pytest loads our plugin, if it is not installed."""
+    return () if entry_points(group="pytest11", name="devcluster") else ("-p", PLUGIN)
 
 
 def install(directory: Path, name: str, source: str) -> None:

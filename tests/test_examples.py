@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributions import EXAMPLE, environment, run_program
+from tests.distributions import (
+    EXAMPLE,
+    OPERATORS,
+    environment,
+    plugin_arguments,
+    run_program,
+)
 from tests.http.test_over_http import free_port, get, start, token_of, wait_for
 
 
@@ -19,6 +25,22 @@ def test_the_tests_of_the_example_pass() -> None:
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=EXAMPLE,
         env=environment(EXAMPLE),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda path: path.name)
+def test_the_tests_of_an_operator_pass(operator: Path) -> None:
+    """As its author runs them, on the cluster of the pytest plugin."""
+    arguments = ("-q", "-p", "no:cacheprovider", *plugin_arguments(), "tests")
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        cwd=operator,
+        env=environment(operator),
         capture_output=True,
         text=True,
         check=False,

@@ -231,7 +231,8 @@ def _embedded(
     The config names files with the keys, which exist while the context is entered.
     """
     try:
-        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
+        import controller_manager.devcluster.commands  # noqa: F401, PLC0415 - an extra
+        from controller_manager.devcluster.embedded import (  # noqa: PLC0415 - an extra
             embedded_config,
         )
         from controller_manager.devcluster.keys import (  # noqa: PLC0415 - an extra

@@ -6,8 +6,10 @@
 - `apiserver`: the server with the kinds, the roles and the admission.
 - `cluster`, `http_server`, `certificates`, `manifests`, `commands`, `child`, `demo`:
   the parts of the subcommands ``devcluster`` and ``demo``.
+- `embedded`: the controllers beside a cluster, in the same process.
+- `testing`: a cluster for the tests of other projects, and a pytest plugin.
 
-Over HTTP, `http_server` calls the server; in memory, `client.inmemory` does. Only
-the command line imports this package, and only for these subcommands. The package
+Over HTTP, `http_server` calls the server; in memory, `client.inmemory` does. Of this
+project only the command line imports this package, and only for these subcommands. It
 knows the API; about controllers it knows only their permissions.
 """

@@ -20,7 +20,7 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
-from controller_manager.devcluster.http_server import HTTPServer
+from controller_manager.devcluster.http_server import HTTPServer, Interceptor
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
@@ -49,6 +49,7 @@ class ClusterOptions:
     """
 
     port: int = 0
+    port_remedy: str = "choose another --port"
     nodes: int = 3
     pod_start_delay: float = 1.0
     grace_scale: float = 1.0
@@ -104,11 +105,16 @@ class DevCluster:
     """A cluster that runs while it is entered (``async with``)."""
 
     def __init__(
-        self, options: ClusterOptions, clock: Clock, logger: Logger | None = None
+        self,
+        options: ClusterOptions,
+        clock: Clock,
+        logger: Logger | None = None,
+        intercept: Interceptor | None = None,
     ) -> None:
         """Take the settings; nothing listens yet.
 
-        Raises RangeError for a wrong range of service addresses.
+        `intercept` sees every request that arrives over HTTP. Raises RangeError for a
+        wrong range of service addresses.
         """
         self._options = options
         self._clock = clock
@@ -124,7 +130,13 @@ class DevCluster:
             service_cluster_ip_range=options.service_cluster_ip_range,
             logger=logger,
         )
-        self._http = HTTPServer(self.server, options.port, self._tls())
+        self._http = HTTPServer(
+            self.server,
+            options.port,
+            self._tls(),
+            intercept=intercept,
+            remedy=options.port_remedy,
+        )
 
     def _tls(self) -> ssl.SSLContext:
         """Return TLS settings that accept client certificates of our own authority."""
@@ -171,6 +183,11 @@ class DevCluster:
     def url(self) -> str:
         """The URL of the API server."""
         return self._http.url
+
+    @property
+    def http(self) -> HTTPServer:
+        """What listens, and may be closed and started again."""
+        return self._http
 
     def credentials(self) -> Credentials:
         """Return the administrator's credentials for an HTTP transport."""

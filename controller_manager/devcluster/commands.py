@@ -2,17 +2,14 @@
 
 import asyncio
 import os
-import random
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 
 from rich.console import Console
 
-from controller_manager.client.builder import Connections
 from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.child import check_command, run_command
@@ -23,95 +20,25 @@ from controller_manager.devcluster.cluster import (
     remove_kubeconfig,
 )
 from controller_manager.devcluster.demo.demo import Demo
+from controller_manager.devcluster.embedded import (
+    controllers_over_https,
+    embedded_config,
+)
 from controller_manager.devcluster.manifests import (
     Manifest,
     apply_manifests,
     read_manifests,
 )
-from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
-from controller_manager.options.parsing import parse
-from controller_manager.registry import registry
 from controller_manager.version import USER_AGENT
-
-
-def embedded_config(
-    secure_port: int,
-    verbosity: int = 0,
-    feature_gates: Sequence[str] = (),
-    more: Mapping[str, str] = MappingProxyType({}),
-) -> Config:
-    """Return the config of controllers that run beside their own API server.
-
-    It is parsed from flags, so that /configz and /flagz show all of it. The port is
-    that of the controllers' endpoints, 0 for none; `more` are further flags. Raises
-    OptionsError for a feature gate that cannot be set.
-    """
-    flags = {
-        "authentication-skip-lookup": "true",
-        "bind-address": "127.0.0.1",
-        "kube-api-qps": "-1",  # no limit
-        "leader-elect": "false",
-        "secure-port": str(secure_port),
-        "use-service-account-credentials": "true",
-        "v": str(verbosity),
-        **more,
-    }
-    given: dict[str, Sequence[str]] = {name: (text,) for name, text in flags.items()}
-    if feature_gates:
-        given["feature-gates"] = feature_gates
-    return parse(given, registry())
 
 
 def demo_config() -> Config:
     """Return the config of the demo: its autoscaler looks at the load each second."""
     period = "horizontal-pod-autoscaler-sync-period"
     return embedded_config(0, more={period: "1s"})
-
-
-@asynccontextmanager
-async def _controllers(
-    cluster: DevCluster, config: Config, logger: Logger
-) -> AsyncIterator[ControllerManager]:
-    """Run the controllers against `cluster`, over HTTPS, until left.
-
-    As under kubeadm, the manager authenticates with its certificate, and each
-    controller as its own service account.
-    """
-    credentials = cluster.manager_credentials()
-    transport = HTTPTransport(credentials, USER_AGENT)
-    anonymous = HTTPTransport(credentials.anonymous(), USER_AGENT)
-    manager = ControllerManager(
-        config,
-        Connections(
-            transport,
-            anonymous,
-            transport,
-            transport,
-            root_ca=credentials.authority(),
-        ),
-        clock=SystemClock(),
-        rng=random.Random(),  # noqa: S311 - jitter and names
-        logger=logger,
-    )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop), name="controller-manager")
-    starting = asyncio.create_task(manager.started.wait())
-    try:
-        await asyncio.wait((running, starting), return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            running.result()
-        yield manager
-    finally:
-        starting.cancel()
-        stop.set()
-        try:
-            await running
-        finally:
-            await anonymous.close()
-            await transport.close()
 
 
 async def run_devcluster(
@@ -146,7 +73,9 @@ async def run_devcluster(
             # Only once we listen: a cluster that has our port may own the file.
             remove_kubeconfig(kubeconfig)
         if with_controllers:
-            await stack.enter_async_context(_controllers(cluster, config, logger))
+            await stack.enter_async_context(
+                controllers_over_https(cluster, config, logger)
+            )
         console.print(f"API server at {cluster.url}", highlight=False)
         await _fill(cluster, objects, console)
         if command:
@@ -220,7 +149,7 @@ async def run_demo(logger: Logger) -> None:
         console.print(
             f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
         )
-        async with _controllers(cluster, demo_config(), logger) as _:
+        async with controllers_over_https(cluster, demo_config(), logger) as _:
             transport = HTTPTransport(cluster.credentials(), USER_AGENT)
             try:
                 summary = await Demo(transport, SystemClock(), console).run()

@@ -1,8 +1,10 @@
 """Serves an API server over HTTPS."""
 
+import asyncio
 import ssl
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -16,23 +18,53 @@ from controller_manager.serving.server import listen
 _HOST: Final = "127.0.0.1"
 _MAX_BODY = 16 * 1024 * 1024
 
+Answer = Response | StreamingResponse
+Answering = Callable[[Request], Awaitable[Answer]]
+"""A function that answers a request."""
+
+
+class ConnectionCutError(Exception):
+    """The client is to get no answer, and its connection is to be cut."""
+
+
+class Interceptor(Protocol):
+    """Stands between the network and the server, and may change what passes."""
+
+    async def __call__(self, request: Request, answer: Answering) -> Answer:
+        """Answer a request, with the server's own answer or with another one.
+
+        Raises ConnectionCutError to cut the connection.
+        """
+        ...
+
 
 class HTTPServer:
-    """Listens on the loopback interface and passes requests to the server."""
+    """Listens on the loopback interface and passes requests to the server.
+
+    It may be started again after it was closed, on the same port.
+    """
 
     def __init__(
-        self, server: GenericAPIServer, port: int, tls: ssl.SSLContext | None
+        self,
+        server: GenericAPIServer,
+        port: int,
+        tls: ssl.SSLContext | None,
+        *,
+        intercept: Interceptor | None = None,
+        remedy: str = "choose another --port",
     ) -> None:
-        """Take the server, the port (0 for any), and the TLS settings, if any."""
+        """Take the server, the port (0 for any), and the TLS settings, if any.
+
+        `intercept` sees every request first. `remedy` ends the message about a port
+        that cannot be used.
+        """
         self._server = server
         self.host: Final = _HOST
         self.port = port
         self._tls = tls
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
-        )
+        self._intercept = intercept
+        self._remedy = remedy
+        self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
@@ -42,14 +74,36 @@ class HTTPServer:
 
     async def start(self) -> None:
         """Listen; raises ServingError if the port cannot be used."""
-        self.port = await listen(
-            self._runner, self.host, self.port, "choose another --port", self._tls
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
         )
+        self.port = await listen(runner, self.host, self.port, self._remedy, self._tls)
+        self._runner = runner
         self._server.address = f"{self.host}:{self.port}"
 
     async def close(self) -> None:
         """Stop listening and cut all streams."""
-        await self._runner.cleanup()
+        runner, connections = self._runner, self._connections()
+        self._runner = None
+        if runner is None:
+            return
+        await runner.cleanup()
+        # A transport that was closed still waits for the client's end of TLS.
+        for connection in connections:
+            connection.abort()
+
+    def cut_connections(self) -> None:
+        """Cut all connections, also those of watches, and go on listening."""
+        for connection in self._connections():
+            connection.abort()
+
+    def _connections(self) -> list[asyncio.Transport]:
+        """Return the open connections."""
+        server = self._runner.server if self._runner else None
+        handlers = server.connections if server else ()
+        return [each.transport for each in handlers if each.transport is not None]
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         plain = Request(
@@ -62,16 +116,26 @@ class HTTPServer:
             },
             body=await request.read() if request.can_read_body else None,
         )
-        certificate_user = _certificate_user(request)
-        if certificate_user is None:
-            answer = await self._server.handle(plain)
-        else:
-            answer = await self._server.handle_as(certificate_user, plain)
+        user = _certificate_user(request)
+        try:
+            answer = await self._answer(plain, user)
+        except ConnectionCutError:
+            return _cut(request)
         if isinstance(answer, Response):
             return web.Response(
                 status=answer.status, headers=dict(answer.headers), body=answer.body
             )
         return await self._stream(request, answer)
+
+    async def _answer(self, request: Request, user: User | None) -> Answer:
+        """Answer the request of a user who has a certificate, or of another one."""
+
+        async def answer(passed: Request) -> Answer:
+            return await self._server.handle_as(user, passed)
+
+        if self._intercept is None:
+            return await answer(request)
+        return await self._intercept(request, answer)
 
     async def _stream(
         self, request: web.Request, answer: StreamingResponse
@@ -84,12 +148,21 @@ class HTTPServer:
             async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
                     await response.write(chunk)
+            await response.write_eof()
         except ConnectionError:
             return response  # the client has closed the connection
+        except ConnectionCutError:
+            return _cut(request)
         finally:
             await answer.close()
-        await response.write_eof()
         return response
+
+
+def _cut(request: web.Request) -> web.Response:
+    """Cut the connection of a request; the returned answer cannot be sent."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
 
 
 def _certificate_user(request: web.Request) -> User | None:

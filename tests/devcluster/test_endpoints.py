@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.commands import embedded_config
+from controller_manager.devcluster.embedded import embedded_config
 from tests.http.test_over_http import free_port, get, start, token_of, wait_for
 
 pytestmark = pytest.mark.slow

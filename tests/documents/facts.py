@@ -9,6 +9,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
+from controller_manager.devcluster.testing.options import OPTIONS
 from tests.benchmarks.__main__ import main as benchmarks
 from tests.conformance.__main__ import main as conformance
 from tests.simulation.__main__ import main as simulation
@@ -29,13 +30,14 @@ def help_of(*arguments: str) -> str:
 
 @cache
 def flags() -> frozenset[str]:
-    """Return all flags of our programs."""
+    """Return all flags of our programs, and of the pytest plugin."""
     texts = [help_of(), *(help_of(each) for each in make_command().commands)]
     texts += [
         CliRunner().invoke(each, ["--help"]).output
         for each in (simulation, benchmarks, conformance)
     ]
-    return frozenset(FLAG.findall("".join(texts)))
+    texts += [f"--{option.name}" for option in OPTIONS]
+    return frozenset(FLAG.findall(" ".join(texts)))
 
 
 @cache

@@ -72,13 +72,6 @@ class FaultyHTTPServer(HTTPServer):
                 return answer
         return await super()._handle(request)
 
-    def cut_connections(self) -> None:
-        """Close all connections, also of watches, and go on listening."""
-        server = self._runner.server
-        assert server is not None
-        for connection in server.connections:
-            connection.force_close()
-
 
 class FaultyCluster:
     """A cluster that is running; made by `faulty_cluster`."""

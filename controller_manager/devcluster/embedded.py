@@ -1,0 +1,123 @@
+"""The controllers that run beside the development cluster, in the same process."""
+
+import asyncio
+import random
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+
+from controller_manager.client.builder import Connections
+from controller_manager.client.http import HTTPTransport
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.clock import Clock, SystemClock
+from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.cluster import DevCluster
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import Config
+from controller_manager.options.parsing import parse
+from controller_manager.registry import registry
+from controller_manager.version import USER_AGENT
+
+
+def embedded_config(
+    secure_port: int,
+    verbosity: int = 0,
+    feature_gates: Sequence[str] = (),
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Config:
+    """Return the config of controllers that run beside their own API server.
+
+    It is parsed from flags, so that /configz and /flagz show all of it. The port is
+    that of the controllers' endpoints, 0 for none; `more` are further flags. Raises
+    OptionsError for a feature gate that cannot be set.
+    """
+    flags = {
+        "authentication-skip-lookup": "true",
+        "bind-address": "127.0.0.1",
+        "kube-api-qps": "-1",  # no limit
+        "leader-elect": "false",
+        "secure-port": str(secure_port),
+        "use-service-account-credentials": "true",
+        "v": str(verbosity),
+        **more,
+    }
+    given: dict[str, Sequence[str]] = {name: (text,) for name, text in flags.items()}
+    if feature_gates:
+        given["feature-gates"] = feature_gates
+    return parse(given, registry())
+
+
+@asynccontextmanager
+async def controllers_over_https(
+    cluster: DevCluster, config: Config, logger: Logger
+) -> AsyncIterator[ControllerManager]:
+    """Run the controllers against `cluster`, over HTTPS, until left.
+
+    As under kubeadm, the manager authenticates with its certificate, and each
+    controller as its own service account.
+    """
+    credentials = cluster.manager_credentials()
+    transport = HTTPTransport(credentials, USER_AGENT)
+    anonymous = HTTPTransport(credentials.anonymous(), USER_AGENT)
+    connections = Connections(
+        transport,
+        anonymous,
+        transport,
+        transport,
+        root_ca=credentials.authority(),
+    )
+    try:
+        async with _running(config, connections, SystemClock(), logger) as manager:
+            yield manager
+    finally:
+        await anonymous.close()
+        await transport.close()
+
+
+@asynccontextmanager
+async def controllers_in_memory(
+    cluster: DevCluster, config: Config, clock: Clock, logger: Logger
+) -> AsyncIterator[ControllerManager]:
+    """Run the controllers against `cluster` until left, without the network.
+
+    They have the identities that they have over HTTPS. What stands between the network
+    and the server does not concern them.
+    """
+    token = secrets.token_urlsafe(32)
+    cluster.server.tokens.add(token, User(MANAGER))
+    connections = Connections(
+        InMemoryTransport(cluster.server, token),
+        InMemoryTransport(cluster.server),
+        root_ca=cluster.credentials().authority(),
+    )
+    async with _running(config, connections, clock, logger) as manager:
+        yield manager
+
+
+@asynccontextmanager
+async def _running(
+    config: Config, connections: Connections, clock: Clock, logger: Logger
+) -> AsyncIterator[ControllerManager]:
+    """Run the controllers until left; they have started when this is entered."""
+    manager = ControllerManager(
+        config,
+        connections,
+        clock=clock,
+        rng=random.Random(),  # noqa: S311 - jitter and names
+        logger=logger,
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop), name="controller-manager")
+    starting = asyncio.create_task(manager.started.wait())
+    try:
+        await asyncio.wait((running, starting), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        yield manager
+    finally:
+        starting.cancel()
+        stop.set()
+        await running

@@ -1,0 +1,82 @@
+"""A thread with an event loop, in which a cluster runs beside any program."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+ResultT = TypeVar("ResultT")
+
+
+class ClusterThread(Generic[T]):
+    """Enters a context in a thread, and leaves it when it is told to stop.
+
+    Whoever calls may have an event loop or not: the thread has its own.
+    """
+
+    def __init__(
+        self,
+        context: Callable[[], AbstractAsyncContextManager[T]],
+        loop_factory: Callable[[], asyncio.AbstractEventLoop],
+    ) -> None:
+        """Take what makes the context, and what makes the loop; nothing runs yet."""
+        self._context = context
+        self._loop_factory = loop_factory
+        self._entered: Future[T] = Future()
+        self._ended: Future[None] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(
+            target=self._run, name="devcluster", daemon=True
+        )
+
+    def start(self) -> "Future[T]":
+        """Start; the result is what the context yields, or the error of entering."""
+        self._thread.start()
+        return self._entered
+
+    def stop(self) -> "Future[None]":
+        """Leave the context; the result has the error of the thread, if any."""
+        if self._stop is not None and self._loop is not None and not self._ended.done():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        return self._ended
+
+    def join(self) -> None:
+        """Wait until the thread has ended."""
+        self._thread.join()
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> "Future[ResultT]":
+        """Run a coroutine in the thread's loop."""
+        if self._loop is None or self._ended.done():
+            work.close()
+            msg = "the cluster is not running"
+            raise RuntimeError(msg)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, function: Callable[[], ResultT]) -> ResultT:
+        """Call a function in the thread's loop; return its result."""
+
+        async def work() -> ResultT:
+            return function()
+
+        return self.run(work()).result()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+                runner.run(self._main())
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
+            if self._entered.done():
+                self._ended.set_exception(error)
+                return
+            self._entered.set_exception(error)
+        self._ended.set_result(None)
+
+    async def _main(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with self._context() as entered:
+            self._entered.set_result(entered)
+            await self._stop.wait()

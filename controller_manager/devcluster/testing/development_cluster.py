@@ -1,0 +1,154 @@
+"""A development cluster for tests, in a thread of its own."""
+
+import asyncio
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from controller_manager.devcluster.testing.cluster_thread import ClusterThread
+from controller_manager.devcluster.testing.fault_control import FaultControl
+from controller_manager.devcluster.testing.faults import Faults
+from controller_manager.devcluster.testing.namespaces import TemporaryNamespace
+from controller_manager.devcluster.testing.pace import PacedLoop
+from controller_manager.devcluster.testing.running_cluster import (
+    RunningCluster,
+    run_cluster,
+)
+from controller_manager.devcluster.testing.settings import ClusterSettings
+
+_DEFAULTS: Final = ClusterSettings()
+
+
+class DevelopmentCluster:
+    """A cluster that runs while it is entered (``with`` or ``async with``).
+
+    It has a thread and an event loop of its own, so that the program which uses it may
+    block, or have an event loop of any kind. The cluster is on the loopback interface,
+    in memory, and gone at the end.
+    """
+
+    def __init__(self, settings: ClusterSettings = _DEFAULTS) -> None:
+        """Take the settings; nothing runs yet."""
+        self.settings: Final = settings
+        self._thread: ClusterThread[RunningCluster] | None = None
+        self._running: RunningCluster | None = None
+
+    # Starting and stopping
+
+    def start(self) -> None:
+        """Start the cluster, and wait until its API server and controllers run.
+
+        Raises ClusterError, whose message is one line, if the settings cannot be used.
+        """
+        thread = self._new_thread()
+        entered = thread.start()
+        try:
+            self._running = entered.result()
+        finally:
+            entered.cancel()  # if the user has interrupted us, the thread ends
+        self._thread = thread
+
+    def stop(self) -> None:
+        """Stop the cluster, and wait for its end; raises what has gone wrong in it."""
+        if thread := self._forget():
+            try:
+                thread.stop().result()
+            finally:
+                thread.join()
+
+    def __enter__(self) -> Self:
+        """Start the cluster."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop the cluster."""
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        """Start the cluster; the caller's event loop goes on meanwhile."""
+        thread = self._new_thread()
+        self._running = await asyncio.wrap_future(thread.start())
+        self._thread = thread
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop the cluster; the caller's event loop goes on meanwhile."""
+        if thread := self._forget():
+            try:
+                await asyncio.wrap_future(thread.stop())
+            finally:
+                thread.join()
+
+    # Using it
+
+    @property
+    def url(self) -> str:
+        """The URL of the API server."""
+        return self._now[1].cluster.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The file with the administrator's credentials, for every client."""
+        return self._now[1].kubeconfig
+
+    @property
+    def faults(self) -> Faults:
+        """What can go wrong between the clients and the API server."""
+        return Faults(FaultControl(*self._now))
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of this process with KUBECONFIG, for a program."""
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+
+    def account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Return a file with the credentials of a service account, which must exist.
+
+        With roles enforced, a controller with it can do no more than in production.
+        Raises ClusterError without such an account.
+        """
+        thread, running = self._now
+        return thread.call(lambda: running.account_kubeconfig(namespace, name))
+
+    def namespace(self, prefix: str = "test") -> TemporaryNamespace:
+        """Return a new namespace, which exists while it is entered.
+
+        Its name begins with `prefix`. It is entered by ``with`` or ``async with``.
+        """
+        return TemporaryNamespace(*self._now, prefix)
+
+    # Inside
+
+    def _new_thread(self) -> ClusterThread[RunningCluster]:
+        if self._thread is not None:
+            msg = "the cluster is running already"
+            raise RuntimeError(msg)
+        factor = self.settings.time_factor
+        return ClusterThread(
+            lambda: run_cluster(self.settings),
+            asyncio.SelectorEventLoop if factor == 1 else lambda: PacedLoop(factor),
+        )
+
+    def _forget(self) -> ClusterThread[RunningCluster] | None:
+        thread, self._thread = self._thread, None
+        self._running = None
+        return thread
+
+    @property
+    def _now(self) -> tuple[ClusterThread[RunningCluster], RunningCluster]:
+        """The thread and what runs in it; raises RuntimeError if nothing runs."""
+        if self._thread is None or self._running is None:
+            msg = "the cluster is not running; enter it with 'with' or 'async with'"
+            raise RuntimeError(msg)
+        return self._thread, self._running

@@ -1,0 +1,60 @@
+"""How faults reach a cluster that runs in another thread."""
+
+import asyncio
+
+from controller_manager.devcluster.testing.cluster_thread import ClusterThread
+from controller_manager.devcluster.testing.fault import Fault
+from controller_manager.devcluster.testing.open_watch import Ending
+from controller_manager.devcluster.testing.request_filter import RequestFilter
+from controller_manager.devcluster.testing.running_cluster import RunningCluster
+
+
+class FaultControl:
+    """Changes the faults of a cluster; its methods may be called in any thread."""
+
+    def __init__(
+        self, thread: ClusterThread[RunningCluster], running: RunningCluster
+    ) -> None:
+        """Take the cluster and its thread."""
+        self._thread = thread
+        self._running = running
+
+    @property
+    def version(self) -> int:
+        """The latest resourceVersion."""
+        return self._running.version
+
+    def add(self, fault: Fault) -> Fault:
+        """Apply a fault to requests from now on, and return it."""
+        self._thread.call(lambda: self._running.faults.add(fault))
+        return fault
+
+    def clear(self) -> None:
+        """Remove all faults, and listen if nothing listens; raises ServingError."""
+        self._thread.call(self._running.faults.clear)
+        self.listen_again()
+
+    def end_watches(self, which: RequestFilter, ending: Ending) -> int:
+        """End the open watches that are selected; return their number."""
+        return self._thread.call(lambda: self._running.end_watches(which, ending))
+
+    def stop_listening(self) -> None:
+        """Cut all connections and refuse new ones."""
+        self._thread.run(self._running.stop_listening()).result()
+
+    def listen_again(self, after: float = 0.0) -> None:
+        """Accept connections again, at once or some seconds later.
+
+        Raises ServingError if the port cannot be used any more.
+        """
+        restart = self._thread.run(self._listen_again(after))
+        if not after:
+            restart.result()
+
+    async def _listen_again(self, after: float) -> None:
+        await self.sleep(after)
+        await self._running.listen_again()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait some seconds of the clients' clock, in the thread of the cluster."""
+        await asyncio.sleep(seconds * self._running.time_factor)

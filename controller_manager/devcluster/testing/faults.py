@@ -1,0 +1,224 @@
+"""What can go wrong between a client and the API server of a cluster."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final, Unpack
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.http_server import (
+    Answer,
+    Answering,
+    ConnectionCutError,
+    Interceptor,
+)
+from controller_manager.devcluster.server.query import is_true
+from controller_manager.devcluster.server.responses import (
+    JSON_HEADERS,
+    TEXT_HEADERS,
+    refused,
+)
+from controller_manager.devcluster.server.statuses import Refusal, conflict, expired
+from controller_manager.devcluster.testing.fault import Fault
+from controller_manager.devcluster.testing.fault_control import FaultControl
+from controller_manager.devcluster.testing.open_watch import Ending, gone_event
+from controller_manager.devcluster.testing.request_filter import (
+    Which,
+    attributes_of_request,
+    make_filter,
+)
+
+_MODIFIED: Final = (
+    "the object has been modified; please apply your changes to the latest version "
+    "and try again"
+)
+_LIST_EXPIRED: Final = (
+    "The provided continue parameter is too old to display a consistent list result. "
+    "You can start a new list without the continue parameter."
+)
+_TOO_MANY: Final = b"Too many requests, please try again later.\n"
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+class Faults:
+    """Faults between the clients of a cluster and its API server.
+
+    They meet everybody who comes over the network: the controller under test, kubectl,
+    the test itself. They do not meet the controllers and nodes of the cluster. Each
+    method may be called in any thread, and returns without waiting.
+
+    A fault of requests lasts until it has met `times` requests, until it is removed, or
+    until :meth:`clear`; the keywords of `which` select the requests, see
+    :class:`~controller_manager.devcluster.testing.request_filter.Which`. Several faults
+    apply in the order in which they were made. Seconds are those of the clients' clock,
+    whatever the cluster's time factor is.
+    """
+
+    def __init__(self, server: FaultControl) -> None:
+        """Take the cluster."""
+        self._server = server
+
+    # Faults of requests
+
+    def latency(
+        self, seconds: float, *, times: int | None = None, **which: Unpack[Which]
+    ) -> Fault:
+        """Answer only after some seconds."""
+
+        async def act(request: Request, answer: Answering) -> Answer:
+            await self._server.sleep(seconds)
+            return await answer(request)
+
+        return self._add(act, times, which)
+
+    def too_many_requests(
+        self, retry_after: int = 1, *, times: int | None = None, **which: Unpack[Which]
+    ) -> Fault:
+        """Refuse with 429 and the header Retry-After, in seconds.
+
+        Upstream: flow control, apiserver/pkg/server/filters/priority-and-fairness.go.
+        """
+        headers = {**TEXT_HEADERS, "retry-after": str(retry_after)}
+
+        async def act(request: Request, answer: Answering) -> Answer:
+            del request, answer
+            return Response(HTTPStatus.TOO_MANY_REQUESTS, headers, _TOO_MANY)
+
+        return self._add(act, times, which)
+
+    def conflict(self, *, times: int | None = None, **which: Unpack[Which]) -> Fault:
+        """Refuse with 409, as if somebody else had just written the object.
+
+        It meets updates and patches, unless `verbs` says otherwise.
+        """
+
+        async def act(request: Request, answer: Answering) -> Answer:
+            del answer
+            about = attributes_of_request(request)
+            group, resource, name = (
+                (about.group, about.resource, about.name) if about else ("", "", "")
+            )
+            return refused(conflict(group, resource, name, _MODIFIED))
+
+        chosen = make_filter(which, ("update", "patch"))
+        return self._server.add(Fault(chosen, act, times))
+
+    def expired(self, *, times: int | None = None, **which: Unpack[Which]) -> Fault:
+        """Refuse with 410 to go on from a resourceVersion or a continue token.
+
+        It meets lists and watches that name one, so a client that lists anew goes on.
+        A watch gets it as an event, as from a real server.
+        """
+
+        async def act(request: Request, answer: Answering) -> Answer:
+            del answer
+            oldest = self._server.version
+            if is_true(dict(request.query), "watch"):
+                return Response(200, JSON_HEADERS, gone_event(request, oldest))
+            return refused(expired(_LIST_EXPIRED))
+
+        chosen = make_filter(which, ("list", "watch"), goes_on=True)
+        return self._server.add(Fault(chosen, act, times))
+
+    def refuse(
+        self,
+        code: int,
+        message: str = "refused by a fault of the test",
+        reason: str = "",
+        *,
+        times: int | None = None,
+        **which: Unpack[Which],
+    ) -> Fault:
+        """Refuse with a Status of this code; the reason is that of the code."""
+        refusal = Refusal(code, reason or _REASONS.get(code, ""), message)
+
+        async def act(request: Request, answer: Answering) -> Answer:
+            del request, answer
+            return refused(refusal)
+
+        return self._add(act, times, which)
+
+    def cut(
+        self,
+        *,
+        carried_out: bool = False,
+        times: int | None = None,
+        **which: Unpack[Which],
+    ) -> Fault:
+        """Cut the connection in the place of an answer.
+
+        The client cannot know whether the request was `carried_out`.
+        """
+
+        async def act(request: Request, answer: Answering) -> Answer:
+            if carried_out and not isinstance(found := await answer(request), Response):
+                await found.close()
+            raise ConnectionCutError
+
+        return self._add(act, times, which)
+
+    def clear(self) -> None:
+        """Remove all faults of requests, and end an outage."""
+        self._server.clear()
+
+    # Faults of watches
+
+    def drop_watches(self, *, cut: bool = True, **which: Unpack[Which]) -> int:
+        """End the open watches, and return their number; clients may watch again.
+
+        With ``cut=False`` they end in good order, as after their timeout.
+        """
+        return self._server.end_watches(
+            make_filter(which), Ending.CUT if cut else Ending.CLOSED
+        )
+
+    def expire_watches(self, **which: Unpack[Which]) -> int:
+        """End the open watches with an error 410, and return their number.
+
+        The history of their resources is gone: nobody can go on from a resourceVersion
+        of before, and everybody must list again.
+        """
+        return self._server.end_watches(make_filter(which), Ending.EXPIRED)
+
+    def silence_watches(self, **which: Unpack[Which]) -> int:
+        """Let no more event through open watches, and return their number.
+
+        Their connections stay open, as behind a broken network.
+        """
+        return self._server.end_watches(make_filter(which), Ending.SILENT)
+
+    # Faults of the server
+
+    def restart(self, downtime: float = 0.0) -> None:
+        """Restart the API server; it is unreachable for some seconds.
+
+        Connections are cut. The objects stay, and the history of watches is gone, as
+        that of a real server is: a watch from an earlier resourceVersion gets 410.
+        With a `downtime` this returns while the server is unreachable.
+        """
+        self._server.stop_listening()
+        self._server.listen_again(downtime)
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Let the API server be unreachable while entered; it restarts at the end."""
+        self._server.stop_listening()
+        try:
+            yield
+        finally:
+            self._server.listen_again()
+
+    def _add(self, act: Interceptor, times: int | None, which: Which) -> Fault:
+        return self._server.add(Fault(make_filter(which), act, times))

@@ -1,0 +1,92 @@
+"""The pytest plugin: a cluster for the tests of controllers.
+
+pytest loads it wherever the package is installed. It imports nothing of a cluster
+before a test asks for one.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from controller_manager.devcluster.testing.cluster_error import ClusterError
+from controller_manager.devcluster.testing.default_kubeconfig import default_kubeconfig
+from controller_manager.devcluster.testing.importing import plain_imports
+from controller_manager.devcluster.testing.options import OPTIONS, chosen_values
+
+if TYPE_CHECKING:
+    from controller_manager.devcluster.testing.development_cluster import (
+        DevelopmentCluster,
+    )
+    from controller_manager.devcluster.testing.faults import Faults
+    from controller_manager.devcluster.testing.settings import ClusterSettings
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the cluster, for the command line and the ini file."""
+    group = parser.getgroup("devcluster", "development cluster (controller-manager)")
+    for option in OPTIONS:
+        text = f"{option.help} (ini: {option.name}; default: {option.default})"
+        group.addoption(f"--{option.name}", metavar=option.metavar, help=text)
+        parser.addini(option.name, option.help, default="")
+
+
+@pytest.fixture(scope="session")
+def devcluster_settings(pytestconfig: pytest.Config) -> "ClusterSettings":
+    """Return the settings of the cluster, from the options; override it for others."""
+    with plain_imports(pytestconfig):
+        from controller_manager.devcluster.testing.settings import (  # noqa: PLC0415
+            ClusterSettings,
+        )
+    try:
+        return ClusterSettings(**chosen_values(pytestconfig))
+    except ClusterError as error:
+        pytest.fail(f"devcluster: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    pytestconfig: pytest.Config, devcluster_settings: "ClusterSettings"
+) -> "Iterator[DevelopmentCluster]":
+    """Run a cluster that all tests of the session share; KUBECONFIG names it.
+
+    A client that is not told which cluster to use takes this one, and no other one by
+    mistake.
+    """
+    with plain_imports(pytestconfig):
+        from controller_manager.devcluster.testing.development_cluster import (  # noqa: PLC0415
+            DevelopmentCluster,
+        )
+
+        made = DevelopmentCluster(devcluster_settings)
+        try:
+            made.start()
+        except ClusterError as error:
+            pytest.fail(f"devcluster: {error}", pytrace=False)
+    try:
+        with default_kubeconfig(made.kubeconfig):
+            yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(cluster: "DevelopmentCluster") -> Path:
+    """Return the kubeconfig of the cluster, with an administrator's credentials."""
+    return cluster.kubeconfig
+
+
+@pytest.fixture
+def namespace(cluster: "DevelopmentCluster") -> Iterator[str]:
+    """Return the name of a namespace for one test; it goes with all that is in it."""
+    with cluster.namespace() as name:
+        yield name
+
+
+@pytest.fixture
+def faults(cluster: "DevelopmentCluster") -> "Iterator[Faults]":
+    """Return the faults of the cluster; they are removed at the end of the test."""
+    made = cluster.faults
+    yield made
+    made.clear()

@@ -1,0 +1,126 @@
+"""Which requests a fault meets."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, TypedDict
+
+from msgspec import Struct
+
+from controller_manager.client.transport import Request
+from controller_manager.devcluster.server.aggregation import attributes_of_path
+from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.devcluster.server.negotiation import header
+from controller_manager.devcluster.server.query import is_true
+from controller_manager.devcluster.testing.cluster_error import ClusterError
+
+VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+
+_NAMESPACE_PARTS: Final = ("finalize", "status")
+
+
+class Which(TypedDict, total=False):
+    """The requests that a fault meets; what is absent is not looked at.
+
+    - `verbs`: one of :data:`VERBS`, or several.
+    - `resource`: ``pods`` with its subresources, ``pods/status``, ``deployments.apps``.
+    - `namespace` and `name`: those of the object.
+    - `user_agent`: a part of the header User-Agent, which tells clients apart.
+    """
+
+    verbs: str | Sequence[str]
+    resource: str
+    namespace: str
+    name: str
+    user_agent: str
+
+
+class RequestFilter(Struct, frozen=True, kw_only=True):
+    """Selects requests; an empty field selects all."""
+
+    verbs: tuple[str, ...] = ()
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    user_agent: str = ""
+    goes_on: bool = False
+    """Whether only requests that go on from a version or a token are selected."""
+
+    def matches(self, request: Request) -> bool:
+        """Tell whether a request is selected."""
+        agent = header(request.headers, "user-agent")
+        if self.user_agent not in agent or (self.goes_on and not version_of(request)):
+            return False
+        attributes = attributes_of_request(request)
+        if attributes is None:
+            return not (self.verbs or self.resource or self.namespace or self.name)
+        return (
+            (not self.verbs or attributes.verb in self.verbs)
+            and self.selects(attributes)
+            and self.namespace in ("", attributes.namespace)
+            and self.name in ("", attributes.name)
+        )
+
+    def selects(self, attributes: Attributes) -> bool:
+        """Tell whether a resource is selected."""
+        wanted, _, part = self.resource.partition("/")
+        plural, _, group = wanted.partition(".")
+        return (
+            plural in ("", attributes.resource)
+            and group in ("", attributes.group)
+            and part in ("", attributes.subresource)
+        )
+
+
+def make_filter(
+    which: Which, default_verbs: Sequence[str] = (), *, goes_on: bool = False
+) -> RequestFilter:
+    """Return the filter of `which`; raises ClusterError for an unknown verb.
+
+    Raises TypeError for an unknown keyword.
+    """
+    verbs = which.get("verbs", default_verbs)
+    chosen = (verbs,) if isinstance(verbs, str) else tuple(verbs)
+    for verb in chosen:
+        if verb not in VERBS:
+            msg = f"verbs: there is no verb {verb!r}; the verbs are {', '.join(VERBS)}"
+            raise ClusterError(msg)
+    rest = {name: value for name, value in which.items() if name != "verbs"}
+    return RequestFilter(verbs=chosen, goes_on=goes_on, **rest)  # type: ignore[arg-type]
+
+
+def version_of(request: Request) -> str:
+    """Return the version or token from which a request goes on, empty for none."""
+    query = dict(request.query)
+    version = query.get("continue") or query.get("resourceVersion", "")
+    return "" if version == "0" else version
+
+
+def attributes_of_request(request: Request) -> Attributes | None:
+    """Return what a request is about, `None` if that is no resource."""
+    match [part for part in request.path.split("/") if part]:
+        case ["api", _, first, *rest]:
+            group, parts = "", [first, *rest]
+        case ["apis", group, _, first, *rest]:
+            parts = [first, *rest]
+        case _:
+            return None
+    attributes = attributes_of_path(group, parts, request.method)
+    match parts:
+        case ["namespaces", name, part] if part in _NAMESPACE_PARTS and not group:
+            attributes = replace(
+                attributes, resource="namespaces", subresource=part, name=name
+            )
+    if is_true(dict(request.query), "watch"):
+        return replace(attributes, verb="watch")
+    if request.method == "DELETE" and not attributes.name:
+        return replace(attributes, verb="deletecollection")
+    return attributes

@@ -1,0 +1,219 @@
+"""A cluster that runs in the event loop of its own thread."""
+
+import asyncio
+import gc
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import yaml
+
+from controller_manager.clock import Clock, LoopClock, SystemClock
+from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.embedded import (
+    controllers_in_memory,
+    embedded_config,
+)
+from controller_manager.devcluster.http_server import HTTPServer
+from controller_manager.devcluster.keys import ClusterKeys
+from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
+from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.devcluster.testing.cluster_error import ClusterError
+from controller_manager.devcluster.testing.fault_layer import FaultLayer
+from controller_manager.devcluster.testing.open_watch import Ending
+from controller_manager.devcluster.testing.request_filter import RequestFilter
+from controller_manager.devcluster.testing.settings import ClusterSettings
+from controller_manager.observability.logs import Logger, make_logger, silent_logger
+from controller_manager.observability.loop_errors import log_loop_errors
+from controller_manager.options.parsing import OptionsError
+from controller_manager.serving.certificates import ServingError
+
+_TOKEN_LIFETIME: Final = timedelta(days=365)
+
+
+class RunningCluster:
+    """The parts of a cluster, to be used in the cluster's own thread only."""
+
+    def __init__(
+        self,
+        cluster: DevCluster,
+        faults: FaultLayer,
+        kubeconfig: Path,
+        controllers: frozenset[str],
+        time_factor: float,
+    ) -> None:
+        """Take what runs."""
+        self.cluster = cluster
+        self.faults = faults
+        self.kubeconfig = kubeconfig
+        self.controllers = controllers
+        self.time_factor = time_factor
+        self._listening = asyncio.Lock()
+        self._reserved: socket.socket | None = None
+
+    @property
+    def version(self) -> int:
+        """The latest resourceVersion."""
+        return self.cluster.server.storage.version
+
+    def account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Write a kubeconfig with a token of a service account; return its path.
+
+        Raises ClusterError if there is no such account.
+        """
+        server = self.cluster.server
+        uid = uid_of_account(server.storage, namespace, name)
+        if uid is None:
+            msg = f"there is no service account {name!r} in the namespace {namespace!r}"
+            raise ClusterError(msg)
+        ends_at = server.objects.clock.now() + _TOKEN_LIFETIME
+        token = server.tokens.issue(namespace, name, uid, ends_at)
+        config = self.cluster.kubeconfig()
+        context = config["contexts"][0]
+        context["context"] |= {"user": name, "namespace": namespace}
+        config |= {
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [context],
+        }
+        path = self.kubeconfig.with_name(f"{namespace}.{name}.kubeconfig")
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+        return path
+
+    def end_watches(self, which: RequestFilter, ending: Ending) -> int:
+        """End the open watches that are selected; return their number."""
+        if ending is Ending.EXPIRED:
+            self._forget_history(which)
+        return self.faults.end_watches(which, ending, self.version)
+
+    async def stop_listening(self) -> None:
+        """Cut all connections and refuse new ones, until :meth:`listen_again`."""
+        async with self._listening:
+            if self._reserved is not None:
+                return
+            self.faults.end_watches(RequestFilter(), Ending.CUT, self.version)
+            self.cluster.http.cut_connections()
+            await self.cluster.http.close()
+            self._reserved = _reserved(self.cluster.http)
+
+    async def listen_again(self) -> None:
+        """Accept connections as a server that has just started; its history is empty.
+
+        If it listens already, nothing happens. Raises ServingError.
+        """
+        async with self._listening:
+            if self._reserved is None:
+                return
+            self._forget_history(RequestFilter())
+            await self.cluster.http.start()
+            self.close()
+
+    def close(self) -> None:
+        """Give the port free that is reserved, if nothing listens."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
+
+    def _forget_history(self, which: RequestFilter) -> None:
+        """Drop the changes so far of the resources that are selected."""
+        server = self.cluster.server
+        for kind in server.catalogue.all():
+            attributes = Attributes("watch", group=kind.group, resource=kind.plural)
+            if which.selects(attributes):
+                server.storage.collection(kind.resource).compact()
+
+
+@asynccontextmanager
+async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster]:
+    """Run a cluster in the running event loop until left.
+
+    Raises ClusterError for settings that cannot be used.
+    """
+    clock, logger = _clock(settings.time_factor), _logger(settings.verbosity)
+    log_loop_errors(logger)
+    verbosity = max(settings.verbosity, 0)
+    faults, keys = FaultLayer(), ClusterKeys.generate()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(_one_line_errors())
+        temporary = TemporaryDirectory(prefix="devcluster-")
+        directory = Path(stack.enter_context(temporary))
+        flags = keys.write(directory)
+        if settings.controllers:
+            flags["controllers"] = ",".join(settings.controllers)
+        config = embedded_config(0, verbosity, settings.feature_gates, flags)
+        options = ClusterOptions(
+            port=settings.port,
+            port_remedy="choose another port, or 0 for a free one",
+            nodes=settings.nodes,
+            pod_start_delay=settings.pod_start_delay,
+            grace_scale=settings.grace_scale,
+            rbac=settings.rbac,
+            features=config.features,
+            keys=keys,
+        )
+        cluster = await stack.enter_async_context(
+            DevCluster(options, clock, logger, faults)
+        )
+        controllers: frozenset[str] = frozenset()
+        if settings.controllers:
+            stack.enter_context(_thawed())
+            manager = await stack.enter_async_context(
+                controllers_in_memory(cluster, config, clock, logger)
+            )
+            controllers = frozenset(manager.controllers.names)
+        path = directory / "kubeconfig"
+        cluster.write_kubeconfig(path)
+        running = RunningCluster(
+            cluster, faults, path, controllers, settings.time_factor
+        )
+        stack.callback(running.close)
+        yield running
+
+
+def _reserved(server: HTTPServer) -> socket.socket:
+    """Keep the port of a server that does not listen; connections are refused.
+
+    Else the system may give the port to any connection that is made meanwhile, also to
+    that of a client which tries to reach the server.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind((server.host, server.port))
+    return reserved
+
+
+def _clock(time_factor: float) -> Clock:
+    if time_factor == 1:
+        return SystemClock()
+    since = timedelta(seconds=asyncio.get_running_loop().time())
+    return LoopClock(datetime.now(UTC) - since)
+
+
+def _logger(verbosity: int) -> Logger:
+    return make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Turn the errors that a user can mend into ClusterError."""
+    try:
+        yield
+    except OptionsError as error:
+        raise ClusterError("; ".join(error.problems)) from None
+    except ServingError as error:
+        raise ClusterError(str(error)) from None
+
+
+@contextmanager
+def _thawed() -> Iterator[None]:
+    """Undo the manager's gc.freeze at the end: this process has other objects, too."""
+    frozen = gc.get_freeze_count()
+    try:
+        yield
+    finally:
+        if not frozen:
+            gc.unfreeze()

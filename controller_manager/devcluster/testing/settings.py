@@ -1,0 +1,62 @@
+"""The settings of a cluster for tests."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.devcluster.testing.cluster_error import ClusterError
+
+_LIMITS: Final[dict[str, tuple[float, float]]] = {
+    "nodes": (0, 5000),
+    "time_factor": (1, 1000),
+    "port": (0, 65535),
+    "pod_start_delay": (0, 3600),
+    "grace_scale": (0, 1),
+    "verbosity": (-1, 10),
+}
+
+
+class ClusterSettings(Struct, frozen=True, kw_only=True):
+    """The settings of a cluster; times are in seconds of the cluster's clock.
+
+    Raises ClusterError for a value that is out of its range.
+    """
+
+    nodes: int = 3
+    """The number of nodes; with 0, pods stay pending."""
+
+    controllers: tuple[str, ...] = ("*",)
+    """Which controllers run, as in ``--controllers``; without any, none does."""
+
+    rbac: bool = False
+    """Whether users may do only what roles allow."""
+
+    time_factor: float = 1.0
+    """How many seconds pass in the cluster while one passes for its clients."""
+
+    pod_start_delay: float = 0.1
+    """Seconds until a pod that was scheduled is Ready."""
+
+    grace_scale: float = 1.0
+    """The factor by which nodes shorten termination grace periods."""
+
+    feature_gates: tuple[str, ...] = ()
+    """Feature gates of the API server and of the controllers, as ``Name=true``."""
+
+    port: int = 0
+    """The port of the API server; 0 takes a free one."""
+
+    verbosity: int = -1
+    """How much the cluster logs, on standard error; -1 logs nothing."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers and the lists."""
+        for name in ("controllers", "feature_gates"):
+            if isinstance(value := getattr(self, name), str):
+                msg = f"{name}: must be a tuple of names, not the text {value!r}"
+                raise ClusterError(msg)
+        for name, (least, most) in _LIMITS.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                msg = f"{name}: must be from {least:g} to {most:g}, not {value:g}"
+                raise ClusterError(msg)

@@ -1,0 +1,1 @@
+"""The cluster for the tests of controllers, and its pytest plugin."""

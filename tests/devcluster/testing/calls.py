@@ -1,0 +1,101 @@
+"""Requests to a cluster, by nothing but the standard library."""
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+    @property
+    def reason(self) -> tuple[int, str]:
+        return self.status, self.body["reason"]
+
+
+class Caller:
+    """Sends requests as the administrator of a kubeconfig."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config = yaml.safe_load(kubeconfig.read_text())
+        about = config["clusters"][0]["cluster"]
+        authority = base64.b64decode(about["certificate-authority-data"]).decode()
+        self._host = about["server"].removeprefix("https://")
+        self._context = ssl.create_default_context(cadata=authority)
+        self._token = config["users"][0]["user"]["token"]
+
+    def connection(self, timeout: float) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(
+            self._host, context=self._context, timeout=timeout
+        )
+
+    def _headers(self, agent: str) -> dict[str, str]:
+        return {
+            "Authorization": f"Bearer {self._token}",
+            "Content-Type": "application/json",
+            "User-Agent": agent,
+        }
+
+    def send(
+        self, method: str, path: str, body: Any = None, agent: str = "tests"
+    ) -> Answer:
+        connection = self.connection(10)
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request(method, path, data, self._headers(agent))
+            answer = connection.getresponse()
+            headers = {name.lower(): value for name, value in answer.getheaders()}
+            text = answer.read()
+            plain = headers.get("content-type", "").startswith("text/plain")
+            return Answer(
+                answer.status, headers, text.decode() if plain else json.loads(text)
+            )
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Answer:
+        return self.send("GET", path)
+
+    def add(self, kind: str, path: str, name: str, **parts: Any) -> Answer:
+        version = path.split("/")[2] if path.startswith("/api/") else "apps/v1"
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+        return self.send("POST", path, {**body, **parts})
+
+    def names(self, path: str) -> list[str]:
+        return [each["metadata"]["name"] for each in self.get(path).body["items"]]
+
+    @contextmanager
+    def watch(self, path: str, timeout: float = 5.0) -> Iterator[Iterator[Any]]:
+        """Open a watch; yields its events."""
+        connection = self.connection(timeout)
+        try:
+            mark = "&" if "?" in path else "?"
+            connection.request(
+                "GET", f"{path}{mark}watch=true", headers=self._headers("tests")
+            )
+            answer = connection.getresponse()
+            assert answer.status == 200
+            yield _events(answer)
+        finally:
+            connection.close()
+
+
+def _events(answer: http.client.HTTPResponse) -> Iterator[Any]:
+    """Yield events; raises IncompleteRead if the connection was cut.
+
+    readline() does not tell that from the end.
+    """
+    rest = b""
+    while piece := answer.read1():
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from map(json.loads, lines)
+    assert not rest

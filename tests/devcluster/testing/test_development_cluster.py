@@ -1,0 +1,270 @@
+"""A cluster in a thread of its own."""
+
+import asyncio
+import gc
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.testing import (
+    ClusterError,
+    ClusterSettings,
+    DevelopmentCluster,
+)
+from tests.devcluster.testing.calls import Caller
+from tests.devcluster.testing.test_faults import wait_until
+
+BARE = ClusterSettings(nodes=0, controllers=())
+FAST = ClusterSettings(
+    nodes=1,
+    time_factor=100,
+    controllers=(
+        "deployment-controller",
+        "replicaset-controller",
+        "serviceaccount-controller",
+        "root-ca-certificate-publisher-controller",
+    ),
+)
+LABELS = {"app": "web"}
+DEPLOYMENT = {
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": LABELS},
+        "template": {
+            "metadata": {"labels": LABELS},
+            "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+        },
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def fast() -> Iterator[DevelopmentCluster]:
+    with DevelopmentCluster(FAST) as cluster:
+        yield cluster
+
+
+def test_nothing_is_left_of_a_cluster_that_has_ended() -> None:
+    threads, frozen = threading.active_count(), gc.get_freeze_count()
+    controllers = ("replicaset-controller",)
+    with DevelopmentCluster(ClusterSettings(controllers=controllers)) as cluster:
+        kubeconfig = cluster.kubeconfig
+        assert kubeconfig.stat().st_mode & 0o777 == 0o600
+        assert Caller(kubeconfig).names("/api/v1/nodes") == [
+            "node-0",
+            "node-1",
+            "node-2",
+        ]
+    assert not kubeconfig.parent.exists()
+    assert (threading.active_count(), gc.get_freeze_count()) == (threads, frozen)
+
+
+async def test_it_does_not_block_the_event_loop_of_its_user() -> None:
+    """It is entered by ``async with``, and so are its namespaces."""
+    others = asyncio.Event()
+    asyncio.get_running_loop().call_soon(others.set)
+    async with DevelopmentCluster(BARE) as cluster, cluster.namespace("mine") as name:
+        assert others.is_set()
+        assert name.startswith("mine-")
+        names = await asyncio.to_thread(
+            Caller(cluster.kubeconfig).names, "/api/v1/namespaces"
+        )
+        assert name in names
+
+
+def test_two_clusters_know_nothing_of_each_other() -> None:
+    with (
+        DevelopmentCluster(BARE) as one,
+        DevelopmentCluster(BARE) as other,
+        one.namespace() as name,
+    ):
+        assert name in Caller(one.kubeconfig).names("/api/v1/namespaces")
+        assert name not in Caller(other.kubeconfig).names("/api/v1/namespaces")
+
+
+def test_it_can_be_started_again_and_not_twice() -> None:
+    cluster = DevelopmentCluster(BARE)
+    with cluster, pytest.raises(RuntimeError, match="is running already"):
+        cluster.start()
+    with cluster:
+        assert Caller(cluster.kubeconfig).get("/version").status == 200
+    cluster.stop()
+    with pytest.raises(RuntimeError, match="is not running; enter it with 'with'"):
+        cluster.kubeconfig  # noqa: B018 - the property raises
+
+
+def test_a_program_finds_the_cluster_in_its_environment() -> None:
+    with DevelopmentCluster(BARE) as cluster:
+        expected = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+        assert cluster.environment() == expected
+
+
+def test_a_client_that_stays_connected_leaves_nothing_behind() -> None:
+    """A transport that is not closed would warn."""
+    with DevelopmentCluster(BARE) as cluster:
+        caller = Caller(cluster.kubeconfig)
+        connection = caller.connection(timeout=10)
+        connection.request("GET", "/version")
+        connection.getresponse().read()
+    gc.collect()
+    connection.close()
+
+
+def test_a_service_account_may_do_what_its_roles_allow() -> None:
+    settings = ClusterSettings(nodes=0, controllers=(), rbac=True)
+    with DevelopmentCluster(settings) as cluster, cluster.namespace() as name:
+        accounts = f"/api/v1/namespaces/{name}/serviceaccounts"
+        Caller(cluster.kubeconfig).add("ServiceAccount", accounts, "operator")
+        account = Caller(cluster.account_kubeconfig(name, "operator"))
+        refused = account.get(f"/api/v1/namespaces/{name}/configmaps")
+        with pytest.raises(ClusterError) as raised:
+            cluster.account_kubeconfig(name, "nobody")
+    assert refused.body["message"] == (
+        f'configmaps is forbidden: User "system:serviceaccount:{name}:operator" cannot '
+        f'list resource "configmaps" in API group "" in the namespace "{name}"'
+    )
+    assert str(raised.value) == (
+        f"there is no service account 'nobody' in the namespace '{name}'"
+    )
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(fast: DevelopmentCluster) -> None:
+    """Also what has finalizers or is ending slowly; other namespaces are left alone."""
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as other, fast.namespace() as name:
+        maps = f"/api/v1/namespaces/{name}/configmaps"
+        assert caller.names(maps) == ["kube-root-ca.crt"]
+        assert caller.names(f"/api/v1/namespaces/{name}/serviceaccounts") == ["default"]
+        metadata = {"name": "held", "finalizers": ["example.com/held"]}
+        caller.add("ConfigMap", maps, "held", metadata=metadata)
+        caller.add(
+            "Deployment",
+            f"/apis/apps/v1/namespaces/{name}/deployments",
+            "web",
+            **DEPLOYMENT,
+        )
+        wait_until(lambda: len(caller.names("/api/v1/pods")) == 2)
+    assert other not in caller.names("/api/v1/namespaces")
+    assert caller.names("/api/v1/pods") == []
+    assert caller.names("/apis/apps/v1/deployments") == []
+    assert "held" not in caller.names("/api/v1/configmaps")
+    with fast.namespace() as name:
+        assert caller.send("DELETE", f"/api/v1/namespaces/{name}").status == 200
+
+
+def test_other_namespaces_keep_their_objects(fast: DevelopmentCluster) -> None:
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as kept:
+        with fast.namespace():
+            pass
+        assert caller.names(f"/api/v1/namespaces/{kept}/configmaps") == [
+            "kube-root-ca.crt"
+        ]
+
+
+def test_time_passes_faster_by_the_factor(fast: DevelopmentCluster) -> None:
+    """A deleted pod ends after thirty seconds of the cluster."""
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as name:
+        pods = f"/api/v1/namespaces/{name}/pods"
+        deployments = f"/apis/apps/v1/namespaces/{name}/deployments"
+        caller.add("Deployment", deployments, "web", **DEPLOYMENT)
+
+        def ready() -> int:
+            status = caller.get(f"{deployments}/web").body.get("status", {})
+            count: int = status.get("readyReplicas", 0)
+            return count
+
+        wait_until(lambda: ready() == 2)
+        before = caller.names(pods)
+        assert caller.send("DELETE", f"{pods}/{before[0]}").status == 200
+        wait_until(lambda: before[0] not in caller.names(pods) and ready() == 2)
+
+
+def test_faults_do_not_meet_the_controllers_of_the_cluster(
+    fast: DevelopmentCluster,
+) -> None:
+    caller = Caller(fast.kubeconfig)
+    with fast.namespace() as name:
+        deployments = f"/apis/apps/v1/namespaces/{name}/deployments"
+        with fast.faults.refuse(500, verbs=("update", "patch", "watch")):
+            caller.add("Deployment", deployments, "web", **DEPLOYMENT)
+            wait_until(
+                lambda: (
+                    caller.get(f"{deployments}/web")
+                    .body.get("status", {})
+                    .get("readyReplicas")
+                    == 2
+                )
+            )
+
+
+def test_the_seconds_of_faults_are_those_of_the_client(
+    fast: DevelopmentCluster,
+) -> None:
+    caller = Caller(fast.kubeconfig)
+    with fast.faults.latency(0.2):
+        began = time.monotonic()
+        caller.get("/version")
+        assert 0.19 < time.monotonic() - began < 5
+
+
+def test_a_name_that_cannot_be_a_namespace_is_refused(
+    fast: DevelopmentCluster,
+) -> None:
+    with pytest.raises(ClusterError, match=r'Namespace "Shop-.*" is invalid'):
+        fast.namespace("Shop").__enter__()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"controllers": "job-controller"},
+            "controllers: must be a tuple of names, not the text 'job-controller'",
+        ),
+        ({"nodes": -1}, "nodes: must be from 0 to 5000, not -1"),
+        ({"time_factor": 0.5}, "time_factor: must be from 1 to 1000, not 0.5"),
+        ({"port": 70000}, "port: must be from 0 to 65535, not 70000"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ClusterError) as raised:
+        ClusterSettings(**settings)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (ClusterSettings(controllers=("deployments",)), '"deployments"'),
+        (ClusterSettings(feature_gates=("AllAlpha=maybe",)), "maybe"),
+    ],
+)
+def test_what_does_not_exist_is_named_in_one_line(
+    settings: ClusterSettings, message: str
+) -> None:
+    cluster = DevelopmentCluster(settings)
+    with pytest.raises(ClusterError, match=message) as raised:
+        cluster.start()
+    assert "\n" not in str(raised.value)
+    cluster.stop()
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        cluster = DevelopmentCluster(ClusterSettings(port=port))
+        with pytest.raises(ClusterError) as raised:
+            cluster.start()
+    assert str(raised.value) == (
+        f"cannot serve on 127.0.0.1:{port}: the port is in use; choose another port, "
+        "or 0 for a free one"
+    )

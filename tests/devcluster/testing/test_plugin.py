@@ -1,0 +1,245 @@
+"""The pytest plugin, in the tests of another project."""
+
+import os
+import tomllib
+
+import pytest
+
+from tests.distributions import PLUGIN, ROOT, plugin_arguments
+
+pytest_plugins = ("pytester",)
+
+BARE = ("--devcluster-controllers=none", "--devcluster-nodes=0")
+
+
+def run(pytester: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
+    """Run tests as another project does."""
+    pytester.makepyfile(source)
+    pytester.makeini(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+    )
+    return pytester.runpytest_inprocess(
+        *plugin_arguments(), "-p", "no:randomly", *arguments
+    )
+
+
+def test_the_distribution_has_the_plugin() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"] == {"pytest11": {"devcluster": PLUGIN}}
+
+
+@pytest.mark.slow
+def test_the_fixtures_are_a_cluster_a_namespace_and_faults(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In plain tests and in coroutines; KUBECONFIG is set while the cluster runs."""
+    monkeypatch.setenv("KUBECONFIG", "mine")
+    result = run(
+        pytester,
+        """
+        import os
+
+        from kubernetes_asyncio import client, config
+        from tests.devcluster.testing.calls import Caller
+
+        seen = []
+
+        def test_plain(cluster, kubeconfig, namespace, faults):
+            assert os.environ["KUBECONFIG"] == str(kubeconfig)
+            caller = Caller(kubeconfig)
+            maps = f"/api/v1/namespaces/{namespace}/configmaps"
+            caller.add("ConfigMap", maps, "a")
+            faults.refuse(503)
+            assert caller.get(maps).status == 503
+            seen.append(namespace)
+
+        async def test_coroutine(cluster, namespace, faults):
+            "The client read KUBECONFIG before; the fault of the other test is gone."
+            assert faults.drop_watches() == 0
+            async with await config.new_client_from_config() as api:
+                core = client.CoreV1Api(api)
+                names = [e.metadata.name for e in (await core.list_namespace()).items]
+                maps = await core.list_config_map_for_all_namespaces()
+            assert "a" not in [e.metadata.name for e in maps.items]
+            assert namespace in names
+            assert seen[0] not in names
+        """,
+        *BARE,
+    )
+    result.assert_outcomes(passed=2)
+    assert os.environ["KUBECONFIG"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("ini", "arguments", "changed"),
+    [
+        ("", (), ""),
+        ("devcluster-nodes = 2", (), "nodes=2"),
+        ("devcluster-nodes = 2", ("--devcluster-nodes=5",), "nodes=5"),
+        (
+            "devcluster-controllers = none\ndevcluster-rbac = yes",
+            (),
+            "controllers=(), rbac=True",
+        ),
+        (
+            "devcluster-controllers = *, -job-controller",
+            ("--devcluster-time-factor=60",),
+            "controllers=('*', '-job-controller'), time_factor=60.0",
+        ),
+        (
+            "devcluster-feature-gates = A=true B=false",
+            ("--devcluster-pod-start-delay=2", "--devcluster-grace-scale=0.5"),
+            "pod_start_delay=2.0, grace_scale=0.5, feature_gates=('A=true', 'B=false')",
+        ),
+        (
+            "devcluster-port = 7000",
+            ("--devcluster-verbosity=4",),
+            "port=7000, verbosity=4",
+        ),
+    ],
+)
+def test_options_stand_in_the_ini_file_and_on_the_command_line(
+    pytester: pytest.Pytester, ini: str, arguments: tuple[str, ...], changed: str
+) -> None:
+    """The command line goes first."""
+    pytester.makepyfile(
+        f"""
+        from controller_manager.devcluster.testing import ClusterSettings
+
+        def test_settings(devcluster_settings):
+            assert devcluster_settings == ClusterSettings({changed})
+        """
+    )
+    pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope=function\n{ini}\n")
+    result = pytester.runpytest_inprocess(*plugin_arguments(), *arguments)
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        (
+            "--devcluster-nodes=many",
+            "devcluster-nodes: must be a whole number, not 'many'",
+        ),
+        ("--devcluster-nodes=-1", "nodes: must be from 0 to 5000, not -1"),
+        (
+            "--devcluster-rbac=maybe",
+            "devcluster-rbac: must be true or false, not 'maybe'",
+        ),
+        (
+            "--devcluster-time-factor=x",
+            "devcluster-time-factor: must be a number, not 'x'",
+        ),
+        ("--devcluster-controllers=jobs", '*"jobs"*'),
+    ],
+)
+def test_what_a_user_gets_wrong_is_one_line(
+    pytester: pytest.Pytester, argument: str, line: str
+) -> None:
+    result = run(pytester, "def test_it(cluster): pass", argument)
+    result.assert_outcomes(errors=1)
+    shown = [each for each in result.outlines if each.startswith("devcluster: ")]
+    assert len(shown) == 1
+    result.stdout.fnmatch_lines([f"devcluster: {line}"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 8 has no such table")
+def test_a_number_in_toml_that_pytest_refuses_is_one_line(
+    pytester: pytest.Pytester,
+) -> None:
+    """All options are texts."""
+    pytester.makepyfile("def test_it(cluster): pass")
+    settings = 'asyncio_default_fixture_loop_scope = "function"\ndevcluster-nodes = 1\n'
+    pytester.makepyprojecttoml(f"[tool.pytest]\n{settings}")
+    result = pytester.runpytest_inprocess(*plugin_arguments(), "--rootdir=.")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["devcluster: *'devcluster-nodes' expects a string, got int: 1"]
+    )
+
+
+def test_a_fixture_of_the_project_goes_first(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture
+        def cluster():
+            return "mine"
+        """
+    )
+    result = run(pytester, "def test_it(cluster): assert cluster == 'mine'")
+    result.assert_outcomes(passed=1)
+
+
+def test_a_project_chooses_settings_in_its_conftest(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+        from controller_manager.devcluster.testing import ClusterSettings
+
+        @pytest.fixture(scope="session")
+        def devcluster_settings():
+            return ClusterSettings(nodes=0, controllers=())
+        """
+    )
+    result = run(
+        pytester, "def test_it(cluster): assert cluster.settings.controllers == ()"
+    )
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.slow
+def test_it_imports_nothing_while_nobody_uses_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package is installed in environments of projects that do not test with it."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_it():
+            ours = "controller_manager"
+            loaded = {each for each in sys.modules if each.split(".")[0] == ours}
+            assert loaded == {
+                "controller_manager",
+                "controller_manager.devcluster",
+                "controller_manager.devcluster.testing",
+                "controller_manager.devcluster.testing.cluster_error",
+                "controller_manager.devcluster.testing.default_kubeconfig",
+                "controller_manager.devcluster.testing.importing",
+                "controller_manager.devcluster.testing.options",
+                "controller_manager.devcluster.testing.plugin",
+            }
+            heavy = {"msgspec", "kubernetes_asyncio", "cryptography", "aiohttp"}
+            assert not heavy & set(sys.modules)
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", PLUGIN)
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.slow
+def test_each_worker_of_xdist_has_its_own_cluster(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the two plugins are loaded, which takes less time."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(
+        """
+        import pathlib, pytest
+
+        @pytest.mark.parametrize("number", range(2))
+        def test_it(cluster, number):
+            here = pathlib.Path(__file__).parent
+            with (here / "urls").open("a") as file:
+                file.write(cluster.url + "\\n")
+        """
+    )
+    arguments = ("-p", PLUGIN, "-p", "xdist", *BARE, "-n2", "--dist=each")
+    result = pytester.runpytest_subprocess(*arguments)
+    result.assert_outcomes(passed=4)
+    assert len(set((pytester.path / "urls").read_text().split())) == 2
