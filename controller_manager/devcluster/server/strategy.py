@@ -11,7 +11,7 @@ from controller_manager.devcluster.server.deletion import Deletion, marked_delet
 from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage import Storage, Stored
 from controller_manager.devcluster.server.tables import (
     CREATED_AT,
     NAME,
@@ -89,6 +89,15 @@ class Strategy:
 
     messages: ClassVar[Mapping[str, Message]] = _NONE
     """The protobuf messages in which an object may be sent, by name."""
+
+    # Reading what clients send
+
+    def decoded(self, obj: JSON) -> tuple[JSON, list[str]]:
+        """Return an object of a kind without a model, and its unknown fields.
+
+        Raises TypeMismatch for a value of a wrong type.
+        """
+        return obj, []
 
     # Creating and updating
 
@@ -210,6 +219,22 @@ class Strategy:
         return ()
 
     # Showing
+
+    def openapi_schema(self) -> JSON | None:
+        """Return the schema of a kind without a model, `None` if it has none."""
+        return None
+
+    def shown(self, stored: Stored) -> JSON:
+        """Return an object as clients see it; most are seen as they are stored."""
+        return stored.obj
+
+    def fields_to_select(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the path of each field that a field selector may name."""
+        return self.selectable_fields
+
+    def table_columns(self) -> Sequence[Column]:
+        """Return the columns of the table that kubectl prints."""
+        return self.columns
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return an object's row of the table, one cell for each of `columns`."""
