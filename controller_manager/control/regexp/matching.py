@@ -5,7 +5,7 @@ text, or goes on in two ways. All ways are followed at once, so nothing is tried
 What one character does to a set of ways is remembered.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -81,6 +81,69 @@ class Pattern:
             before = _class_of(character)
         return 0 in self._followed(ways, before, "")
 
+    def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
+        """Return where the first match begins and ends, `None` if there is none.
+
+        Of several that begin there, it is the one that Go prefers: the left branch
+        of a choice, and as many repetitions as possible unless they are lazy.
+        """
+        found: tuple[int, int] | None = None
+        threads: list[tuple[int, int]] = []
+        before = _class_of(text[start - 1]) if start else ""
+        for position in range(start, len(text) + 1):
+            character = text[position : position + 1]
+            if found is None:
+                threads.append((self._start, position))
+            if not threads:
+                break
+            after = _class_of(character) if character else ""
+            threads, end = self._advanced(threads, before, after, character)
+            found = found if end is None else (end, position)
+            before = after
+        return found
+
+    def _advanced(
+        self, threads: list[tuple[int, int]], before: str, after: str, character: str
+    ) -> tuple[list[tuple[int, int]], int | None]:
+        """Take a character; return the threads, and where a match began that ends here.
+
+        A thread is an instruction and the place where its match began. The first ones
+        are preferred: those after one that matches go.
+        """
+        reached: set[int] = set()
+        taken: list[tuple[int, int]] = []
+        for number, begin in threads:
+            for each in self._in_order(number, before, after, reached):
+                instruction = self._program[each]
+                if isinstance(instruction, _Match):
+                    return taken, begin
+                if (
+                    isinstance(instruction, _Take)
+                    and character
+                    and contains(instruction.characters, character)
+                ):
+                    taken.append((instruction.following, begin))
+        return taken, None
+
+    def _in_order(
+        self, start: int, before: str, after: str, reached: set[int]
+    ) -> Iterator[int]:
+        """Yield the instructions that are reached, the preferred ones first."""
+        waiting = [start]
+        while waiting:
+            number = waiting.pop()
+            if number in reached:
+                continue
+            reached.add(number)
+            match self._program[number]:
+                case _Split(following=several):
+                    waiting += reversed(several)
+                case _Check(place=place, following=following):
+                    if _is_at(place, before, after):
+                        waiting.append(following)
+                case _Take() | _Match():
+                    yield number
+
     def _remembered(self, key: tuple[frozenset[int], str, str]) -> _Step:
         ways, before, character = key
         followed = self._followed(ways, before, _class_of(character))
@@ -140,15 +203,17 @@ class Pattern:
 
     def _repeated(self, node: Repeat, following: int) -> int:
         if node.most is None:
-            again = _Split([following])
+            again = _Split([])
             entry = self._put(again)
-            again.following.append(self._added(node.node, entry))
+            ways = [self._added(node.node, entry), following]
+            again.following = ways[::-1] if node.is_lazy else ways
             following = entry
         else:
             end = following
             for _ in range(node.most - node.least):
                 once = self._added(node.node, following)
-                following = self._put(_Split([end, once]))
+                ways = [once, end]
+                following = self._put(_Split(ways[::-1] if node.is_lazy else ways))
         for _ in range(node.least):
             following = self._added(node.node, following)
         return following

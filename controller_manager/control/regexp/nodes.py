@@ -57,11 +57,15 @@ class Choice(Struct, frozen=True):
 
 
 class Repeat(Struct, frozen=True):
-    """A node several times; `most` is `None` without a limit."""
+    """A node several times; `most` is `None` without a limit.
+
+    It is repeated as often as possible, or as seldom as possible if it `is_lazy`.
+    """
 
     node: "Node"
     least: int
     most: int | None
+    is_lazy: bool = False
 
 
 Node = Characters | Assertion | Sequence | Choice | Repeat

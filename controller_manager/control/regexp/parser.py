@@ -122,13 +122,13 @@ class _Parser:
         highest = least if most is None else most
         if max(least, highest) > _MOST_REPEATS or least > highest:
             raise PatternProblem(Flaw.REPEAT_COUNT, self._pattern[start : self._at])
-        if self._starts_with("?"):
-            self._at += 1  # lazy: the same texts match
+        is_lazy = self._starts_with("?")
+        self._at += is_lazy
         after = self._at
         if self._operator() is not None:
             raise PatternProblem(Flaw.REPEAT_OPERATOR, self._pattern[start : self._at])
         self._at = after
-        repeat = Repeat(node, least, most)
+        repeat = Repeat(node, least, most, is_lazy)
         if _most_repeated(repeat) > _MOST_REPEATS:
             raise PatternProblem(Flaw.REPEAT_COUNT, self._pattern[start:after])
         return repeat

@@ -22,6 +22,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.list_types import
     validate_lists,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pruned
+from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
 from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
     validate_value,
 )
@@ -80,6 +81,7 @@ class CustomResourceStrategy(Strategy):
         self._sync = sync
         self._schema: JSON = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         self._sets_defaults = has_defaults(self._schema)
+        self._rules = Rules(self._schema)
         subresources = version.get("subresources") or {}
         self._has_status = "status" in subresources
         self._replicas = _steps(
@@ -135,13 +137,15 @@ class CustomResourceStrategy(Strategy):
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
         """Check a new object against the schema."""
         causes = validate_value(_without_metadata(obj), self._schema)
-        return [*causes, *self._validate_rest(obj)]
+        causes += self._validate_rest(obj)
+        return [*causes, *self._rules.validate(obj, causes)]
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check what an update changes."""
         before = _without_metadata(old)
         causes = validate_value(_without_metadata(new), self._schema, old=before)
-        return [*causes, *self._validate_rest(new)]
+        causes += self._validate_rest(new)
+        return [*causes, *self._rules.validate(new, causes, old)]
 
     def _validate_rest(self, obj: JSON) -> Sequence[Cause]:
         return [
@@ -166,10 +170,11 @@ class CustomResourceStrategy(Strategy):
         """Check a status against the part of the schema that describes it."""
         schema = properties_of(self._schema).get("status")
         if schema is None or "status" not in new:
-            return ()
+            return self._rules.validate(new, [], old)
         before = old.get("status")
         causes = validate_value(new["status"], schema, base="status", old=before)
-        return [*causes, *validate_lists(new["status"], schema, "status")]
+        causes += validate_lists(new["status"], schema, "status")
+        return [*causes, *self._rules.validate(new, causes, old)]
 
     # Showing
 

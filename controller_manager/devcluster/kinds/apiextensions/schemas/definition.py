@@ -1,9 +1,11 @@
 """What a schema in a definition may say (validation of apiextensions)."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from controller_manager.devcluster.kinds.apiextensions.schemas.rule_definition import (
+    validate_rules,
+)
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     EMBEDDED,
     LIST_KEYS,
@@ -11,7 +13,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     MAP_TYPE,
     META,
     PRESERVES,
-    RULES,
     child,
     items_of,
     key,
@@ -40,10 +41,6 @@ _UNSUPPORTED: Final = (
 _UNIQUE: Final = (
     "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
 )
-_NO_RULES: Final = (
-    "the development cluster does not evaluate rules in CEL; remove them from the "
-    "definition, or test it on a real cluster"
-)
 
 
 class _Where(NamedTuple):
@@ -54,6 +51,8 @@ class _Where(NamedTuple):
 
     is_root: bool = False
     is_in_meta: bool = False
+    uncorrelatable: str = ""
+    """The path of the outermost part whose old and new values cannot be told apart."""
 
 
 def validate_schema(schema: JSON, path: str) -> Iterator[Cause]:
@@ -72,15 +71,19 @@ def _validate(schema: Any, path: str, where: _Where) -> Iterator[Cause]:
     for name in ("allOf", "oneOf", "anyOf"):
         for number, each in enumerate(schema.get(name) or ()):
             yield from _validate(each, key(child(path, name), str(number)), inner)
-    yield from _validate(schema.get("items"), child(path, "items"), inner)
+    within = inner
+    if schema.get(LIST_TYPE) != "map" and not inner.uncorrelatable:
+        within = inner._replace(uncorrelatable=path)
+    yield from _validate(schema.get("items"), child(path, "items"), within)
     if schema.get(PRESERVES) is False:
         detail = "must be true or undefined"
         yield invalid(child(path, PRESERVES), "false", detail)
     yield from _validate_map_type(schema, path)
     yield from _validate_list_type(schema, path)
     yield from _validate_keys(schema, path)
-    if schema.get(RULES):
-        yield forbidden_field(child(path, RULES), _NO_RULES)
+    yield from validate_rules(
+        schema, path, is_root=where.is_root, uncorrelatable=where.uncorrelatable
+    )
 
 
 def _validate_words(schema: JSON, path: str, where: _Where) -> Iterator[Cause]:
@@ -118,6 +121,8 @@ def _validate_fields(schema: JSON, path: str, where: _Where) -> Iterator[Cause]:
         within = inner._replace(no_defaults=why) if where.is_in_meta else inner
         yield from _validate(others, here, within)
     is_resource = where.is_root or schema.get(EMBEDDED, False)
+    if schema.get(MAP_TYPE) == "atomic" and not inner.uncorrelatable:
+        inner = inner._replace(uncorrelatable=path)
     for name, each in known.items():
         within = inner
         if is_resource and name in META:
@@ -233,19 +238,3 @@ def _validate_items(
         if found.get("nullable"):
             detail = f"{this}, so it cannot be nullable"
             yield forbidden_field(child(where, "nullable"), detail)
-
-
-def validate_rule(rule: JSON, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with a rule, but for its expressions."""
-    text, message = rule.get("rule", "").strip(), rule.get("message", "")
-    breaks = re.compile(r"[\n\r]")
-    where = child(path, "message")
-    if not text:
-        yield required(child(path, "rule"), "rule is not specified")
-    elif message and not message.strip():
-        yield invalid(where, shown(message), "message must be non-empty if specified")
-    elif breaks.search(message.strip()):
-        yield invalid(where, shown(message), "message must not contain line breaks")
-    elif breaks.search(text) and not message.strip():
-        detail = "message must be specified if rule contains line breaks"
-        yield required(where, detail)
