@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.deletion import Deletion, marked_deleted
+from controller_manager.devcluster.server.field_types import FieldTypes
 from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import Cause
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # they know Kind, which knows its strategy
 
 JSON = dict[str, Any]
 
+_BY_NAME: Final = FieldTypes()
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -160,6 +162,10 @@ class Strategy:
     def changes_generation(self, old: JSON, new: JSON) -> bool:
         """Tell whether an update makes a new generation."""
         return _content(old) != _content(new)
+
+    def field_types(self) -> FieldTypes:
+        """Return how fields are merged when a configuration is applied."""
+        return _BY_NAME
 
     # Validation (pkg/apis/*/validation): causes in the order of upstream
 

@@ -18,6 +18,9 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
     coerced_metadata,
     validate_embedded,
 )
+from controller_manager.devcluster.kinds.apiextensions.schemas.field_types import (
+    SchemaFieldTypes,
+)
 from controller_manager.devcluster.kinds.apiextensions.schemas.list_types import (
     validate_lists,
 )
@@ -30,6 +33,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     properties_of,
 )
 from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.field_types import FieldTypes
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Stored
@@ -82,6 +86,7 @@ class CustomResourceStrategy(Strategy):
         self._schema: JSON = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         self._sets_defaults = has_defaults(self._schema)
         self._rules = Rules(self._schema)
+        self._types = SchemaFieldTypes(self._schema)
         subresources = version.get("subresources") or {}
         self._has_status = "status" in subresources
         self._replicas = _steps(
@@ -114,6 +119,10 @@ class CustomResourceStrategy(Strategy):
         """Fill in the defaults of the schema, and drop nulls that it forbids."""
         for name, value in self._defaulted(obj).items():
             obj[name] = value
+
+    def field_types(self) -> FieldTypes:
+        """Return how the fields of the schema are merged."""
+        return self._types
 
     def _defaulted(self, obj: JSON) -> JSON:
         found: JSON = defaulted(obj, self._schema)
