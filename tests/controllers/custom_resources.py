@@ -29,6 +29,13 @@ SCALABLE: JSON = {
 """Subresources of a custom resource that has a scale."""
 
 
+ANYTHING: JSON = {
+    "type": "object",
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+"""The schema of objects that may have any fields."""
+
+
 def definition(
     plural: str = "widgets", kind: str = "Widget", subresources: JSON | None = None
 ) -> JSON:
@@ -46,7 +53,7 @@ def definition(
                     "name": "v1",
                     "served": True,
                     "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                    "schema": {"openAPIV3Schema": ANYTHING},
                     "subresources": subresources or {},
                 }
             ],

@@ -119,10 +119,10 @@ class _Parser:
         return node
 
     def _indexed(self, node: Node, sign: Token) -> Node:
-        self._taken("?")
+        is_optional = self._taken("?") is not None
         index = self._expression()
         self._take("]")
-        return Indexing(sign.at, node, index)
+        return Indexing(sign.at, node, index, is_optional)
 
     def _selected(self, node: Node, sign: Token) -> Node:
         is_optional = self._taken("?") is not None
@@ -152,7 +152,7 @@ class _Parser:
                 self._take(")")
                 return node
             case "sign", "[":
-                return Collection(token.at, self._list("]"))
+                return self._items(token)
             case "sign", "{":
                 return self._map(token)
             case "sign", ".":
@@ -169,28 +169,41 @@ class _Parser:
 
     def _list(self, closing: str) -> tuple[Node, ...]:
         """Read expressions up to a sign that closes them; a comma may end them."""
-        items: list[Node] = []
+        return tuple(node for node, _ in self._optional_list(closing))
+
+    def _optional_list(self, closing: str) -> list[tuple[Node, bool]]:
+        """Read expressions, and whether a question mark stands before each."""
+        items: list[tuple[Node, bool]] = []
         while self._taken(closing) is None:
             if items:
                 self._take(",")
                 if self._taken(closing) is not None:
                     break
-            self._taken("?")
-            items.append(self._expression())
-        return tuple(items)
+            is_optional = self._taken("?") is not None
+            items.append((self._expression(), is_optional))
+        return items
+
+    def _items(self, opening: Token) -> Node:
+        items = self._optional_list("]")
+        optional = tuple(number for number, item in enumerate(items) if item[1])
+        return Collection(
+            opening.at, tuple(node for node, _ in items), optional=optional
+        )
 
     def _map(self, opening: Token) -> Node:
         parts: list[Node] = []
+        optional: list[int] = []
         while self._taken("}") is None:
             if parts:
                 self._take(",")
                 if self._taken("}") is not None:
                     break
-            self._taken("?")
+            if self._taken("?") is not None:
+                optional.append(len(parts) + 1)
             parts.append(self._expression())
             self._take(":")
             parts.append(self._expression())
-        return Collection(opening.at, tuple(parts))
+        return Collection(opening.at, tuple(parts), "map", tuple(optional))
 
     def _message(self, opening: Token) -> Node:
         """Read the fields of a message; their names are no expressions."""
@@ -204,4 +217,4 @@ class _Parser:
             self._take("name", "quoted")
             self._take(":")
             parts.append(self._expression())
-        return Collection(opening.at, tuple(parts))
+        return Collection(opening.at, tuple(parts), "message")

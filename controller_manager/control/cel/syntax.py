@@ -4,7 +4,11 @@
 the dot of a selection, the operator of an operation, the parenthesis of a call.
 """
 
+from typing import Literal as OneOf
+
 from msgspec import Struct
+
+CollectionKind = OneOf["list", "map", "message"]
 
 
 class Literal(Struct, frozen=True):
@@ -40,6 +44,7 @@ class Indexing(Struct, frozen=True):
     at: int
     operand: "Node"
     index: "Node"
+    is_optional: bool = False
 
 
 class Call(Struct, frozen=True):
@@ -60,10 +65,16 @@ class Operation(Struct, frozen=True):
 
 
 class Collection(Struct, frozen=True):
-    """A list, map or message; `parts` are its items, keys and values."""
+    """A list, map or message; `parts` are its items, keys and values.
+
+    `optional` are the numbers of the items and values that stand for nothing if they
+    are absent.
+    """
 
     at: int
     parts: "tuple[Node, ...]"
+    kind: CollectionKind = "list"
+    optional: tuple[int, ...] = ()
 
 
 Node = Literal | Identifier | Selection | Indexing | Call | Operation | Collection

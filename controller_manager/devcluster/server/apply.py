@@ -16,10 +16,8 @@ from controller_manager.devcluster.server.field_sets import (
     removable,
     without,
 )
-from controller_manager.devcluster.server.json_patch import merge_patch
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Refusal
-from controller_manager.devcluster.server.strategic_merge import strategic_merge_patch
 
 JSON = dict[str, Any]
 
@@ -68,7 +66,7 @@ class FieldManager:
         """
         owners = self._owners(current)
         present, wanted = self._fields(current), self._applicable(config)
-        merge = strategic_merge_patch if self._merges_lists else merge_patch
+        merge = self.kind.strategy.field_types().merged
         merged = merge(current, config)
         if not wanted and self.manager not in owners:
             return merged, current["metadata"].get("managedFields", [])
@@ -98,12 +96,8 @@ class FieldManager:
         kept[self.manager] = self._stamped(owners, frozenset((mine - lost) | changed))
         return with_managers(self._entries(kept), new)
 
-    @property
-    def _merges_lists(self) -> bool:
-        return self.kind.strategy.merges_strategically
-
     def _fields(self, obj: JSON) -> Mapping[Path, Any]:
-        return fields_in(obj, merges_lists=self._merges_lists)
+        return fields_in(obj, self.kind.strategy.field_types())
 
     def _applicable(self, config: JSON) -> Mapping[Path, Any]:
         """Return the fields of a configuration that the request can write."""

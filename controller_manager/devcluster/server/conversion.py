@@ -11,18 +11,19 @@ JSON = dict[str, Any]
 def in_version(kind: Kind, stored: Stored) -> Stored:
     """Return an object with the version in which it was requested.
 
-    The versions of a custom resource differ by their name alone (conversion strategy
-    None).
+    The versions of a custom resource differ by their name and their schema
+    (conversion strategy None).
     """
-    if stored.obj["apiVersion"] == kind.api_version:
+    if kind.is_custom:
+        obj = kind.strategy.shown(stored)
+        if obj is stored.obj and obj["apiVersion"] == kind.api_version:
+            return stored
+        return Stored(_headed(kind, obj), stored.version)
+    if stored.obj["apiVersion"] == kind.api_version or not kind.conversion:
         return stored
-    if kind.conversion:
-        return Stored(
-            _headed(kind, kind.conversion.from_stored(stored.obj)), stored.version
-        )
-    if not kind.is_custom:
-        return stored
-    return Stored(_headed(kind, stored.obj), stored.version)
+    return Stored(
+        _headed(kind, kind.conversion.from_stored(stored.obj)), stored.version
+    )
 
 
 def to_stored(kind: Kind, obj: JSON) -> JSON:

@@ -10,10 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from controller_manager.devcluster.server.strategic_merge import (
-    MERGED_PRIMITIVES,
-    merge_key,
-)
+from controller_manager.devcluster.server.field_types import FieldTypes, Names
 
 JSON = dict[str, Any]
 Path = tuple[str, ...]
@@ -44,12 +41,9 @@ _UNOWNED: Final = frozenset(
 """Fields that nobody owns."""
 
 
-def fields_in(obj: JSON, *, merges_lists: bool) -> Mapping[Path, Any]:
-    """Return the fields of an object with their values, without those of the server.
-
-    Without `merges_lists` all lists are replaced as a whole.
-    """
-    found = _walk(obj, (), "", merges_lists=merges_lists)
+def fields_in(obj: JSON, types: FieldTypes) -> Mapping[Path, Any]:
+    """Return the fields of an object with their values, without those of the server."""
+    found = _walk(obj, (), (), types)
     return {
         path: value
         for path, value in found
@@ -58,33 +52,36 @@ def fields_in(obj: JSON, *, merges_lists: bool) -> Mapping[Path, Any]:
 
 
 def _walk(
-    value: Any, path: Path, field: str, *, merges_lists: bool
+    value: Any, path: Path, names: Names, types: FieldTypes
 ) -> Iterator[tuple[Path, Any]]:
-    if not isinstance(value, dict) or not value:
+    is_map = isinstance(value, dict) and value
+    if not is_map or (names and types.is_atomic(names)):
         yield path, value
         return
     for name, inner in value.items():
-        here = (*path, f"f:{name}")
-        if merges_lists and isinstance(inner, list) and inner:
-            yield from _items(inner, here, name, field)
+        here, inside = (*path, f"f:{name}"), (*names, name)
+        if isinstance(inner, list) and inner:
+            yield from _items(inner, here, inside, types)
         else:
-            yield from _walk(inner, here, name, merges_lists=merges_lists)
+            yield from _walk(inner, here, inside, types)
 
 
 def _items(
-    items: list[Any], path: Path, name: str, parent: str
+    items: list[Any], path: Path, names: Names, types: FieldTypes
 ) -> Iterator[tuple[Path, Any]]:
-    key = merge_key(name, parent)
-    if name in MERGED_PRIMITIVES:
+    type_ = types.list_type(names)
+    if type_.is_set:
         for each in items:
             yield (*path, f"v:{json.dumps(each)}"), each
-    elif key and all(isinstance(each, dict) and key in each for each in items):
-        for each in items:
-            here = (*path, f"k:{json.dumps({key: each[key]}, separators=(',', ':'))}")
-            yield (*here, _ITSELF), None
-            yield from _walk(each, here, name, merges_lists=True)
-    else:
+        return
+    keys = [type_.key_of(each) for each in items]
+    if not type_.keys or None in keys:
         yield path, items
+        return
+    for each, key in zip(items, keys, strict=True):
+        here = (*path, f"k:{json.dumps(key, separators=(',', ':'))}")
+        yield (*here, _ITSELF), None
+        yield from _walk(each, here, names, types)
 
 
 def removable(given_up: Iterable[Path], owned: Iterable[Path]) -> set[Path]:

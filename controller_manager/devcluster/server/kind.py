@@ -93,6 +93,7 @@ class Kind:
     strategy: Strategy = field(default=_GENERIC)
     is_custom: bool = False
     singular_name: str = ""
+    list_name: str = ""
     conversion: Conversion | None = None
     deprecation: str = ""
     """A warning in each answer about the kind."""
@@ -127,6 +128,11 @@ class Kind:
     def singular(self) -> str:
         """The singular name."""
         return self.singular_name or self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of its lists."""
+        return self.list_name or f"{self.kind}List"
 
     @property
     def is_stored(self) -> bool:

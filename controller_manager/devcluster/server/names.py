@@ -92,16 +92,34 @@ def validate_path_segment(name: str, field: str) -> list[Cause]:
     ]
 
 
+def service_name_problems(name: str) -> list[str]:
+    """Return why a name is no DNS label that begins with a letter."""
+    return _problems(name, _SERVICE, _MAX_LABEL, _SERVICE_TEXT)
+
+
+def subdomain_problems(name: str) -> list[str]:
+    """Return why a name is no DNS subdomain."""
+    return _problems(name, _SUBDOMAIN, _MAX_SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
 def _checked(
     name: str, field: str, pattern: re.Pattern[str], longest: int, text: str
 ) -> list[Cause]:
-    causes = []
+    return [
+        invalid(field, shown(name), detail)
+        for detail in _problems(name, pattern, longest, text)
+    ]
+
+
+def _problems(
+    name: str, pattern: re.Pattern[str], longest: int, text: str
+) -> list[str]:
+    problems = []
     if len(name) > longest:
-        detail = f"must be no more than {longest} characters"
-        causes.append(invalid(field, shown(name), detail))
+        problems.append(f"must be no more than {longest} characters")
     if not pattern.fullmatch(name):
-        causes.append(invalid(field, shown(name), text))
-    return causes
+        problems.append(text)
+    return problems
 
 
 def validate_labels(labels: JSON, field: str) -> list[Cause]:

@@ -184,10 +184,10 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
             f"expected API version ({kind.api_version})"
         )
         raise bad_request(message)
-    if not kind.model:
-        return obj, []
     checker = Checker()
     try:
+        if not kind.model:
+            return kind.strategy.decoded(obj)
         return checker.check(obj, kind.model), checker.unknown
     except TypeMismatch as error:
         raise bad_request(_cannot_handle(kind, version, str(error))) from None

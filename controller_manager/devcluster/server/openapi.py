@@ -45,6 +45,11 @@ class OpenAPI:
         as_protobuf = name == "v2" and "protobuf" in accept
         key = f"{self._catalogue.generation} {name} {as_protobuf}"
         if key not in self._documents:
+            self._documents = {
+                known: each
+                for known, each in self._documents.items()
+                if known.startswith(f"{self._catalogue.generation} ")
+            }
             document = self._document(path)
             if document is None:
                 return no_such_path()
@@ -69,9 +74,15 @@ class OpenAPI:
         index = {}
         for group, version in self._catalogue.group_versions():
             name = f"apis/{group}/{version}" if group else f"api/{version}"
-            digest = hashlib.sha256(f"{name}{KUBERNETES_VERSION}".encode()).hexdigest()
+            digest = hashlib.sha256(f"{name}{KUBERNETES_VERSION}".encode())
+            for kind in self._catalogue.kinds(group, version) or ():
+                if kind.is_custom:  # its schema may change while the server runs
+                    schema = kind.strategy.openapi_schema()
+                    digest.update(msgspec.json.encode([kind.kind, schema]))
             index[name] = {
-                "serverRelativeURL": f"/openapi/v3/{name}?hash={digest[:32]}"
+                "serverRelativeURL": (
+                    f"/openapi/v3/{name}?hash={digest.hexdigest()[:32]}"
+                )
             }
         return index
 
@@ -101,7 +112,7 @@ class OpenAPI:
 def _paths(kinds: list[Kind], schemas: Schemas, *, v3: bool) -> JSON:
     paths: JSON = {}
     for kind in kinds:
-        if not kind.is_stored or not kind.model:
+        if not kind.is_stored or not schemas.describes(kind):
             continue
         root = f"/apis/{kind.group}" if kind.group else "/api"
         base = f"{root}/{kind.version}"

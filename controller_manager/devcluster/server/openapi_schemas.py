@@ -3,6 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from controller_manager.devcluster.server.custom_schemas import (
+    custom_name,
+    without_v3,
+)
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.schema import (
     Field,
@@ -38,6 +42,18 @@ _META: Final = frozenset(
 )
 
 
+_API_VERSION: Final = (
+    "APIVersion defines the versioned schema of this representation of an object."
+)
+_KIND: Final = (
+    "Kind is a string value representing the REST resource this object represents."
+)
+_METADATA: Final = (
+    "Standard object's metadata. More info: https://git.k8s.io/community/contributors/"
+    "devel/sig-architecture/api-conventions.md#metadata"
+)
+
+
 class Schemas:
     """The definitions of one document, by name.
 
@@ -51,16 +67,45 @@ class Schemas:
         self._prefix = prefix
         self._wrap = wrap
         self._own: dict[str, tuple[str, ...]] = {}
+        kinds = list(kinds)
         described = [kind for kind in kinds if kind.model and fields_of(kind.model)]
+        custom = [each for each in kinds if each.strategy.openapi_schema() is not None]
         for kind in described:
             own = self._own.get(kind.group, ())
             self._own[kind.group] = (*own, kind.model, *kind.strategy.models)
         for kind in described:
             self._add_kind(kind)
+        for kind in custom:
+            self._add_custom(kind)
+
+    def describes(self, kind: Kind) -> bool:
+        """Tell whether there is a definition of a kind."""
+        return bool(kind.model) or custom_name(kind) in self.definitions
 
     def reference(self, kind: Kind) -> JSON:
         """Return the reference to a kind's definition."""
-        return {"$ref": self._prefix + self._name(kind.model, kind.group)}
+        name = self._name(kind.model, kind.group) if kind.model else custom_name(kind)
+        return {"$ref": self._prefix + name}
+
+    def _add_custom(self, kind: Kind) -> None:
+        """Describe a kind by a schema of its own."""
+        name, schema = custom_name(kind), kind.strategy.openapi_schema() or {}
+        meta = {"$ref": self._prefix + self._add_model("V1ObjectMeta", "")}
+        published = schema if self._wrap else without_v3(schema)
+        self.definitions[name] = {
+            **published,
+            "properties": {
+                **published.get("properties", {}),
+                "apiVersion": {"type": "string", "description": _API_VERSION},
+                "kind": {"type": "string", "description": _KIND},
+                "metadata": {
+                    "description": _METADATA,
+                    **({"allOf": [meta]} if self._wrap else meta),
+                },
+            },
+            "x-kubernetes-group-version-kind": [_gvk(kind, kind.kind)],
+        }
+        self._add_list(kind, name)
 
     def _name(self, model: str, group: str) -> str:
         if model in _META:
@@ -78,15 +123,15 @@ class Schemas:
 
     def _add_kind(self, kind: Kind) -> None:
         name = self._add_model(kind.model, kind.group)
-        gvk = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+        gvk = _gvk(kind, kind.kind)
         self.definitions[name]["x-kubernetes-group-version-kind"] = [gvk]
         if kind.is_stored:
             self._add_list(kind, name)
 
     def _add_list(self, kind: Kind, item: str) -> None:
         meta = self._add_model("V1ListMeta", "")
-        list_kind = f"{kind.kind}List"
-        gvk = {"group": kind.group, "kind": list_kind, "version": kind.version}
+        list_kind = kind.list_kind
+        gvk = _gvk(kind, list_kind)
         self.definitions[f"{item}List"] = {
             "description": f"{list_kind} is a list of {kind.kind}.",
             "type": "object",
@@ -160,3 +205,7 @@ def _list_extensions(field: Field, model: str) -> JSON:
         extensions["x-kubernetes-list-type"] = "map"
         extensions["x-kubernetes-list-map-keys"] = [key]
     return extensions
+
+
+def _gvk(kind: Kind, name: str) -> JSON:
+    return {"group": kind.group, "kind": name, "version": kind.version}

@@ -75,7 +75,7 @@ def encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:
     items = b",".join(b"{" + stored.encoded[prefix + 1 :] for stored in page)
     head = msgspec.json.encode(
         {
-            "kind": f"{kind.kind}List",
+            "kind": kind.list_kind,
             "apiVersion": kind.api_version,
             "metadata": metadata,
         }

@@ -77,7 +77,7 @@ def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
             message = f"invalid selector: '{part}'; can't understand '{part}'"
             raise bad_request(message)
         name, operator, value = match.groups()
-        path = _COMMON.get(name) or kind.strategy.selectable_fields.get(name)
+        path = _COMMON.get(name) or kind.strategy.fields_to_select().get(name)
         if path is None:
             message = f"field label not supported: {name}"
             raise bad_request(message)

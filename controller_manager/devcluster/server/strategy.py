@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.deletion import Deletion, marked_deleted
+from controller_manager.devcluster.server.field_types import FieldTypes
 from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage import Storage, Stored
 from controller_manager.devcluster.server.tables import (
     CREATED_AT,
     NAME,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # they know Kind, which knows its strategy
 
 JSON = dict[str, Any]
 
+_BY_NAME: Final = FieldTypes()
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -90,6 +92,15 @@ class Strategy:
     messages: ClassVar[Mapping[str, Message]] = _NONE
     """The protobuf messages in which an object may be sent, by name."""
 
+    # Reading what clients send
+
+    def decoded(self, obj: JSON) -> tuple[JSON, list[str]]:
+        """Return an object of a kind without a model, and its unknown fields.
+
+        Raises TypeMismatch for a value of a wrong type.
+        """
+        return obj, []
+
     # Creating and updating
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -152,6 +163,10 @@ class Strategy:
         """Tell whether an update makes a new generation."""
         return _content(old) != _content(new)
 
+    def field_types(self) -> FieldTypes:
+        """Return how fields are merged when a configuration is applied."""
+        return _BY_NAME
+
     # Validation (pkg/apis/*/validation): causes in the order of upstream
 
     def validate_name(self, name: str) -> list[Cause]:
@@ -210,6 +225,22 @@ class Strategy:
         return ()
 
     # Showing
+
+    def openapi_schema(self) -> JSON | None:
+        """Return the schema of a kind without a model, `None` if it has none."""
+        return None
+
+    def shown(self, stored: Stored) -> JSON:
+        """Return an object as clients see it; most are seen as they are stored."""
+        return stored.obj
+
+    def fields_to_select(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the path of each field that a field selector may name."""
+        return self.selectable_fields
+
+    def table_columns(self) -> Sequence[Column]:
+        """Return the columns of the table that kubectl prints."""
+        return self.columns
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return an object's row of the table, one cell for each of `columns`."""

@@ -23,6 +23,8 @@ class Column(NamedTuple):
     title: str
     type: str = "string"
     priority: int = 0
+    format: str = ""
+    description: str = ""
 
 
 NAME: Final = Column("Name")
@@ -110,9 +112,9 @@ def _definitions(kind: "Kind") -> list[JSON]:
         {
             "name": column.title,
             "type": column.type,
-            "format": "name" if column == NAME else "",
-            "description": f"{column.title} of the {kind.kind}.",
+            "format": "name" if column == NAME else column.format,
+            "description": column.description or f"{column.title} of the {kind.kind}.",
             "priority": column.priority,
         }
-        for column in kind.strategy.columns
+        for column in kind.strategy.table_columns()
     ]

@@ -24,16 +24,20 @@ PARSED: dict[str, Node] = {
     "a.?b": Selection(1, A, "b", is_optional=True),
     "a.`b-c`": Selection(1, A, "b-c", is_quoted=True),
     "a[1]": Indexing(1, A, Literal(2, "int")),
-    "a[?1]": Indexing(1, A, Literal(3, "int")),
+    "a[?1]": Indexing(1, A, Literal(3, "int"), is_optional=True),
     "a.f(1u)": Call(3, A, "f", (Literal(4, "uint"),)),
     "f(a,)": Call(1, None, "f", (Identifier(2, "a"),)),
     "a + b": Operation(2, "+", (A, B)),
     "a ? 1 : 2": Operation(2, "?:", (A, Literal(4, "int"), Literal(8, "int"))),
     "!a": Operation(0, "!", (Identifier(1, "a"),)),
     "[1, 2]": Collection(0, (Literal(1, "int"), Literal(4, "int"))),
-    "{'k': 1}": Collection(0, (Literal(1, "string"), Literal(6, "int"))),
-    "M{f: 1}": Collection(1, (Literal(5, "int"),)),
-    "a.M{f: 1}": Collection(3, (Literal(7, "int"),)),
+    "[1, ?a]": Collection(0, (Literal(1, "int"), Identifier(5, "a")), optional=(1,)),
+    "{'k': 1}": Collection(0, (Literal(1, "string"), Literal(6, "int")), "map"),
+    "{?'k': a}": Collection(
+        0, (Literal(2, "string"), Identifier(7, "a")), "map", optional=(1,)
+    ),
+    "M{f: 1}": Collection(1, (Literal(5, "int"),), "message"),
+    "a.M{f: 1}": Collection(3, (Literal(7, "int"),), "message"),
 }
 
 

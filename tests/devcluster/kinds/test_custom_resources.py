@@ -11,7 +11,12 @@ from controller_manager.client.errors import APIError, Invalid, NotFound
 from controller_manager.client.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
 from tests.controllers.builders import JSON
-from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, definition
+from tests.controllers.custom_resources import (
+    ANYTHING,
+    DEFINITIONS,
+    WIDGETS,
+    definition,
+)
 
 pytestmark = pytest.mark.looptime
 
@@ -91,7 +96,12 @@ async def test_a_definition_takes_its_objects_along(cluster: Cluster) -> None:
 async def test_every_served_version_shows_the_same_objects(cluster: Cluster) -> None:
     """Each by its own name; discovery prefers the ripest one."""
     versions: list[JSON] = [
-        {"name": name, "served": True, "storage": name == "v1beta1", "schema": {}}
+        {
+            "name": name,
+            "served": True,
+            "storage": name == "v1beta1",
+            "schema": {"openAPIV3Schema": ANYTHING},
+        }
         for name in ("v1beta1", "v1", "v1alpha1")
     ]
     await define(cluster, versions=versions)

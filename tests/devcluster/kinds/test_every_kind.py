@@ -225,7 +225,9 @@ async def test_status_is_written_apart_where_there_is_one(
         "reason": "Test",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-    body = json.dumps({"status": {"conditions": [condition]}}).encode()
+    known = decoded(await call(cluster, "GET", path)).get("status", {})
+    conditions = [*known.get("conditions", []), condition]
+    body = json.dumps({"status": {"conditions": conditions}}).encode()
     answer = await call(cluster, "PATCH", f"{path}/status", body, content_type=MERGE)
     if not kind.has_status:
         assert answer.status == 404

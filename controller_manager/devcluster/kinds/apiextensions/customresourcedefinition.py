@@ -3,22 +3,28 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.apiextensions.approval import (
+    validate_approval,
+)
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
     CLEANUP,
     sync_definitions,
 )
+from controller_manager.devcluster.kinds.apiextensions.definition_status import (
+    is_established,
+)
+from controller_manager.devcluster.kinds.apiextensions.definition_validation import (
+    validate_definition_spec,
+    validate_definition_update,
+    validate_stored_versions,
+)
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import (
-    Cause,
-    invalid,
-    not_supported,
-    required,
-    shown,
-)
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import CREATED_AT, NAME
 
 JSON = dict[str, Any]
 
@@ -27,6 +33,7 @@ class CustomResourceDefinitionStrategy(Strategy):
     """Adds the defined kind to the catalogue, and removes it again."""
 
     counts_generations: ClassVar = True
+    columns: ClassVar = (NAME, CREATED_AT)
     models: ClassVar = (
         "V1CustomResource",
         "V1ExternalDocumentation",
@@ -51,43 +58,50 @@ class CustomResourceDefinitionStrategy(Strategy):
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if CLEANUP not in finalizers:
             finalizers.append(CLEANUP)
+        obj["status"] = {"storedVersions": _storage_versions(obj)}
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Remember that objects may be stored in one more version."""
+        del old
+        status = new.get("status", {})
+        stored = status.get("storedVersions", [])
+        more = [each for each in _storage_versions(new) if each not in stored]
+        if more:
+            new["status"] = {**status, "storedVersions": [*stored, *more]}
 
     def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
         """Serve the kinds that are defined now."""
         sync_definitions(objects, catalogue)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check names, versions and scope."""
+        """Check the spec, and whether its group may be used."""
+        causes = [*validate_definition_spec(obj["spec"])]
+        return [*causes, *validate_stored_versions(obj)]
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the name, and whether the group may be used."""
         spec = obj["spec"]
-        causes = [
-            required(f"spec.{name}")
-            for name in ("group", "scope")
-            if not spec.get(name)
-        ]
-        names = spec.get("names", {})
-        causes += [
-            required(f"spec.names.{name}")
-            for name in ("plural", "kind")
-            if not names.get(name)
-        ]
-        versions = spec.get("versions", [])
-        causes += [
-            required(f"spec.versions[{number}].name")
-            for number, each in enumerate(versions)
-            if not each.get("name")
-        ]
-        if not any(each.get("storage") for each in versions):
-            why = "must have exactly one version marked as storage version"
-            causes.append(invalid("spec.versions", shown(versions), why))
-        wanted = f"{names.get('plural', '')}.{spec.get('group', '')}"
+        causes = validate_approval(obj)
+        wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
         if obj["metadata"].get("name") != wanted:
             why = 'must be spec.names.plural+"."+spec.group'
             value = shown(obj["metadata"].get("name", ""))
             causes.append(invalid("metadata.name", value, why))
-        if spec.get("scope") not in ("", None, "Namespaced", "Cluster"):
-            supported = ("Cluster", "Namespaced")
-            causes.append(not_supported("spec.scope", shown(spec["scope"]), supported))
         return causes
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check what a definition that is in force may not change."""
+        changes = validate_definition_update(old, new, is_served=is_established(old))
+        return [*changes, *validate_approval(new, old)]
+
+
+def _storage_versions(definition: JSON) -> list[str]:
+    versions = definition.get("spec", {}).get("versions") or []
+    return [
+        each.get("name", "")
+        for each in versions
+        if isinstance(each, dict) and each.get("storage")
+    ]
 
 
 KIND: Final = Kind(

@@ -29,7 +29,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON
-from tests.controllers.custom_resources import DEFINITIONS, definition
+from tests.controllers.custom_resources import ANYTHING, DEFINITIONS, definition
 
 COLLECTOR = "garbage-collector-controller"
 
@@ -194,7 +194,12 @@ def serve_widgets(user: User, *, served: bool) -> None:
 
 async def serve_versions(user: User, *served: str) -> None:
     versions: list[JSON] = [
-        {"name": name, "served": name in served, "storage": name == "v1", "schema": {}}
+        {
+            "name": name,
+            "served": name in served,
+            "storage": name == "v1",
+            "schema": {"openAPIV3Schema": ANYTHING},
+        }
         for name in ("v1", "v2")
     ]
     patch = {"spec": {"versions": versions}}

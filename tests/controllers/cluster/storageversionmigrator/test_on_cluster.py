@@ -20,7 +20,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
 from tests.controllers.builders import JSON
-from tests.controllers.custom_resources import DEFINITIONS, definition
+from tests.controllers.custom_resources import ANYTHING, DEFINITIONS, definition
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
@@ -392,6 +392,10 @@ async def test_a_definition_that_changes_meanwhile_keeps_its_versions() -> None:
     await cluster.client.patch(
         DEFINITIONS, "", WIDGET, status, PatchType.MERGE, "status"
     )
+    old = {"name": "v0", "schema": {"openAPIV3Schema": ANYTHING}}
+    versions = [*definition()["spec"]["versions"], old]
+    more = {"spec": {"versions": versions}}
+    await cluster.client.patch(DEFINITIONS, "", WIDGET, more, PatchType.MERGE)
     refused = 0
 
     async def meddle(request: Request) -> Response | None:

@@ -1,0 +1,256 @@
+"""Computes the value of an expression (interpreter of cel-go).
+
+Errors of operands count only where their value is needed: ``true || error`` is true,
+and ``[1, 2].exists(x, x == 1 || error)`` too.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controller_manager.control.cel.arithmetic import OPERATORS, negative
+from controller_manager.control.cel.library import (
+    lists,
+    optionals,
+    resources,
+    standard,
+    strings,
+)
+from controller_manager.control.cel.library.checks import expect
+from controller_manager.control.cel.macros import MACROS, Scope
+from controller_manager.control.cel.syntax import (
+    Call,
+    Collection,
+    Identifier,
+    Indexing,
+    Literal,
+    Node,
+    Operation,
+    Selection,
+)
+from controller_manager.control.cel.values import (
+    NOTHING,
+    EvaluationError,
+    Maybe,
+    TypeName,
+    Value,
+    is_key,
+    is_number,
+    no_overload,
+)
+
+GLOBALS: Final = {
+    **standard.GLOBALS,
+    **lists.GLOBALS,
+    **resources.GLOBALS,
+    **optionals.GLOBALS,
+}
+METHODS: Final = {
+    **standard.METHODS,
+    **strings.METHODS,
+    **lists.METHODS,
+    **resources.METHODS,
+    **optionals.METHODS,
+}
+
+TYPE_NAMES: Final = frozenset(
+    ("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint")
+)
+"""Names of types that are values by themselves."""
+
+
+class OutOfBudgetError(Exception):
+    """An expression takes more steps than it may."""
+
+
+class Budget:
+    """How many steps evaluations may still take together."""
+
+    def __init__(self, steps: int) -> None:
+        """Take the number of steps; a node is a step each time it is evaluated."""
+        self._left = steps
+
+    def spend(self) -> None:
+        """Take a step; raises OutOfBudgetError if there is none left."""
+        self._left -= 1
+        if self._left < 0:
+            raise OutOfBudgetError
+
+
+class Evaluator:
+    """Evaluates the nodes of one expression."""
+
+    def __init__(self, literals: Mapping[int, Value], budget: Budget) -> None:
+        """Take the values of the literals by their offsets."""
+        self._literals = literals
+        self._budget = budget
+
+    def value(self, node: Node, names: Scope) -> Value:
+        """Return the value of a node; raises EvaluationError, OutOfBudgetError."""
+        self._budget.spend()
+        match node:
+            case Literal(at=at):
+                return self._literals[at]
+            case Identifier(name=name):
+                return _named(name, names)
+            case Selection():
+                return self._selection(node, names)
+            case Indexing():
+                return self._indexing(node, names)
+            case Call():
+                return self._call(node, names)
+            case Operation():
+                return self._operation(node, names)
+            case Collection():
+                return self._collection(node, names)
+
+    # Fields and items
+
+    def _selection(self, node: Selection, names: Scope) -> Value:
+        operand = self.value(node.operand, names)
+        if isinstance(operand, Maybe) or node.is_optional:
+            return _optional_part(operand, node.field)
+        return part_of(operand, node.field)
+
+    def _indexing(self, node: Indexing, names: Scope) -> Value:
+        operand = self.value(node.operand, names)
+        index = self.value(node.index, names)
+        if isinstance(operand, Maybe) or node.is_optional:
+            return _optional_part(operand, index)
+        return part_of(operand, index)
+
+    def has(self, selection: Node, names: Scope) -> bool:
+        """Tell whether a field is there."""
+        if not isinstance(selection, Selection):
+            raise no_overload()
+        operand = self.value(selection.operand, names)
+        if isinstance(operand, Maybe):
+            return bool(_optional_part(operand, selection.field).values)
+        return selection.field in expect(operand, dict)
+
+    def _collection(self, node: Collection, names: Scope) -> Value:
+        parts = [self.value(each, names) for each in node.parts]
+        if node.kind == "list":
+            return [*_present(parts, node.optional)]
+        found = {}
+        for number in range(0, len(parts), 2):
+            key, each = parts[number], parts[number + 1]
+            if not is_key(key):
+                msg = "unsupported key type"
+                raise EvaluationError(msg)
+            if number + 1 not in node.optional:
+                found[key] = each
+            elif expect(each, Maybe).values:
+                found[key] = each.values[0]
+        return found
+
+    # Operations
+
+    def _operation(self, node: Operation, names: Scope) -> Value:
+        match node.operator, node.operands:
+            case "||" | "&&", operands:
+                return self.joined(
+                    ((each, names) for each in operands), ends=node.operator == "||"
+                )
+            case "?:", (condition, yes, no):
+                found = expect(self.value(condition, names), bool)
+                return self.value(yes if found else no, names)
+            case "!", (operand,):
+                return not expect(self.value(operand, names), bool)
+            case "-", (operand,):
+                return negative(self.value(operand, names))
+        one, other = (self.value(each, names) for each in node.operands)
+        return OPERATORS[node.operator](one, other)
+
+    def joined(self, parts: Iterable[tuple[Node, Scope]], *, ends: bool) -> bool:
+        """Join conditions: one that is `ends` decides, whatever errors others have."""
+        problem: EvaluationError | None = None
+        for node, names in parts:
+            try:
+                if expect(self.value(node, names), bool) is ends:
+                    return ends
+            except EvaluationError as error:
+                problem = problem or error
+        if problem is not None:
+            raise problem
+        return not ends
+
+    # Calls
+
+    def _call(self, node: Call, names: Scope) -> Value:
+        if node.target is None and node.function == "has":
+            return self.has(node.arguments[0], names)
+        if (qualified := qualified_name(node)) is not None:
+            arguments = [self.value(each, names) for each in node.arguments]
+            return _applied(GLOBALS[qualified], arguments)
+        macro = MACROS.get((node.function, len(node.arguments)))
+        if macro is not None and node.target is not None:
+            return macro(self, node, names)
+        arguments = [self.value(each, names) for each in node.arguments]
+        if node.target is None:
+            return _applied(GLOBALS[node.function], arguments)
+        target = self.value(node.target, names)
+        return _applied(METHODS[node.function], [target, *arguments])
+
+
+def qualified_name(node: Call) -> str | None:
+    """Return the name of a function with a namespace, like ``sets.contains``."""
+    match node.target:
+        case Identifier(name=name) if f"{name}.{node.function}" in GLOBALS:
+            return f"{name}.{node.function}"
+    return None
+
+
+def part_of(value: Value, key: Value) -> Value:
+    """Return the entry of a map or the item of a list; raises EvaluationError."""
+    if isinstance(value, dict):
+        if is_key(key) and key in value:
+            return value[key]
+        msg = f"no such key: {key}"
+        raise EvaluationError(msg)
+    if isinstance(value, list) and is_number(key) and key == int(key):
+        if 0 <= key < len(value):
+            return value[int(key)]
+        msg = f"index out of bounds: {int(key)}"
+        raise EvaluationError(msg)
+    raise no_overload()
+
+
+def _optional_part(value: Value, key: Value) -> Maybe:
+    """Return a part that may be absent, of a value that may be absent."""
+    if isinstance(value, Maybe):
+        if not value.values:
+            return NOTHING
+        value = value.values[0]
+    if isinstance(value, dict):
+        is_there = is_key(key) and key in value
+        return Maybe((value[key],)) if is_there else NOTHING
+    if isinstance(value, list):
+        is_there = 0 <= expect(key, int) < len(value)
+        return Maybe((value[key],)) if is_there else NOTHING
+    raise no_overload()
+
+
+def _named(name: str, names: Scope) -> Value:
+    if name in names:
+        return names[name]
+    if name in TYPE_NAMES:
+        return TypeName(name)
+    msg = f"no such attribute(s): {name}"
+    raise EvaluationError(msg)
+
+
+def _present(parts: list[Value], optional: tuple[int, ...]) -> Iterable[Value]:
+    for number, each in enumerate(parts):
+        if number in optional:
+            yield from expect(each, Maybe).values
+        else:
+            yield each
+
+
+def _applied(function: Value, arguments: list[Value]) -> Value:
+    try:
+        return function(*arguments)
+    except TypeError:
+        raise no_overload() from None
+    except (OverflowError, ValueError) as error:
+        raise EvaluationError(str(error)) from None

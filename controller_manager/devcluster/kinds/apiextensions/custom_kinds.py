@@ -1,0 +1,98 @@
+"""The kinds that a definition adds to the API."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy import (
+    CustomResourceStrategy,
+    Origin,
+    Served,
+)
+from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.kind import (
+    ALL_VERBS,
+    SCALE,
+    Kind,
+    ScalePaths,
+    Subresource,
+    status_of,
+)
+from controller_manager.devcluster.server.objects import Objects
+
+JSON = dict[str, Any]
+
+
+def origin_of(definition: JSON) -> Origin:
+    """Return what of a definition its kinds are made of."""
+    metadata = definition["metadata"]
+    names = definition.get("status", {}).get("acceptedNames", {})
+    return Origin(
+        metadata["uid"],
+        metadata["generation"],
+        "deletionTimestamp" in metadata,
+        msgspec.json.encode(names).decode(),
+    )
+
+
+def kinds_of(
+    definition: JSON, since: int, sync: Callable[[Objects, Catalogue], None]
+) -> list[Kind]:
+    """Return the kinds of a definition: one for each version that is served.
+
+    `since` is the resource version from which on objects are stored with these schemas.
+    """
+    spec, origin = definition["spec"], origin_of(definition)
+    names = {**spec["names"], **definition.get("status", {}).get("acceptedNames", {})}
+    # No new objects while the definition is deleted, or the deletion would never end.
+    verbs = tuple(verb for verb in ALL_VERBS if not origin.is_going or verb != "create")
+    kinds = []
+    for version in spec["versions"]:
+        if not version.get("served"):
+            continue
+        api_version = f"{spec['group']}/{version['name']}"
+        served = Served(origin, version, api_version, since)
+        kind = Kind(
+            spec["group"],
+            version["name"],
+            names["kind"],
+            names["plural"],
+            namespaced=spec["scope"] == "Namespaced",
+            short_names=tuple(names.get("shortNames", ())),
+            categories=tuple(names.get("categories", ())),
+            subresources=_subresources(names["kind"], version),
+            scale_paths=_scale_paths(version),
+            verbs=verbs,
+            strategy=CustomResourceStrategy(served, sync),
+            is_custom=True,
+            singular_name=names["singular"],
+            list_name=names["listKind"],
+            deprecation=_deprecation(version, api_version, names["kind"]),
+        )
+        kinds.append(kind)
+    return kinds
+
+
+def _deprecation(version: JSON, api_version: str, kind: str) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return str(
+        version.get("deprecationWarning") or f"{api_version} {kind} is deprecated"
+    )
+
+
+def _subresources(kind: str, version: JSON) -> tuple[Subresource, ...]:
+    declared = version.get("subresources") or {}
+    known = {"status": status_of(kind), "scale": SCALE}
+    return tuple(each for name, each in known.items() if name in declared)
+
+
+def _scale_paths(version: JSON) -> ScalePaths:
+    """Return the paths of a definition, written like ``.spec.replicas``."""
+    scale = (version.get("subresources") or {}).get("scale") or {}
+    paths = (
+        tuple(filter(None, scale.get(name, "").split(".")))
+        for name in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    )
+    return ScalePaths(*paths)

@@ -1,0 +1,44 @@
+"""Which old value a part of a changed object replaces (apiserver/pkg/cel/common)."""
+
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+    LIST_KEYS,
+    LIST_TYPE,
+    MAP_TYPE,
+)
+
+JSON = dict[str, Any]
+
+
+class Absent:
+    """The old value of what was not there, or has no place of its own."""
+
+
+ABSENT: Final = Absent()
+
+
+def old_field(old: Any, schema: JSON, name: str) -> Any:
+    """Return the old value of a field, `ABSENT` if there was none."""
+    if not isinstance(old, dict) or schema.get(MAP_TYPE) == "atomic":
+        return ABSENT
+    return old.get(name, ABSENT)
+
+
+def old_items(old: Any, new: list[Any], schema: JSON) -> list[Any]:
+    """Return the old value of each item; only those with keys can be told apart."""
+    keys = schema.get(LIST_KEYS)
+    if not isinstance(old, list) or schema.get(LIST_TYPE) != "map" or not keys:
+        return [ABSENT] * len(new)
+    known = [(item_key(each, keys), each) for each in old]
+    return [
+        next((each for found, each in known if found == item_key(item, keys)), ABSENT)
+        for item in new
+    ]
+
+
+def item_key(item: Any, keys: list[str]) -> Any:
+    """Return the fields that tell an item from others."""
+    if not isinstance(item, dict):
+        return None
+    return {name: item[name] for name in keys if name in item}

@@ -1,0 +1,240 @@
+"""What a schema in a definition may say (validation of apiextensions)."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from controller_manager.devcluster.kinds.apiextensions.schemas.rule_definition import (
+    validate_rules,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+    EMBEDDED,
+    LIST_KEYS,
+    LIST_TYPE,
+    MAP_TYPE,
+    META,
+    PRESERVES,
+    child,
+    items_of,
+    key,
+    properties_of,
+)
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+    shown,
+)
+
+JSON = dict[str, Any]
+
+_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+_UNSUPPORTED: Final = (
+    "id",
+    "additionalItems",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+    "$ref",
+)
+_UNIQUE: Final = (
+    "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+)
+
+
+class _Where(NamedTuple):
+    """What surrounds a schema."""
+
+    no_defaults: str = ""
+    """Why there may be no default, if there may be none."""
+
+    is_root: bool = False
+    is_in_meta: bool = False
+    uncorrelatable: str = ""
+    """The path of the outermost part whose old and new values cannot be told apart."""
+
+
+def validate_schema(schema: JSON, path: str) -> Iterator[Cause]:
+    """Yield what a schema may not say; `path` is its field in the definition."""
+    yield from _validate(schema, path, _Where(is_root=True))
+
+
+def _validate(schema: Any, path: str, where: _Where) -> Iterator[Cause]:
+    if not isinstance(schema, dict):
+        return
+    yield from _validate_words(schema, path, where)
+    yield from _validate_fields(schema, path, where)
+    inner = where._replace(is_root=False)
+    if (other := schema.get("not")) is not None:
+        yield from _validate(other, child(path, "not"), inner)
+    for name in ("allOf", "oneOf", "anyOf"):
+        for number, each in enumerate(schema.get(name) or ()):
+            yield from _validate(each, key(child(path, name), str(number)), inner)
+    within = inner
+    if schema.get(LIST_TYPE) != "map" and not inner.uncorrelatable:
+        within = inner._replace(uncorrelatable=path)
+    yield from _validate(schema.get("items"), child(path, "items"), within)
+    if schema.get(PRESERVES) is False:
+        detail = "must be true or undefined"
+        yield invalid(child(path, PRESERVES), "false", detail)
+    yield from _validate_map_type(schema, path)
+    yield from _validate_list_type(schema, path)
+    yield from _validate_keys(schema, path)
+    yield from validate_rules(
+        schema, path, is_root=where.is_root, uncorrelatable=where.uncorrelatable
+    )
+
+
+def _validate_words(schema: JSON, path: str, where: _Where) -> Iterator[Cause]:
+    type_ = schema.get("type", "")
+    if type_ and type_ not in _TYPES:
+        yield not_supported(child(path, "type"), shown(type_), _TYPES)
+    if "default" in schema and where.no_defaults:
+        detail = f"must not be set {where.no_defaults}"
+        yield forbidden_field(child(path, "default"), detail)
+    for name in _UNSUPPORTED:
+        if name in schema:
+            yield forbidden_field(child(path, name), f"{name} is not supported")
+    if type_ == "null":
+        detail = "type cannot be set to null, use nullable as an alternative"
+        yield forbidden_field(child(path, "type"), detail)
+    if isinstance(schema.get("items"), list):
+        detail = "items must be a schema object and not an array"
+        yield forbidden_field(child(path, "items"), detail)
+    if where.is_in_meta and schema.get(EMBEDDED):
+        detail = "must not be used inside of resource meta"
+        yield forbidden_field(child(path, EMBEDDED), detail)
+    if schema.get("uniqueItems"):
+        yield forbidden_field(child(path, "uniqueItems"), _UNIQUE)
+
+
+def _validate_fields(schema: JSON, path: str, where: _Where) -> Iterator[Cause]:
+    others, known = schema.get("additionalProperties"), properties_of(schema)
+    inner = where._replace(is_root=False)
+    if others is not None:
+        here = child(path, "additionalProperties")
+        if known and others is not True:
+            detail = "additionalProperties and properties are mutual exclusive"
+            yield forbidden_field(here, detail)
+        why = "inside additionalProperties applying to object metadata"
+        within = inner._replace(no_defaults=why) if where.is_in_meta else inner
+        yield from _validate(others, here, within)
+    is_resource = where.is_root or schema.get(EMBEDDED, False)
+    if schema.get(MAP_TYPE) == "atomic" and not inner.uncorrelatable:
+        inner = inner._replace(uncorrelatable=path)
+    for name, each in known.items():
+        within = inner
+        if is_resource and name in META:
+            within = inner._replace(is_in_meta=True)
+            if where.is_root:
+                within = within._replace(no_defaults=f"in top-level {name}")
+        yield from _validate(each, key(child(path, "properties"), name), within)
+
+
+def _validate_map_type(schema: JSON, path: str) -> Iterator[Cause]:
+    map_type, type_ = schema.get(MAP_TYPE), schema.get("type", "")
+    if map_type is None:
+        return
+    if type_ != "object":
+        where, detail = (
+            child(path, "type"),
+            f"must be object if {MAP_TYPE} is specified",
+        )
+        yield invalid(where, shown(type_), detail) if type_ else required(where, detail)
+    supported = ("atomic", "granular")
+    if map_type not in supported:
+        yield not_supported(child(path, MAP_TYPE), shown(map_type), supported)
+
+
+def _validate_list_type(schema: JSON, path: str) -> Iterator[Cause]:
+    list_type, type_ = schema.get(LIST_TYPE), schema.get("type", "")
+    if list_type is None:
+        return
+    where = child(path, "type")
+    if type_ != "array":
+        detail = f"must be array if {LIST_TYPE} is specified"
+        yield invalid(where, shown(type_), detail) if type_ else required(where, detail)
+    elif list_type == "set":
+        yield from _validate_set(items_of(schema) or {}, child(path, "items"))
+    supported = ("atomic", "set", "map")
+    if list_type not in supported:
+        yield not_supported(child(path, LIST_TYPE), shown(list_type), supported)
+
+
+def _validate_set(items: JSON, path: str) -> Iterator[Cause]:
+    detail = f"must be atomic as item of a list with {LIST_TYPE}=set"
+    if items.get("type") == "array" and items.get(LIST_TYPE, "atomic") != "atomic":
+        yield invalid(child(path, LIST_TYPE), shown(items[LIST_TYPE]), detail)
+    if items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
+        yield invalid(child(path, MAP_TYPE), shown(items.get(LIST_TYPE)), detail)
+
+
+def _validate_keys(schema: JSON, path: str) -> Iterator[Cause]:
+    list_type, keys = schema.get(LIST_TYPE), schema.get(LIST_KEYS) or []
+    items = items_of(schema)
+    if keys and list_type != "map":
+        where, detail = (
+            child(path, LIST_TYPE),
+            f"must be map if {LIST_KEYS} is non-empty",
+        )
+        if list_type is None:
+            yield required(where, detail)
+        else:
+            yield invalid(where, shown(list_type), detail)
+    if list_type == "map":
+        yield from _validate_map(items, keys, path)
+    if list_type in ("set", "map") and items is not None:
+        yield from _validate_items(items, list_type, keys, child(path, "items"))
+
+
+def _validate_map(items: JSON | None, keys: list[str], path: str) -> Iterator[Cause]:
+    if not keys:
+        detail = f"must not be empty if {LIST_TYPE} is map"
+        yield required(child(path, LIST_KEYS), detail)
+    if items is None:
+        detail = f"must have a schema if {LIST_TYPE} is map"
+        yield required(child(path, "items"), detail)
+        return
+    where = child(path, "items")
+    if items.get("type") != "object":
+        detail = f"must be object if parent array's {LIST_TYPE} is map"
+        yield invalid(child(where, "type"), shown(items.get("type", "")), detail)
+        return
+    seen: set[str] = set()
+    for name in keys:
+        found = properties_of(items).get(name)
+        if found is None:
+            detail = "entries must all be names of item properties"
+            yield invalid(child(path, LIST_KEYS), shown(keys), detail)
+        elif found.get("type") in ("array", "object"):
+            here = child(key(child(where, "properties"), name), "type")
+            detail = f"must be a scalar type if parent array's {LIST_TYPE} is map"
+            yield invalid(here, shown(items["type"]), detail)
+        if name in seen:
+            detail = "must not contain duplicate entries"
+            yield invalid(child(path, LIST_KEYS), shown(keys), detail)
+        seen.add(name)
+
+
+def _validate_items(
+    items: JSON, list_type: str, keys: list[str], path: str
+) -> Iterator[Cause]:
+    """Check that an item, and each of its keys, is always there."""
+    if items.get("nullable"):
+        detail = f"cannot be nullable when {LIST_TYPE} is {list_type}"
+        yield forbidden_field(child(path, "nullable"), detail)
+    if list_type == "set":
+        return
+    this = f"this property is in {LIST_KEYS}"
+    for name in keys:
+        found = properties_of(items).get(name)
+        if found is None:
+            continue
+        where = key(child(path, "properties"), name)
+        if name not in (items.get("required") or ()) and "default" not in found:
+            detail = f"{this}, so it must have a default or be a required property"
+            yield required(child(where, "default"), detail)
+        if found.get("nullable"):
+            detail = f"{this}, so it cannot be nullable"
+            yield forbidden_field(child(where, "nullable"), detail)

@@ -1,0 +1,140 @@
+"""What rules see of an object: its values and their types (pkg/cel/common).
+
+A schema decides: a number is a double although it is written as 1, a text with the
+format date-time is a timestamp. Fields have the names that expressions can write.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from controller_manager.control.cel.library.standard import (
+    duration_of,
+    timestamp_of,
+)
+from controller_manager.control.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    ListOf,
+    MapOf,
+    Type,
+    escaped,
+    object_of,
+)
+from controller_manager.control.cel.values import EvaluationError
+from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+    EMBEDDED,
+    INT_OR_STRING,
+    items_of,
+    properties_of,
+    schema_of_others,
+)
+
+JSON = dict[str, Any]
+
+_SCALARS: Final[Mapping[str, Type]] = {
+    "boolean": BOOL,
+    "integer": INT,
+    "number": DOUBLE,
+    "string": STRING,
+}
+_FORMATS: Final[Mapping[str, Type]] = {
+    "byte": BYTES,
+    "date": TIMESTAMP,
+    "date-time": TIMESTAMP,
+    "duration": DURATION,
+}
+_TEXT: Final[JSON] = {"type": "string"}
+_META: Final[JSON] = {
+    "apiVersion": _TEXT,
+    "kind": _TEXT,
+    "metadata": {
+        "type": "object",
+        "properties": {"name": _TEXT, "generateName": _TEXT},
+    },
+}
+"""What rules may use of each resource."""
+
+
+def _fields(schema: JSON, *, is_resource: bool) -> JSON:
+    known = properties_of(schema)
+    return {**known, **_META} if is_resource or schema.get(EMBEDDED) else known
+
+
+def declared_type(schema: JSON, *, is_resource: bool = False) -> Type:
+    """Return the type of what a schema describes."""
+    if schema.get(INT_OR_STRING):
+        return DYN
+    match schema.get("type"):
+        case "array" if (items := items_of(schema)) is not None:
+            return ListOf(declared_type(items))
+        case "object" if (others := schema_of_others(schema)) is not None:
+            return MapOf(declared_type(others))
+        case "object" if fields := _fields(schema, is_resource=is_resource):
+            return object_of(
+                {
+                    name: declared_type(each)
+                    for found, each in fields.items()
+                    if (name := escaped(found)) is not None
+                }
+            )
+        case "string":
+            return _FORMATS.get(schema.get("format", ""), STRING)
+        case str(type_):
+            return _SCALARS.get(type_, DYN)
+    return DYN
+
+
+def rule_value(value: Any, schema: JSON, *, is_resource: bool = False) -> Any:
+    """Return what a rule sees of a value; raises EvaluationError."""
+    if schema.get(INT_OR_STRING) or value is None:
+        return value
+    match schema.get("type"), value:
+        case "array", list():
+            items = items_of(schema) or {}
+            return [rule_value(each, items) for each in value]
+        case "object", dict():
+            return _object(value, schema, is_resource=is_resource)
+        case "number", int() | float():
+            return float(value)
+        case "integer", float():
+            return int(value)
+        case "string", str():
+            return _text(value, schema.get("format", ""))
+    return value
+
+
+def _object(value: JSON, schema: JSON, *, is_resource: bool) -> JSON:
+    others = schema_of_others(schema)
+    if others is not None:
+        return {name: rule_value(each, others) for name, each in value.items()}
+    fields = _fields(schema, is_resource=is_resource)
+    return {
+        name: rule_value(value[found], each)
+        for found, each in fields.items()
+        if found in value and (name := escaped(found)) is not None
+    }
+
+
+def _text(value: str, format_: str) -> Any:
+    try:
+        match format_:
+            case "byte":
+                return base64.b64decode(value)
+            case "date":
+                return datetime.fromisoformat(value).replace(tzinfo=UTC)
+            case "date-time":
+                return timestamp_of(value)
+            case "duration":
+                return duration_of(value)
+    except (binascii.Error, ValueError) as error:
+        raise EvaluationError(str(error)) from None
+    return value

@@ -1,0 +1,193 @@
+"""Checks objects by the rules of their schema (schema/cel/validation.go)."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
+from controller_manager.control.cel.program import Program
+from controller_manager.control.cel.values import NOTHING, EvaluationError, Maybe
+from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
+    ABSENT,
+    old_field,
+    old_items,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
+    wrong_value,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
+    rule_value,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+    RULES,
+    child,
+    items_of,
+    key,
+    properties_of,
+    schema_of_others,
+)
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    required,
+    shown,
+)
+
+JSON = dict[str, Any]
+
+_MOST_STEPS: Final = 300_000
+"""How many steps the rules of one object may take together: a second at most."""
+
+_BLOCKING: Final = frozenset(
+    (
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    )
+)
+_NOT_CHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; correct "
+    "the existing errors to complete validation"
+)
+_TOO_MANY_STEPS: Final = (
+    "validation failed due to running out of cost budget, no further validation rules "
+    "will be run"
+)
+_MOST_CHARACTERS: Final = 5 << 10
+
+
+@lru_cache(maxsize=4096)
+def program_of(expression: str) -> Program:
+    """Return an expression, ready to be evaluated; raises SyntaxProblem."""
+    return Program(expression)
+
+
+class Rules:
+    """The rules of a schema, which are valid."""
+
+    def __init__(self, schema: JSON) -> None:
+        """Take a schema."""
+        self._schema = schema
+        self._ruled: set[int] = set()
+        """The parts of the schema that have rules, or parts with rules, by identity."""
+        self._find(schema)
+
+    def _find(self, schema: JSON) -> bool:
+        parts = [*properties_of(schema).values()]
+        parts += filter(None, (items_of(schema), schema_of_others(schema)))
+        found = [self._find(each) for each in parts]
+        has_rules = bool(schema.get(RULES)) or any(found)
+        if has_rules:
+            self._ruled.add(id(schema))
+        return has_rules
+
+    def validate(
+        self, obj: JSON, causes: list[Cause], old: Any = ABSENT
+    ) -> list[Cause]:
+        """Return what the rules say of an object in which `causes` have been found.
+
+        Rules about transitions compare it with the `old` one. A rule about a part that
+        has not changed is left out otherwise.
+        """
+        if id(self._schema) not in self._ruled:
+            return []
+        if any(each.reason in _BLOCKING for each in causes):
+            return [wrong_value("", "null", _NOT_CHECKED)]
+        budget, found = Budget(_MOST_STEPS), list[Cause]()
+        try:
+            for cause in self._walk(obj, self._schema, "", old, budget):
+                found.append(cause)
+        except OutOfBudgetError:
+            found.append(wrong_value("", "object", _TOO_MANY_STEPS))
+        return found
+
+    def _walk(
+        self, value: Any, schema: JSON, path: str, old: Any, budget: Budget
+    ) -> Iterator[Cause]:
+        if id(schema) not in self._ruled or value is None:
+            return
+        for rule in schema.get(RULES) or ():
+            check = _Check(rule, schema, path, is_root=schema is self._schema)
+            yield from check.causes(value, old, budget)
+        if isinstance(value, dict):
+            known, others = properties_of(schema), schema_of_others(schema)
+            for name, each in value.items():
+                inner = known.get(name, others)
+                if inner is not None:
+                    where = child(path, name) if name in known else key(path, name)
+                    before = old_field(old, schema, name)
+                    yield from self._walk(each, inner, where, before, budget)
+        elif isinstance(value, list) and (items := items_of(schema)) is not None:
+            before = old_items(old, value, schema)
+            for number, each in enumerate(value):
+                where = key(path, str(number))
+                yield from self._walk(each, items, where, before[number], budget)
+
+
+class _Check:
+    """Evaluates one rule."""
+
+    def __init__(self, rule: JSON, schema: JSON, path: str, *, is_root: bool) -> None:
+        self._rule = rule
+        self._schema = schema
+        self._path = path
+        self._is_root = is_root
+        self._program = program_of(rule["rule"])
+
+    def causes(self, value: Any, old: Any, budget: Budget) -> Iterator[Cause]:
+        """Yield the cause if the rule does not hold."""
+        compares = self._program.uses("oldSelf")
+        is_optional = self._rule.get("optionalOldSelf", False)
+        if compares and old is ABSENT and not is_optional:
+            return
+        if not compares and old is not ABSENT and old == value:
+            return
+        try:
+            names = {"self": self._seen(value)}
+            if compares:
+                before = None if old is ABSENT else self._seen(old)
+                present = NOTHING if old is ABSENT else Maybe((before,))
+                names["oldSelf"] = present if is_optional else before
+            if self._program.evaluate(names, budget) is not True:
+                yield self._failed(names, budget)
+        except EvaluationError as error:
+            text = self._rule.get("message") or self._rule["rule"].strip()
+            yield self._cause(f"{error} evaluating rule: {text}")
+
+    def _seen(self, value: Any) -> Any:
+        return rule_value(value, self._schema, is_resource=self._is_root)
+
+    def _failed(self, names: JSON, budget: Budget) -> Cause:
+        message = self._own_message(names, budget)
+        default = f"failed rule: {self._rule['rule'].strip()}"
+        return self._cause(message or self._rule.get("message", "").strip() or default)
+
+    def _own_message(self, names: JSON, budget: Budget) -> str:
+        """Return the value of the message's expression, empty if it is of no use."""
+        expression = self._rule.get("messageExpression")
+        if not expression:
+            return ""
+        try:
+            found = program_of(expression).evaluate(names, budget)
+        except EvaluationError:
+            return ""
+        if not isinstance(found, str) or len(found) > _MOST_CHARACTERS:
+            return ""
+        return "" if "\n" in found.strip() else found.strip()
+
+    def _cause(self, detail: str) -> Cause:
+        path = self._path
+        if field := self._rule.get("fieldPath", "").strip():
+            path = child(path, field.removeprefix(".")) if path else field[1:]
+        type_ = self._schema.get("type", "")
+        match self._rule.get("reason"):
+            case "FieldValueForbidden":
+                return forbidden_field(path or "<nil>", detail)
+            case "FieldValueRequired":
+                return required(path or "<nil>", detail)
+            case "FieldValueDuplicate":
+                return duplicate(path or "<nil>", shown(type_))
+        return wrong_value(path, type_, detail)

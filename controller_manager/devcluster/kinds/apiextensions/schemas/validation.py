@@ -1,0 +1,294 @@
+"""Checks values against a schema, with the messages of a real API server.
+
+Upstream: the package validate of k8s.io/kube-openapi, and ValidateCustomResource. What
+an update does not change is not checked again (CRDValidationRatcheting).
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from controller_manager.control.regexp.matching import compiled
+from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
+    ABSENT,
+    old_field,
+    old_items,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.formats import (
+    has_format,
+    is_known,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.numbers import go_number
+from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
+    Result,
+    no_schema_fits,
+    wrong_type,
+    wrong_value,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+    INT_OR_STRING,
+    child,
+    key,
+    properties_of,
+    schema_of_others,
+)
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    not_supported,
+    required,
+    shown,
+    too_long,
+    too_many,
+)
+
+JSON = dict[str, Any]
+
+_TYPES: Final = {str: "string", bool: "boolean", list: "array", dict: "object"}
+
+
+def validate_value(
+    value: Any, schema: JSON, *, base: str = "", old: Any = ABSENT
+) -> list[Cause]:
+    """Return what is wrong with a value.
+
+    `base` is the path of the value; messages name fields below it. Parts of it that
+    are the same in `old` are taken as they are.
+    """
+    return _Validator(base).result(value, schema, "", old).causes
+
+
+class _Validator:
+    def __init__(self, base: str) -> None:
+        self._base = base
+
+    def result(self, value: Any, schema: JSON, path: str, old: Any = ABSENT) -> Result:
+        """Check a value; the order of the checks is that of upstream."""
+        result = Result()
+        for part in self._parts(value, schema, path, old):
+            result.merge(part)
+            result.matches += 1
+        if result.causes and old is not ABSENT and old == value:
+            result.causes.clear()
+        return result
+
+    def _parts(self, value: Any, schema: JSON, path: str, old: Any) -> Iterator[Result]:
+        if wanted := _wanted_types(schema):
+            yield Result(*self._type(value, schema, wanted, path))
+        if value is None:
+            yield Result(*self._enum(value, schema, path))
+            return
+        yield self._combinations(value, schema, path)
+        if isinstance(value, str):
+            yield Result(*self._text(value, schema, path))
+            if is_known(format_ := schema.get("format", "")):
+                yield Result(*self._format(value, format_, path))
+        elif _is_number(value):
+            yield Result(*self._number(value, schema, path))
+        elif isinstance(value, list):
+            yield self._list(value, schema, path, old)
+        yield Result(*self._enum(value, schema, path))
+        if isinstance(value, dict):
+            yield self._object(value, schema, path, old)
+
+    def _field(self, path: str) -> str:
+        return child(self._base, path) if path else self._base
+
+    # Types and enumerations
+
+    def _type(
+        self, value: Any, schema: JSON, wanted: tuple[str, ...], path: str
+    ) -> Iterator[Cause]:
+        found, joined = _type_of(value), ",".join(wanted)
+        if value is None:
+            if not schema.get("nullable"):
+                yield wrong_type(self._field(path), path, joined, "null")
+            return
+        fits = found in wanted or _is_whole(value, wanted)
+        fits = fits or (found == "integer" and "number" in wanted)
+        format_ = schema.get("format", "")
+        if is_known(format_) and not {"number", "integer"} & {*wanted}:
+            if isinstance(value, str | list):
+                return  # the format says what a text must be
+            if not fits:
+                shape = {"integer": "int64", "number": "double"}.get(found, "")
+                yield wrong_type(self._field(path), path, format_, shape)
+                return
+        if not fits:
+            yield wrong_type(self._field(path), path, joined, found)
+
+    def _enum(self, value: Any, schema: JSON, path: str) -> Iterator[Cause]:
+        values = schema.get("enum")
+        if not values or any(_is_same(value, each) for each in values):
+            return
+        texts = [each if isinstance(each, str) else shown(each) for each in values]
+        yield not_supported(self._field(path), shown(value), texts)
+
+    # Combinations of schemas
+
+    def _combinations(self, value: Any, schema: JSON, path: str) -> Result:
+        result = Result()
+        if several := schema.get("anyOf"):
+            self._any_of(value, several, path, result)
+        if several := schema.get("oneOf"):
+            self._one_of(value, several, path, result)
+        if several := schema.get("allOf"):
+            self._all_of(value, several, path, result)
+        if (other := schema.get("not")) is not None:
+            found = self.result(value, other, path)
+            if found.is_valid:
+                detail = f'"{path}" must not validate the schema (not)'
+                result.causes.append(no_schema_fits(self._base, detail))
+        return result
+
+    def _any_of(
+        self, value: Any, schemas: list[JSON], path: str, result: Result
+    ) -> None:
+        results = [self.result(value, each, path) for each in schemas]
+        if any(each.is_valid for each in results):
+            return
+        detail = f'"{path}" must validate at least one schema (anyOf)'
+        result.causes.append(no_schema_fits(self._base, detail))
+        result.merge(max(results, key=lambda each: each.matches))
+
+    def _one_of(
+        self, value: Any, schemas: list[JSON], path: str, result: Result
+    ) -> None:
+        results = [self.result(value, each, path) for each in schemas]
+        count = sum(each.is_valid for each in results)
+        if count == 1:
+            return
+        how_many = f"{count} valid alternatives" if count else "none valid"
+        detail = f'"{path}" must validate one and only one schema (oneOf).'
+        cause = no_schema_fits(self._base, f"{detail} Found {how_many}")
+        result.causes.append(cause)
+        if not count:
+            result.merge(max(results, key=lambda each: each.matches))
+
+    def _all_of(
+        self, value: Any, schemas: list[JSON], path: str, result: Result
+    ) -> None:
+        results = [self.result(value, each, path) for each in schemas]
+        count = sum(each.is_valid for each in results)
+        for each in results:
+            result.merge(each)
+        if count == len(results):
+            return
+        detail = f'"{path}" must validate all the schemas (allOf)'
+        if not count:
+            detail += ". None validated"
+        result.causes.append(no_schema_fits(self._base, detail))
+
+    # Texts and numbers
+
+    def _text(self, value: str, schema: JSON, path: str) -> Iterator[Cause]:
+        most, least = schema.get("maxLength"), schema.get("minLength")
+        if most is not None and len(value) > most:
+            yield too_long(self._field(path), most)
+        if least is not None and len(value) < least:
+            detail = f"should be at least {least} chars long"
+            yield self._wrong(path, value, detail)
+        pattern = schema.get("pattern")
+        if pattern and not compiled(pattern).matches(value):
+            yield self._wrong(path, value, f"should match '{pattern}'")
+
+    def _format(self, value: str, format_: str, path: str) -> Iterator[Cause]:
+        if not has_format(value, format_):
+            yield wrong_type(self._field(path), path, format_, value)
+
+    def _number(self, value: float, schema: JSON, path: str) -> Iterator[Cause]:
+        factor = schema.get("multipleOf")
+        if factor is not None and not _is_multiple(value, factor):
+            detail = f"should be a multiple of {go_number(factor)}"
+            yield self._wrong(path, value, detail)
+        if (most := schema.get("maximum")) is not None:
+            excludes = schema.get("exclusiveMaximum", False)
+            if value > most or (excludes and value == most):
+                words = "less than" if excludes else "less than or equal to"
+                yield self._wrong(path, value, f"should be {words} {go_number(most)}")
+        if (least := schema.get("minimum")) is not None:
+            excludes = schema.get("exclusiveMinimum", False)
+            if value < least or (excludes and value == least):
+                words = "greater than" if excludes else "greater than or equal to"
+                yield self._wrong(path, value, f"should be {words} {go_number(least)}")
+
+    def _wrong(self, path: str, value: Any, detail: str) -> Cause:
+        return wrong_value(self._field(path), value, f"{path} in body {detail}")
+
+    # Lists and objects
+
+    def _list(self, value: list[Any], schema: JSON, path: str, old: Any) -> Result:
+        result = Result()
+        items = schema.get("items")
+        if isinstance(items, dict):
+            before = old_items(old, value, schema)
+            for number, each in enumerate(value):
+                where = key(path, str(number))
+                result.merge(self.result(each, items, where, before[number]))
+        least, most = schema.get("minItems"), schema.get("maxItems")
+        if least is not None and len(value) < least:
+            detail = f"should have at least {least} items"
+            result.causes.append(self._wrong(path, len(value), detail))
+        if most is not None and len(value) > most:
+            result.causes.append(too_many(self._field(path), len(value), most))
+        return result
+
+    def _object(self, value: JSON, schema: JSON, path: str, old: Any) -> Result:
+        least, most = schema.get("minProperties"), schema.get("maxProperties")
+        if least is not None and len(value) < least:
+            detail = f"should have at least {least} properties"
+            return Result(self._wrong(path, len(value), detail))
+        if most is not None and len(value) > most:
+            return Result(too_many(self._field(path), len(value), most))
+        result = Result(
+            *(
+                required(self._field(child(path, name)))
+                for name in schema.get("required") or ()
+                if name not in value
+            )
+        )
+        known, others = properties_of(schema), schema_of_others(schema)
+        for name, each in value.items():
+            inner = known.get(name, others)
+            if inner is not None:
+                before = old_field(old, schema, name)
+                result.merge(self.result(each, inner, child(path, name), before))
+            elif schema.get("additionalProperties") is False:
+                detail = f"{child(path, name)} in body is a forbidden property"
+                result.causes.append(wrong_value(self._field(path), "", detail))
+        return result
+
+
+def _wanted_types(schema: JSON) -> tuple[str, ...]:
+    if schema.get(INT_OR_STRING):
+        return "integer", "string"
+    wanted = schema.get("type")
+    return (wanted,) if wanted else ()
+
+
+def _type_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    if _is_number(value):
+        return "integer" if isinstance(value, int) else "number"
+    return _TYPES.get(type(value), "")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any, wanted: tuple[str, ...]) -> bool:
+    """Tell whether a number such as 1.0 stands for an integer that is wanted."""
+    return isinstance(value, float) and value.is_integer() and "integer" in wanted
+
+
+def _is_multiple(value: float, factor: float) -> bool:
+    if not factor:
+        return True
+    quotient = value / factor
+    return math.isclose(quotient, round(quotient), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Compare JSON values: in Python 1 and True are equal."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)

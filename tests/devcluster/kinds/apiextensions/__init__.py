@@ -1,0 +1,1 @@
+"""Tests of definitions and of what their schemas do."""

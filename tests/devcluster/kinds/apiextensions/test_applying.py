@@ -1,0 +1,148 @@
+"""Configurations are applied as the schema says how lists and maps are merged."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.clusters import Cluster
+from tests.devcluster.kinds.apiextensions.test_definitions import define, spec, version
+from tests.devcluster.requests import call
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+PATH = "/apis/example.com/v1/namespaces/default/widgets/a"
+APPLY = "application/apply-patch+yaml"
+TEXT: JSON = {"type": "string"}
+PORT: JSON = {
+    "type": "object",
+    "required": ["port"],
+    "properties": {
+        "port": {"type": "integer"},
+        "protocol": {**TEXT, "default": "TCP"},
+        "name": TEXT,
+    },
+}
+SCHEMA: JSON = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "ports": {
+                    "type": "array",
+                    "items": PORT,
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["port", "protocol"],
+                },
+                "tags": {
+                    "type": "array",
+                    "items": TEXT,
+                    "x-kubernetes-list-type": "set",
+                },
+                "words": {"type": "array", "items": TEXT},
+                "selector": {
+                    "type": "object",
+                    "additionalProperties": TEXT,
+                    "x-kubernetes-map-type": "atomic",
+                },
+                "labels": {"type": "object", "additionalProperties": TEXT},
+            },
+        }
+    },
+}
+
+
+async def apply(cluster: Cluster, manager: str, **fields: Any) -> tuple[int, JSON]:
+    """Apply a spec; return the status and the body of the answer."""
+    body = {"apiVersion": "example.com/v1", "kind": "Widget", "spec": fields}
+    answer = await call(
+        cluster,
+        "PATCH",
+        f"{PATH}?fieldManager={manager}",
+        msgspec.json.encode(body),
+        content_type=APPLY,
+    )
+    return answer.status, msgspec.json.decode(answer.body)
+
+
+async def applied(cluster: Cluster, manager: str, **fields: Any) -> JSON:
+    status, body = await apply(cluster, manager, **fields)
+    assert status in (200, 201), body
+    found: JSON = body["spec"]
+    return found
+
+
+async def test_two_managers_share_lists_and_maps(cluster: Cluster) -> None:
+    """What one gives up goes; what the other has stays."""
+    await define(cluster, spec(version(schema={"openAPIV3Schema": SCHEMA})))
+    await applied(
+        cluster,
+        "one",
+        ports=[{"port": 80, "name": "web"}],
+        tags=["a", "b"],
+        labels={"x": "1"},
+    )
+    found = await applied(
+        cluster,
+        "two",
+        ports=[{"port": 80, "protocol": "UDP"}, {"port": 443}],
+        tags=["b", "c"],
+        labels={"y": "2"},
+    )
+    assert found == {
+        "ports": [
+            {"port": 80, "name": "web", "protocol": "TCP"},
+            {"port": 80, "protocol": "UDP"},
+            {"port": 443, "protocol": "TCP"},
+        ],
+        "tags": ["a", "b", "c"],
+        "labels": {"x": "1", "y": "2"},
+    }
+    found = await applied(cluster, "one", tags=["a"])
+    assert found == {
+        "ports": [{"port": 80, "protocol": "UDP"}, {"port": 443, "protocol": "TCP"}],
+        "tags": ["a", "b", "c"],
+        "labels": {"y": "2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fields"),
+    [
+        (
+            {"ports": [{"port": 80, "name": "web"}]},
+            {"ports": [{"port": 80, "name": "other"}]},
+            ['.spec.ports[{"port":80,"protocol":"TCP"}].name'],
+        ),
+        ({"words": ["a"]}, {"words": ["b"]}, [".spec.words"]),
+        ({"selector": {"a": "1"}}, {"selector": {"b": "2"}}, [".spec.selector"]),
+    ],
+)
+async def test_a_conflict_names_the_field(
+    cluster: Cluster, first: JSON, second: JSON, fields: list[str]
+) -> None:
+    """A list without a type, and an atomic map, are one field each."""
+    await define(cluster, spec(version(schema={"openAPIV3Schema": SCHEMA})))
+    await applied(cluster, "one", **first)
+    status, body = await apply(cluster, "two", **second)
+    assert status == 409
+    assert [each["field"] for each in body["details"]["causes"]] == fields
+
+
+async def test_finalizers_of_several_managers_are_kept(cluster: Cluster) -> None:
+    """The metadata of custom resources is merged as that of all kinds."""
+    await define(cluster, spec(version(schema={"openAPIV3Schema": SCHEMA})))
+    for manager in ("one", "two"):
+        body = {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"finalizers": [f"example.com/{manager}"]},
+        }
+        path = f"{PATH}?fieldManager={manager}"
+        encoded = msgspec.json.encode(body)
+        answer = await call(cluster, "PATCH", path, encoded, content_type=APPLY)
+    metadata = msgspec.json.decode(answer.body)["metadata"]
+    assert metadata["finalizers"] == ["example.com/one", "example.com/two"]
