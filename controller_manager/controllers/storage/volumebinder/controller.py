@@ -18,6 +18,7 @@ from controller_manager.api.meta import key_of
 from controller_manager.client.errors import InvalidName, NotFound, is_about
 from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.caches import Caches
+from controller_manager.controllers.storage.volumebinder.changes import is_available
 from controller_manager.controllers.storage.volumebinder.claim_steps import (
     decide_claim,
 )
@@ -81,6 +82,8 @@ class VolumeBinder:
         self.operations = Operations(metrics, context.clock)
         self.caches = Caches(context, Census(metrics))
         self._writer = Writer(context, self.caches, self.operations, metrics)
+        self._woken: set[str] = set()
+        """The claims that are to look at a volume that has become available."""
         self._claim_queue = context.queue("claims")
         self._volume_queue = context.queue("volumes")
         context.informers.informer(PERSISTENT_VOLUMES).add_handler(
@@ -109,6 +112,7 @@ class VolumeBinder:
     async def sync_claim(self, key: str) -> Outcome:
         """Do for a claim what is to be done, one write after the other."""
         held = ""
+        self._woken.discard(key)
         async with AsyncExitStack() as stack:
             for _ in range(_MOST_STEPS):
                 claim = self.caches.claims.get(key)
@@ -159,7 +163,16 @@ class VolumeBinder:
             self.operations.begin(name, plugin, DELETE)
         if rest.problem:
             self.operations.fail(name)
+        if is_available(volume):
+            self._offer(volume)
         return self._rest(rest)
+
+    def _offer(self, volume: PersistentVolume) -> None:
+        """Add a claim that waits for such a volume, another one for each volume."""
+        key = self.caches.claim_waiting_for(volume, self._woken)
+        if key is not None:
+            self._woken.add(key)
+            self._claim_queue.add(key)
 
     def _provisioner_of(self, volume: PersistentVolume) -> str:
         """Return who deletes a volume, as metrics name it.
