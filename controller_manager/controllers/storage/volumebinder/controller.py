@@ -35,6 +35,7 @@ from controller_manager.controllers.storage.volumebinder.options import (
 )
 from controller_manager.controllers.storage.volumebinder.steps import (
     ReadClaim,
+    ReadVolume,
     Rest,
     Write,
 )
@@ -46,13 +47,15 @@ from controller_manager.controllers.storage.volumebinder.writes import Writer
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
 
 _WORKERS: Final = 10
 """Claims that are bound at a time, and as many volumes. Upstream has one of each."""
 
 _MOST_STEPS: Final = 16
 """The most steps of one sync. A decision that asks for more has a defect."""
+
+_OLD_CACHE: Final = Requeue(1.0, "the cache shows an old version of the volume")
 
 _SHORTEST_PERIOD: Final = 1.0
 """Seconds: upstream syncs without a pause if the period is 0."""
@@ -111,14 +114,14 @@ class VolumeBinder:
 
     async def sync_claim(self, key: str) -> Outcome:
         """Do for a claim what is to be done, one write after the other."""
-        held = ""
+        held, is_certain = "", False
         self._woken.discard(key)
         async with AsyncExitStack() as stack:
             for _ in range(_MOST_STEPS):
                 claim = self.caches.claims.get(key)
                 if claim is None:
                     return DONE
-                match decide_claim(claim, self.caches):
+                match decide_claim(claim, self.caches, is_certain=is_certain):
                     case Write(volume=volume) if volume and volume != held:
                         # Somebody else may be changing it: decide again then.
                         await stack.aclose()
@@ -127,6 +130,10 @@ class VolumeBinder:
                         held = volume
                     case Write() as write:
                         await self._writer.write(write)
+                    case ReadVolume(name=name):
+                        if not await self._is_shown(name):
+                            return _OLD_CACHE
+                        is_certain = True
                     case Rest() as rest:
                         return self._rest_of_claim(key, rest)
                     case step:
@@ -193,6 +200,19 @@ class VolumeBinder:
         if rest.error:
             raise SyncError(rest.error)
         return Done(self._period) if rest.again else DONE
+
+    async def _is_shown(self, name: str) -> bool:
+        """Tell whether the cache shows a volume as the API server has it."""
+        try:
+            stored = await self._client.get(PERSISTENT_VOLUMES, "", name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return self.caches.volume(name) is None
+        except InvalidName:
+            return True  # no volume can have that name
+        shown = self.caches.volume(name)
+        return shown is not None and _version(shown) == _version(stored)
 
     async def _read(self, namespace: str, name: str) -> FoundClaim:
         """Read a claim from the API server."""
@@ -262,6 +282,10 @@ class VolumeBinder:
             self._volume_queue.add(name)
         if claim.spec.volume_name:
             self._volume_queue.add(claim.spec.volume_name)
+
+
+def _version(volume: PersistentVolume) -> tuple[str, str]:
+    return volume.metadata.uid, volume.metadata.resource_version
 
 
 def _wrong(step: object) -> RuntimeError:
