@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.quantity import parse_quantity
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
     csi_name,
@@ -14,8 +15,9 @@ from tests.controllers.storage.attachdetach.workload import (
     is_wanted,
     volumes_of,
 )
-from tests.simulation.changes import only
+from tests.simulation.changes import Path, only
 from tests.simulation.properties import AllowedWrite, Properties, Write
+from tests.simulation.state import State
 
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
@@ -23,8 +25,16 @@ if TYPE_CHECKING:
 JSON = dict[str, Any]
 
 _ATTACHMENTS: Final = "volumeattachments"
+_AMOUNTS: Final = (("status", "allocatable"), ("status", "capacity"))
 _LISTED: Final = ("status", "volumesAttached")
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+
+
+def _lists_volumes(path: Path, old: Any, new: Any) -> bool:
+    """Allow changes of the list; the server writes amounts in its own way."""
+    if path[:2] in _AMOUNTS:
+        return parse_quantity(old) == parse_quantity(new)
+    return only(_LISTED)(path, old, new)
 
 
 class AttachDetachProperties(Properties):
@@ -33,19 +43,42 @@ class AttachDetachProperties(Properties):
     controller = "persistentvolume-attach-detach-controller"
     may_write = (
         AllowedWrite(("create", "delete"), _ATTACHMENTS),
-        AllowedWrite(("patch",), "nodes/status", only(_LISTED)),
+        AllowedWrite(("patch",), "nodes/status", _lists_volumes),
     )
     bounded = ("nodes.actual", "nodes.desired", "nodes.in_use")
     workload = VolumeUsers
 
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._changes = state.watch("nodes")
+        self._held: dict[str, set[str]] = {}
+        """By node: the volumes that it has used ever since it listed them."""
+
     def after_write(self, write: Write) -> Iterator[str]:
         """Check each write of the controller."""
+        self._follow()
         if write.controller != self.controller or write.is_late:
             return
         if write.target.plural == _ATTACHMENTS:
             yield from self._of_attachment(write)
         elif write.target.plural == "nodes" and write.after is not None:
             yield from self._of_list(write)
+
+    def _follow(self) -> None:
+        """Take the changes of nodes.
+
+        A kubelet says that it uses a volume before the volume is attached. Then it
+        waits until its node lists the volume. So a volume that it has begun to use
+        since then is not in use yet.
+        """
+        for change in self._changes.take():
+            node = change.after.obj
+            name, used = node["metadata"]["name"], set(in_use(node))
+            if change.type == "DELETED":
+                self._held.pop(name, None)
+            else:
+                known = self._held.get(name, set()) | set(listed(node))
+                self._held[name] = used & known
 
     def _of_attachment(self, write: Write) -> Iterator[str]:
         if write.verb == "delete" and write.before is not None:
@@ -61,7 +94,8 @@ class AttachDetachProperties(Properties):
             return
         if name in listed(node):
             yield f"{write}: its node lists the volume as attached"
-        if name in in_use(node) and not may_be_forced(node):
+        held = self._held.get(spec["nodeName"], set())
+        if name in held and not may_be_forced(node):
             yield f"{write}: its node uses the volume"
 
     def _on_two_nodes(self, write: Write) -> Iterator[str]:

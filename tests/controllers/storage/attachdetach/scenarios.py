@@ -75,6 +75,7 @@ async def pod_goes_that_never_used_its_volume(environment: Environment) -> None:
     users.reports_use = False
     users.run_pod("user", _FIRST, _VOLUME)
     await environment.until(lambda: _lists(environment, _FIRST), within=60)
+    await asyncio.sleep(5)
     _delete(environment, "user")
     await environment.until(lambda: not _attachments(environment), within=60)
 

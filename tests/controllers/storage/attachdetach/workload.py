@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.controllers.storage.attachdetach.names import csi_name
+from controller_manager.devcluster.nodes.node_status import STOPPED
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 
@@ -30,6 +31,20 @@ _PERIOD: Final = 2.0
 
 _BEAT: Final = 20.0
 _UNMOUNTING: Final = 4.0
+
+_RUNNING: Final[JSON] = {
+    "phase": "Running",
+    "containerStatuses": [
+        {
+            "name": "c",
+            "image": "app:v1",
+            "imageID": "",
+            "ready": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+        }
+    ],
+}
 
 
 def volumes_of(pod: JSON) -> list[str]:
@@ -144,8 +159,11 @@ class VolumeUsers(Workload):
         ]
 
     def _register(self, name: str) -> None:
-        metadata = {"name": name, "annotations": {_MANAGED: "true"}}
-        node = {"metadata": metadata, "spec": {"unschedulable": True}}
+        """Make a node for the pods here only, without a stand-in of its kubelet."""
+        annotations = {_MANAGED: "true", STOPPED: "true"}
+        metadata = {"name": name, "annotations": annotations}
+        taint = {"key": "disks.example.com/only", "effect": "NoSchedule"}
+        node = {"metadata": metadata, "spec": {"taints": [taint]}}
         self.world.server.objects.create(self.world.kind("nodes"), "", node)
 
     def _create_volume(self, name: str) -> None:
@@ -198,6 +216,7 @@ class VolumeUsers(Workload):
                     self._beat(name)
             for name in NODES:
                 self._report_use(name)
+            self._run_pods()
             for attachment in self._attachments():
                 self._drive(attachment)
             await asyncio.sleep(_PERIOD)
@@ -232,6 +251,23 @@ class VolumeUsers(Workload):
         if used != wanted | stays:
             report = {"volumesInUse": sorted(wanted | stays) or None}
             self._edit("nodes", name, lambda obj: obj["status"].update(report))
+
+    def _run_pods(self) -> None:
+        """Run the pods whose volumes are listed; end those deleted some time ago."""
+        for pod in self._home():
+            if "deletionTimestamp" in pod["metadata"]:
+                if self._driver.random() < 0.3:
+                    self.world.delete("pods", pod, grace=0)
+            elif "containerStatuses" not in pod["status"] and self._has_volumes(pod):
+                self.world.change(
+                    "pods", pod, lambda obj: obj["status"].update(_RUNNING), "status"
+                )
+
+    def _has_volumes(self, pod: JSON) -> bool:
+        node = self.world.find("nodes", "", pod["spec"]["nodeName"])
+        listed = node["status"].get("volumesAttached") if node is not None else ()
+        needed = {csi_name(DRIVER, each) for each in volumes_of(pod)}
+        return needed <= {each["name"] for each in listed or ()}
 
     def _is_unmounted(self, node: str, volume: str) -> bool:
         since = self._unused_since.setdefault((node, volume), self._now)
