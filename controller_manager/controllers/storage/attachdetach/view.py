@@ -146,6 +146,10 @@ class Views:
             used_by_pods=pods.used,
         )
 
+    def has_attachments(self, name: str) -> bool:
+        """Tell whether there are attachments to a node, also to one that is gone."""
+        return bool(self.attachments.by_index(_BY_NODE, name))
+
     def _needs(self, name: str, node: Node | None) -> _Pods:
         """Return what the pods of a node need that have not ended."""
         volumes: dict[str, tuple[Volume, tuple[Pod, ...]]] = {}
