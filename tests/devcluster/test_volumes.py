@@ -85,7 +85,7 @@ async def test_a_stateful_set_with_claims_comes_up_expands_and_goes(
         nodes = sorted(each["spec"]["nodeName"] for each in pods)
         assert sorted(await attached(cluster)) == nodes
         await send(cluster, "PATCH", f"{CLAIMS}/data-db-1", LARGER)
-        await asyncio.sleep(2)
+        await asyncio.sleep(3)
         status = (await claim_of(cluster, "data-db-1"))["status"]
         assert status["capacity"] == {"storage": "2Gi"}
         await send(cluster, "PATCH", f"{SETS}/db", {"spec": {"replicas": 0}})

@@ -87,6 +87,7 @@ def test_a_stateful_set_comes_up_expands_and_goes(kubectl: Kubectl) -> None:
     about = "--field-selector=involvedObject.name=data-db-0"
     reasons = kubectl("get", "events", about, "-o", "jsonpath={.items[*].reason}")
     assert set(reasons.split()) >= {
+        "ExternalExpanding",
         "ExternalProvisioning",
         "ProvisioningSucceeded",
         "Resizing",

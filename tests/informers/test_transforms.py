@@ -124,6 +124,22 @@ def test_of_the_volumes_of_a_pod_only_its_claims_are_kept() -> None:
     assert kept == [{}, {"volumes": volumes[1:]}]
 
 
+def test_pods_of_one_owner_share_their_ephemeral_volumes() -> None:
+    """Templates of claims are large; those of other pods stay apart."""
+    transform = transform_for(PODS, [Reads(PODS, "spec.volumes")])
+    assert transform is not None
+    pods = []
+    for size in ("1Gi", "1Gi", "2Gi"):
+        spec = {"resources": {"requests": {"storage": size}}}
+        volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+        body = msgspec.json.encode({"spec": {"volumes": [volume]}})
+        pods.append(msgspec.json.decode(body, type=Pod))
+        transform(pods[-1])
+    first, second, third = (each.spec.volumes for each in pods)
+    assert first is second
+    assert first != third
+
+
 def partial(name: str) -> PartialObject:
     owners = (OwnerReference(kind="ReplicaSet", name="w", uid="u1"),)
     return PartialObject(

@@ -1,8 +1,9 @@
 """The part of the scheduler that gives devices to the claims of pods.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources, with the allocator of
-k8s.io/dynamic-resource-allocation. Here no expression (CEL) is evaluated: a request or
-a class with selectors gets no device.
+k8s.io/dynamic-resource-allocation. Here no expression (CEL) is evaluated, and no
+attributes are compared: a request or a class with selectors, and a claim with
+constraints, gets no device.
 """
 
 from collections.abc import Iterator, Sequence
@@ -135,6 +136,8 @@ class DeviceAllocation:
 
         `taken` has the devices that the claims before it get, and is added to.
         """
+        if claim["spec"]["devices"].get("constraints"):
+            return None  # nothing here compares the attributes of devices
         used = self._in_use() | taken
         results: list[JSON] = []
         is_everywhere = True

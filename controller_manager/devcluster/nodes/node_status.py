@@ -25,7 +25,7 @@ _RESOURCES: Final = {
     "hugepages-1Gi": "0",
     "hugepages-2Mi": "0",
     "memory": "32Gi",
-    "pods": "1000",
+    "pods": "1k",
 }
 _ARCHITECTURE: Final = "amd64"
 _SYSTEM: Final = "linux"

@@ -122,6 +122,9 @@ class Nodes:
                     tasks.create_task(_follow(watcher, react), name=kind.plural)
         finally:
             self._kubelet.close()
+            self._mounts.close()
+            if self._resizer is not None:
+                self._resizer.close()
 
     def _list_and_watch(self, kind: Kind, react: Callable[[Change], None]) -> Watcher:
         """React to all objects of a kind; return a watcher of their changes."""
@@ -187,11 +190,12 @@ class Nodes:
             self._scheduler.sync(change.key)
 
     async def _housekeeping(self) -> None:
-        """Delete old events, as an API server does; try waiting pods again."""
+        """Delete old events, as an API server does; look at waiting pods again."""
         while True:
             await asyncio.sleep(_HOUSEKEEPING)
             expire_events(self._storage, self._clock.now() - _EVENT_LIFETIME)
             self._scheduler.retry_all()
+            self._mounts.report_late()
 
 
 async def _follow(watcher: Watcher, react: Callable[[Change], None]) -> None:

@@ -220,3 +220,17 @@ async def test_an_allocated_claim_decides_the_node(cluster: Cluster) -> None:
             "1 node(s) didn't match Pod's node affinity/selector, 1 resourceclaim not "
             "available on the node"
         )
+
+
+async def test_a_claim_with_constraints_gets_no_device(cluster: Cluster) -> None:
+    """Nothing compares the attributes of devices."""
+    devices = {
+        "requests": [{"name": "r", "exactly": ONE}],
+        "constraints": [{"requests": ["r"], "matchAttribute": "example.com/numa"}],
+    }
+    async with cluster.nodes(count=2):
+        await add_class(cluster)
+        await add_devices(cluster, {"name": "a"})
+        body = {"metadata": {"name": "c"}, "spec": {"devices": devices}}
+        await send(cluster, "POST", CLAIMS, body)
+        assert await run_pod(cluster, "p") == "2 cannot allocate all claims"

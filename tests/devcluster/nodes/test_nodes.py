@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import EVENTS, PODS
+from controller_manager.api.quantity import parse_quantity
 from controller_manager.client.errors import NotFound
+from controller_manager.devcluster.nodes.node_status import node_status
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
 from tests.devcluster.requests import call, create_pod
@@ -99,3 +101,11 @@ async def test_a_pod_that_has_ended_is_not_started(cluster: Cluster) -> None:
         await asyncio.sleep(60)
         pod = await cluster.client.get(PODS, "default", "a")
         assert pod.status.phase == "Failed"
+
+
+def test_a_kubelet_reports_quantities_in_canonical_form() -> None:
+    """A server stores them so, and the next write of somebody else changes nothing."""
+    status = node_status({"metadata": {"name": "node-0"}}, 0, datetime.now(UTC))
+    for name in ("allocatable", "capacity"):
+        shown = {key: str(parse_quantity(each)) for key, each in status[name].items()}
+        assert status[name] == shown

@@ -75,6 +75,14 @@ class ClaimMaker:
         """Drop what is known of a consumer that is gone."""
         self._unsure.discard(uid)
 
+    def must_ask(self, consumer: Consumer) -> bool:
+        """Tell whether the API server may have claims that the cache lacks.
+
+        So it is after a lost answer, and after another process led.
+        """
+        is_unsure = consumer.uid in self._unsure
+        return is_unsure or self._takeover.must_recheck(consumer)
+
     def made_for(self, consumer: Consumer, entry: PodResourceClaim) -> str | None:
         """Return the name of the claim that was made for an entry, `None` for none.
 
@@ -124,11 +132,9 @@ class ClaimMaker:
     ) -> str | None:
         """Return the name of a claim that was made and that the cache may not show.
 
-        All claims of the namespace are listed for it: a selector finds no owner. That
-        is needed after a lost answer, and after another process led.
+        All claims of the namespace are listed for it: a selector finds no owner.
         """
-        is_unsure = consumer.uid in self._unsure
-        if not is_unsure and not self._takeover.must_recheck(consumer):
+        if not self.must_ask(consumer):
             return None
         owned: list[ResourceClaim] = []
         async for page in self._client.list_all(RESOURCE_CLAIMS, consumer.namespace):

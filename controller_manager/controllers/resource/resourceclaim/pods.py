@@ -82,7 +82,9 @@ class PodSync:
         pod = self._pods.by_key(key)
         if pod is None or is_deleting(pod) or not self.needs_work(pod):
             return DONE
-        stored = await self._read(pod)
+        # Most pods want claims before they have a node: one request less for them.
+        must_read = pod.spec.node_name or self._maker.must_ask(of_pod(pod))
+        stored = await self._read(pod) if must_read else pod
         if stored is not None:
             await self._serve(stored)
         return DONE

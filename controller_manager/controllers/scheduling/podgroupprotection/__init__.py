@@ -1,7 +1,7 @@
 """podgroup-protection-controller: keeps deleted groups of pods while pods use them.
 
-``use`` tells which pods use a group (pure functions), also as the API server has them
-now; ``reconciler`` removes the finalizer, which the API server has added.
+``use`` tells which pods use a group (pure functions); ``reconciler`` removes the
+finalizer, which the API server has added.
 """
 
 from controller_manager.api.core.v1 import PODS

@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec.structs import replace
-
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
-from controller_manager.client.errors import NotFound, is_about
+from controller_manager.control.live_use import LiveUse
+from controller_manager.control.protection import Protection
 from controller_manager.controllers.scheduling.podgroupprotection.use import (
     BY_GROUP,
-    LiveUse,
+    USERS,
     group_of,
 )
 from controller_manager.runtime.context import ControllerContext
@@ -21,10 +20,12 @@ from controller_manager.runtime.watches import For, Maps
 
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 
+PROTECTION: Final = Protection(FINALIZER)
+
 
 def is_held(group: PodGroup) -> bool:
     """Tell whether a group is being deleted and has the finalizer."""
-    return is_deleting(group) and FINALIZER in (group.metadata.finalizers or ())
+    return PROTECTION.holds(group)
 
 
 class PodGroupProtectionReconciler(Reconciler[PodGroup]):
@@ -48,19 +49,20 @@ class PodGroupProtectionReconciler(Reconciler[PodGroup]):
         """Take the context; index the pods by their groups."""
         super().__init__(context)
         self._users = context.lister(PODS, BY_GROUP)
-        self._live = LiveUse(context.client)
+        self._live = LiveUse(context.client, USERS)
 
     async def reconcile(self, group: PodGroup) -> Outcome:
         """Take the finalizer from a deleted group that no pod uses."""
         if not is_held(group) or self._is_seen_in_use(group):
             return DONE
-        if await self._live.is_used(group):
+        is_used = await self._live.is_used(group)
+        if not len(self.queue):
+            self._live.forget()
+        if is_used:
             # The change of the pod by which it becomes unused may be past.
             msg = f"a pod uses the pod group {key_of(group)}, and no cache shows it"
             raise SyncError(msg)
-        if not len(self.queue):
-            self._live.forget()
-        await self._release(group)
+        await PROTECTION.settle(self.client, POD_GROUPS, group)
         return DONE
 
     def _is_seen_in_use(self, group: PodGroup) -> bool:
@@ -73,14 +75,3 @@ class PodGroupProtectionReconciler(Reconciler[PodGroup]):
             pod=key_of(found[0]),
         )
         return True
-
-    async def _release(self, group: PodGroup) -> None:
-        others = tuple(
-            each for each in group.metadata.finalizers or () if each != FINALIZER
-        )
-        metadata = replace(group.metadata, finalizers=others or None)
-        try:
-            await self.client.update(POD_GROUPS, replace(group, metadata=metadata))
-        except NotFound as error:
-            if not is_about(error, group.metadata.name):
-                raise

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.pods import TERMINAL_PHASES
-from controller_manager.client.client import Client
+from controller_manager.control.live_use import Users
 from controller_manager.informers.indexes import Index
-from controller_manager.runtime.outcome import SyncError
 
 
 def group_of(pod: Pod) -> str:
@@ -32,47 +30,4 @@ def _uses_the_same(old: Pod, new: Pod) -> bool:
 BY_GROUP: Final = Index("pod group", used_by, _uses_the_same)
 """The pods that use a group, by its key."""
 
-
-class LiveUse:
-    """The groups in use, as the API server has the pods of a namespace now.
-
-    One list serves all groups of a namespace that were deleted before it.
-    """
-
-    def __init__(self, client: Client) -> None:
-        """Take the client; nothing is listed yet."""
-        self._client = client
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop what the last list has shown."""
-        self._namespace = ""
-        self._version = 0
-        self._used: set[str] = set()
-
-    async def is_used(self, group: KubeObject) -> bool:
-        """Tell whether a pod uses a group that is being deleted.
-
-        Raises SyncError if the API server answers with a list that is older than the
-        deletion.
-        """
-        key, namespace = key_of(group), group.metadata.namespace
-        deleted = resource_version_number(group.metadata.resource_version)
-        is_new = self._namespace == namespace and self._version >= deleted
-        if is_new and key not in self._used:
-            return False
-        await self._list(namespace)
-        if self._version < deleted:
-            msg = f"the API server's pods are older than the pod group {key}"
-            raise SyncError(msg)
-        return key in self._used
-
-    async def _list(self, namespace: str) -> None:
-        self.forget()
-        used: set[str] = set()
-        version = 0
-        async for page in self._client.list_all(PODS, namespace):
-            version = resource_version_number(page.resource_version)
-            for pod in page.items:
-                used.update(used_by(pod))
-        self._namespace, self._version, self._used = namespace, version, used
+USERS: Final = Users(PODS, used_by)

@@ -1,7 +1,7 @@
 """volumeattributesclass-protection-controller: keeps classes of attributes in use.
 
-``use`` tells which claims and volumes use a class (pure functions), also as the API
-server has them now; ``reconciler`` adds and removes the finalizer.
+``use`` tells which claims and volumes use a class (pure functions); ``reconciler`` adds
+and removes the finalizer.
 """
 
 from controller_manager.api.core.claims import CLAIMS

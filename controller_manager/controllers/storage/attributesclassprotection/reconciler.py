@@ -10,11 +10,12 @@ from controller_manager.api.storage.v1 import (
     VOLUME_ATTRIBUTES_CLASSES,
     VolumeAttributesClass,
 )
+from controller_manager.control.live_use import LiveUse
 from controller_manager.control.protection import Protection
 from controller_manager.controllers.storage.attributesclassprotection.use import (
     CLAIMS_BY_CLASS,
+    USERS,
     VOLUMES_BY_CLASS,
-    LiveUse,
     classes_of_claim,
     classes_of_volume,
 )
@@ -61,7 +62,7 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
         super().__init__(context)
         self._claims = context.lister(CLAIMS, CLAIMS_BY_CLASS)
         self._volumes = context.lister(PERSISTENT_VOLUMES, VOLUMES_BY_CLASS)
-        self._live = LiveUse(context.client)
+        self._live = LiveUse(context.client, *USERS)
 
     def _is_held(self, name: str) -> bool:
         found = self.objects.get("", name)
@@ -94,10 +95,11 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
         )
 
     async def _check_unused(self, attributes_class: VolumeAttributesClass) -> None:
-        if await self._live.is_used(attributes_class):
+        is_used = await self._live.is_used(attributes_class)
+        if not len(self.queue):
+            self._live.forget()
+        if is_used:
             # The change by which the class becomes unused may be past.
             name = attributes_class.metadata.name
             msg = f"the volume attributes class {name} is used, and no cache shows it"
             raise SyncError(msg)
-        if not len(self.queue):
-            self._live.forget()

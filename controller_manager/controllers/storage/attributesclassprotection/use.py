@@ -4,10 +4,8 @@ from typing import Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
-from controller_manager.api.meta import KubeObject, resource_version_number
-from controller_manager.client.client import Client
+from controller_manager.control.live_use import Users
 from controller_manager.informers.indexes import Index
-from controller_manager.runtime.outcome import SyncError
 
 
 def classes_of_claim(claim: PersistentVolumeClaim) -> tuple[str, ...]:
@@ -34,10 +32,15 @@ def classes_of_volume(volume: PersistentVolume) -> tuple[str, ...]:
 def _claims_use_the_same(
     old: PersistentVolumeClaim, new: PersistentVolumeClaim
 ) -> bool:
+    # Nothing is decoded for a change of the metadata.
+    if (old.raw_spec, old.raw_status) == (new.raw_spec, new.raw_status):
+        return True
     return classes_of_claim(old) == classes_of_claim(new)
 
 
 def _volumes_use_the_same(old: PersistentVolume, new: PersistentVolume) -> bool:
+    if old.raw_spec == new.raw_spec:
+        return True
     return classes_of_volume(old) == classes_of_volume(new)
 
 
@@ -48,50 +51,7 @@ VOLUMES_BY_CLASS: Final = Index(
     "attributes class", classes_of_volume, _volumes_use_the_same
 )
 
-
-class LiveUse:
-    """The classes in use, as the API server has claims and volumes now.
-
-    The lists serve all classes that were deleted before them.
-    """
-
-    def __init__(self, client: Client) -> None:
-        """Take the client; nothing is listed yet."""
-        self._client = client
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop what the last lists have shown."""
-        self._version = 0
-        self._used: frozenset[str] = frozenset()
-
-    async def is_used(self, attributes_class: KubeObject) -> bool:
-        """Tell whether a claim or a volume uses a class that is being deleted.
-
-        Raises SyncError if the API server answers with lists that are older than the
-        deletion.
-        """
-        metadata = attributes_class.metadata
-        deleted = resource_version_number(metadata.resource_version)
-        if self._version >= deleted and metadata.name not in self._used:
-            return False
-        await self._list()
-        if self._version < deleted:
-            msg = (
-                "the API server's claims and volumes are older than the volume "
-                f"attributes class {metadata.name}"
-            )
-            raise SyncError(msg)
-        return metadata.name in self._used
-
-    async def _list(self) -> None:
-        self.forget()
-        used: set[str] = set()
-        versions = [0, 0]
-        async for claims in self._client.list_all(CLAIMS):
-            versions[0] = resource_version_number(claims.resource_version)
-            used.update(*map(classes_of_claim, claims.items))
-        async for volumes in self._client.list_all(PERSISTENT_VOLUMES):
-            versions[1] = resource_version_number(volumes.resource_version)
-            used.update(*map(classes_of_volume, volumes.items))
-        self._version, self._used = min(versions), frozenset(used)
+USERS: Final = (
+    Users(CLAIMS, classes_of_claim),
+    Users(PERSISTENT_VOLUMES, classes_of_volume),
+)

@@ -11,17 +11,21 @@ from controller_manager.controllers.storage.selinuxwarning.volumes import Use
 Volume = tuple[str, str]
 """The driver of a volume, and its handle."""
 
+_Pods = dict[Use, dict[str, None]]
+"""The keys of the pods of a volume, by how they use it: most volumes have one use."""
+
 
 class VolumeUses:
     """Knows the pods of each volume, by key, as long as they use it.
 
-    A conflict is returned once, when one of its two pods comes or changes.
+    A conflict is returned once, when one of its two pods comes or changes. Pods that
+    use a volume in the same way are not compared, however many they are.
     """
 
     def __init__(self) -> None:
         """Start without volumes."""
-        self._pods: dict[Volume, dict[str, Use]] = {}
-        self._volumes: dict[str, Mapping[Volume, Use]] = {}
+        self._pods: dict[Volume, _Pods] = {}
+        self._uses: dict[str, Mapping[Volume, Use]] = {}
         self._by_driver: dict[str, dict[Volume, None]] = {}
 
     def note(self, pod: str, uses: Mapping[Volume, Use]) -> list[Conflict]:
@@ -29,21 +33,19 @@ class VolumeUses:
 
         Both pods of a conflict are told of it.
         """
-        known = self._volumes.get(pod, {})
-        for volume in known:
-            if volume not in uses:
-                self._remove(volume, pod)
+        known = self._uses.pop(pod, {})
         if uses:
-            self._volumes[pod] = uses
-        else:
-            self._volumes.pop(pod, None)
+            self._uses[pod] = uses
+        for volume, use in known.items():
+            if uses.get(volume) != use:
+                self._remove(volume, use, pod)
         found: list[Conflict] = []
         for volume, use in uses.items():
-            self._by_driver.setdefault(volume[0], {})[volume] = None
-            pods = self._pods.setdefault(volume, {})
-            pods[pod] = use
             if known.get(volume) != use:
-                found += _new_conflicts(pod, use, pods)
+                self._by_driver.setdefault(volume[0], {})[volume] = None
+                pods = self._pods.setdefault(volume, {})
+                pods.setdefault(use, {})[pod] = None
+                found += _conflicts_with(pods, use, pod)
         return found
 
     def forget(self, pod: str) -> None:
@@ -53,31 +55,48 @@ class VolumeUses:
     def pods_of(self, driver: str) -> set[str]:
         """Return the keys of the pods with volumes of a driver."""
         volumes = self._by_driver.get(driver, ())
-        return {pod for volume in volumes for pod in self._pods[volume]}
+        return {
+            pod
+            for volume in volumes
+            for pods in self._pods[volume].values()
+            for pod in pods
+        }
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield all conflicts there are, each as both pods are told of it."""
         for pods in self._pods.values():
-            if len(pods) > 1:
-                for pod, use in pods.items():
-                    for other, other_use in pods.items():
-                        yield from conflicts_of(pod, use, other, other_use)
+            for use in pods if len(pods) > 1 else ():
+                for other_use in pods:
+                    yield from _between(pods, use, other_use)
 
-    def _remove(self, volume: Volume, pod: str) -> None:
-        pods = self._pods[volume]
-        del pods[pod]
-        if pods:
-            return
-        del self._pods[volume]
-        volumes = self._by_driver[volume[0]]
-        del volumes[volume]
-        if not volumes:
-            del self._by_driver[volume[0]]
+    def _remove(self, volume: Volume, use: Use, pod: str) -> None:
+        pods, driver = self._pods[volume], volume[0]
+        del pods[use][pod]
+        if not pods[use]:
+            del pods[use]
+        if not pods:
+            del self._pods[volume]
+            del self._by_driver[driver][volume]
+            if not self._by_driver[driver]:
+                del self._by_driver[driver]
 
 
-def _new_conflicts(pod: str, use: Use, pods: Mapping[str, Use]) -> Iterator[Conflict]:
-    for other, other_use in pods.items():
-        told = list(conflicts_of(pod, use, other, other_use))
-        tells = list(conflicts_of(other, other_use, pod, use))
-        for mine, theirs in zip(told, tells, strict=True):
-            yield from (mine, theirs)
+def _conflicts_with(pods: _Pods, use: Use, pod: str) -> Iterator[Conflict]:
+    """Yield the conflicts of one pod with the others of a volume, from both sides."""
+    for other_use, others in pods.items():
+        if other_use == use or not any(conflicts_of(pod, use, pod, other_use)):
+            continue
+        for other in others:
+            told = conflicts_of(pod, use, other, other_use)
+            tells = conflicts_of(other, other_use, pod, use)
+            for both in zip(told, tells, strict=True):
+                yield from both
+
+
+def _between(pods: _Pods, use: Use, other_use: Use) -> Iterator[Conflict]:
+    """Yield the conflicts of the pods of one use with those of another."""
+    if use == other_use:
+        return
+    for pod in pods[use]:
+        for other in pods[other_use]:
+            yield from conflicts_of(pod, use, other, other_use)

@@ -22,7 +22,9 @@ from controller_manager.controllers.storage.volumebinder.claim_steps import (
     decide_claim,
 )
 from controller_manager.controllers.storage.volumebinder.metrics import (
+    DELETE,
     NOT_KNOWN,
+    PROVISION,
     Census,
     Operations,
     VolumeBinderMetrics,
@@ -129,7 +131,7 @@ class VolumeBinder:
 
     def _rest_of_claim(self, key: str, rest: Rest) -> Outcome:
         if rest.provisioner:
-            self.operations.begin(key, rest.provisioner, "provision")
+            self.operations.begin(key, rest.provisioner, PROVISION)
         return self._rest(rest)
 
     async def sync_volume(self, name: str) -> Outcome:
@@ -154,7 +156,7 @@ class VolumeBinder:
         name = volume.metadata.name
         if rest.deletes:
             plugin = NOT_KNOWN if rest.problem else self._provisioner_of(volume)
-            self.operations.begin(name, plugin, "delete")
+            self.operations.begin(name, plugin, DELETE)
         if rest.problem:
             self.operations.fail(name)
         return self._rest(rest)

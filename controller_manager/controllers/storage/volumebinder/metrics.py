@@ -16,6 +16,10 @@ _OF_CLAIMS: Final = ("namespace", "storage_class", "volume_attributes_class")
 NOT_KNOWN: Final = "N/A"
 """The name of a plugin that is not known."""
 
+PROVISION: Final = "provision"
+DELETE: Final = "delete"
+"""The names of operations."""
+
 _BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600)
 
 Series = tuple[Gauge, tuple[str, ...]]
@@ -61,7 +65,7 @@ class VolumeBinderMetrics:
             _OPERATION,
             registry,
         )
-        self.errors.increment(NOT_KNOWN, "delete", by=0)
+        self.errors.increment(NOT_KNOWN, DELETE, by=0)
         self.classes = Counter(
             "retroactive_storageclass_total",
             "Claims that were given the default storage class after their creation",

@@ -73,7 +73,8 @@ def _ask(claim: PersistentVolumeClaim, provisioner: str) -> Step:
         )
         change = migration_of(annotations_of(asked), provisioner)
         asked = with_annotations(asked, change)
-        return Write(replace(claim, metadata=asked), refused=FAILED)
+        changed = replace(claim, metadata=asked)
+        return Write(changed, refused=FAILED, provisioner=provisioner)
     message = (
         "Waiting for a volume to be created either by the external provisioner "
         f"'{provisioner}' or manually by the system administrator. If volume creation "

@@ -56,6 +56,8 @@ class Write(Struct, frozen=True):
     refused: str = ""
     """The reason of the event about a failed write, "" for no event."""
     gives_default_class: bool = False
+    provisioner: str = ""
+    """Who is asked for a volume by this write."""
 
 
 class ReadClaim(Struct, frozen=True):

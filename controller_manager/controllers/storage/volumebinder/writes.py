@@ -7,6 +7,7 @@ from controller_manager.api.meta import key_of
 from controller_manager.client.errors import APIError, Conflict, TransportError
 from controller_manager.controllers.storage.volumebinder.caches import Caches
 from controller_manager.controllers.storage.volumebinder.metrics import (
+    PROVISION,
     Operations,
     VolumeBinderMetrics,
 )
@@ -43,6 +44,8 @@ class Writer:
 
     async def write(self, write: Write) -> None:
         """Carry out a write. Raises what the client raises."""
+        if write.provisioner:
+            self._operations.begin(key_of(write.obj), write.provisioner, PROVISION)
         try:
             stored = await self._put(write)
         except (APIError, TransportError) as error:

@@ -38,6 +38,8 @@ def is_bound(claim: PersistentVolumeClaim) -> bool:
 
 def has_grown(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
     """Tell whether a claim requests more, or has more, than before."""
+    if (old.raw_spec, old.raw_status) == (new.raw_spec, new.raw_status):
+        return False
     return requested(new) > requested(old) or (
         amount(new.status.capacity) > amount(old.status.capacity)
     )

@@ -4,7 +4,7 @@ Upstream: pkg/kubelet/volumemanager.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -16,7 +16,9 @@ from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.nodes.node_status import is_stopped
 from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
 from controller_manager.devcluster.nodes.volumes.pod_claims import (
+    claim_name,
     claims_of,
     is_bound,
 )
@@ -30,6 +32,9 @@ from controller_manager.devcluster.nodes.volumes.storage_objects import (
 from controller_manager.devcluster.server.storage import Key
 
 JSON = dict[str, Any]
+
+_MOUNT_TIMEOUT: Final = 123.0
+"""Seconds for which a kubelet waits for volumes before it says so, and tries again."""
 
 
 class _Use(Struct, frozen=True):
@@ -53,13 +58,20 @@ class Mounts:
         """Take the claims and volumes, and what reports events."""
         self._storage = storage
         self._nodes = storage.objects.storage.collection(NODE.resource)
+        self._pods = storage.objects.storage.collection(POD.resource)
         self._report = report
+        self._delays = Delays()
         self._uses: dict[Key, _Use] = {}
         self._by_node: dict[str, dict[Key, None]] = {}
         self._waiting: dict[Key, tuple[str | Key, ...]] = {}
         """For each pod that waits for its volumes, the node and the claims."""
         self._waiting_for: dict[str | Key, dict[Key, None]] = {}
         """The pods that wait, by node and by claim."""
+        self._waiting_since: dict[Key, float] = {}
+
+    def close(self) -> None:
+        """Resize no file system any more."""
+        self._delays.close()
 
     def prepare(self, pod: JSON) -> bool:
         """Mount the volumes of a pod on its node; tell whether all are mounted."""
@@ -83,11 +95,14 @@ class Mounts:
         return True
 
     def _wait(self, key: Key, node: str, claims: Sequence[Key]) -> None:
+        now = self._storage.objects.clock.monotonic()
+        self._waiting_since.setdefault(key, now)
         causes = self._waiting[key] = (node, *claims)
         for each in causes:
             self._waiting_for.setdefault(each, {})[key] = None
 
     def _stop_waiting(self, key: Key) -> None:
+        self._waiting_since.pop(key, None)
         for each in self._waiting.pop(key, ()):
             pods = self._waiting_for.get(each, {})
             pods.pop(key, None)
@@ -124,12 +139,38 @@ class Mounts:
         self._report_in_use(use.node)
 
     def settle(self, node: str) -> None:
-        """Unmount what pods used that went while the kubelet of a node was stopped."""
-        pods = self._storage.objects.storage.collection(POD.resource)
+        """Make up for what happened while the kubelet of a node was stopped.
+
+        It unmounts what pods used that are gone, and resizes file systems.
+        """
         for key in list(self._by_node.get(node, ())):
-            stored = pods.get(key)
+            stored = self._pods.get(key)
             if stored is None or stored.obj["metadata"]["uid"] != self._uses[key].uid:
                 self.release(key)
+                continue
+            for claim in self._uses[key].claims:
+                self.claim_changed(claim)
+
+    def report_late(self) -> None:
+        """Tell of pods that have waited for their volumes for two minutes or more."""
+        now = self._storage.objects.clock.monotonic()
+        for key, since in list(self._waiting_since.items()):
+            stored = self._pods.get(key)
+            if stored is None or now - since < _MOUNT_TIMEOUT:
+                continue
+            self._waiting_since[key] = now
+            if not self._is_stopped(stored.obj["spec"].get("nodeName", "")):
+                self._tell_of_mounts(stored.obj)
+
+    def _tell_of_mounts(self, pod: JSON) -> None:
+        volumes = pod["spec"]["volumes"]
+        names = " ".join(each["name"] for each in volumes if claim_name(pod, each))
+        message = (
+            f"Unable to attach or mount volumes: unmounted volumes=[{names}], "
+            "unattached volumes=[], failed to process volumes=[]: context deadline "
+            "exceeded"
+        )
+        self._report.other("kubelet", pod, "Warning", "FailedMount", message)
 
     def waiting_for(self, what: str | Key) -> Sequence[Key]:
         """Return the pods that wait for the volumes on a node, or of a claim."""
@@ -138,12 +179,15 @@ class Mounts:
     def claim_changed(self, key: Key) -> None:
         """Resize the file system of a claim in the pods that use it."""
         claim = self._storage.claim(key)
-        if claim is None or not needs_larger_file_system(claim):
-            return
+        if claim is not None and needs_larger_file_system(claim):
+            self._delays.call(key, RESIZE_SECONDS, self._resize_mounted)
+
+    def _resize_mounted(self, key: Key) -> None:
         for pod_key, use in self._uses.items():
             if key in use.claims and pod_key not in self._waiting:
-                pod = self._storage.objects.find(POD, *pod_key).obj
-                self._resize(key, pod)
+                stored = self._pods.get(pod_key)
+                if stored is not None and not self._is_stopped(use.node):
+                    self._resize(key, stored.obj)
                 return
 
     def _volumes(self, claims: Sequence[Key]) -> tuple[str, ...] | None:

@@ -14,6 +14,7 @@ from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
     KIND as ATTRIBUTES_CLASS,
 )
 from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
 from controller_manager.devcluster.nodes.volumes.driver import DRIVER, is_ours
 from controller_manager.devcluster.nodes.volumes.pod_claims import is_bound
 from controller_manager.devcluster.nodes.volumes.storage_objects import (
@@ -23,7 +24,7 @@ from controller_manager.devcluster.nodes.volumes.volume_fit import (
     capacity_of,
     request_of,
 )
-from controller_manager.devcluster.server.storage import Change
+from controller_manager.devcluster.server.storage import Change, Key
 
 JSON = dict[str, Any]
 
@@ -45,29 +46,54 @@ class Resizer:
         """Take the claims and volumes, and what reports events."""
         self._storage = storage
         self._report = report
+        self._delays = Delays()
+
+    def close(self) -> None:
+        """Resize nothing any more."""
+        self._delays.close()
 
     def claim_changed(self, change: Change) -> None:
         """Give a bound claim the size and the attributes that it asks for."""
-        claim = self._storage.claim(change.key)
-        if claim is None or not is_bound(claim):
+        found = self._bound(change.key)
+        if found is None:
             return
-        volume = self._storage.volume(claim["spec"]["volumeName"])
-        if volume is None or not is_ours(volume):
-            return
+        claim, volume = found
         wanted = request_of(claim)
         if parse_quantity(wanted) > capacity_of(volume):
-            self._expand(claim, volume, wanted)
+            self._begin(claim, volume, wanted)
+            self._delays.call(change.key, RESIZE_SECONDS, self._expand)
         elif claim["spec"].get(_ATTRIBUTES):
             self._modify(claim, volume)
 
-    def _expand(self, claim: JSON, volume: JSON, wanted: str) -> None:
-        name = volume["metadata"]["name"]
-        message = f"External resizer is resizing volume {name}"
+    def _bound(self, key: Key) -> tuple[JSON, JSON] | None:
+        """Return a claim that is bound to a volume of the driver, and the volume."""
+        claim = self._storage.claim(key)
+        if claim is None or not is_bound(claim):
+            return None
+        volume = self._storage.volume(claim["spec"]["volumeName"])
+        if volume is None or not is_ours(volume):
+            return None
+        return claim, volume
+
+    def _begin(self, claim: JSON, volume: JSON, wanted: str) -> None:
+        """Say that a volume is being resized, unless that is said already."""
+        if claim["status"].get("allocatedResources") == {"storage": wanted}:
+            return
+        message = f"External resizer is resizing volume {volume['metadata']['name']}"
         self._tell(claim, "Normal", "Resizing", message)
-        claim = self._storage.update(
+        self._storage.update(
             CLAIM, claim, "status", status=self._expanding(claim, wanted)
         )
-        spec = volume["spec"]
+
+    def _expand(self, key: Key) -> None:
+        """Give a volume the size that its claim asks for now."""
+        found = self._bound(key)
+        if found is None:
+            return
+        claim, volume = found
+        wanted, spec = request_of(claim), volume["spec"]
+        if parse_quantity(wanted) <= capacity_of(volume):
+            return
         capacity = {**spec["capacity"], "storage": wanted}
         self._storage.update(VOLUME, volume, spec={**spec, "capacity": capacity})
         message = "Require file system resize of volume on node"

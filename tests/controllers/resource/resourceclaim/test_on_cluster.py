@@ -12,9 +12,11 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS
 from controller_manager.api.meta import OwnerReference
 from controller_manager.client.builder import Connections
+from controller_manager.client.errors import RequestTimeout
 from controller_manager.client.transport import Request, Response
 from tests.clusters import ROOT_CA, Cluster, run_manager
 from tests.controllers.resource.resourceclaim.objects import (
+    API,
     CONFIG,
     add_claim,
     add_pod,
@@ -359,10 +361,10 @@ def answer_for_pod(uid: str) -> Callable[[Request], Awaitable[Response | None]]:
 
 
 async def test_the_pod_of_a_stale_cache_gets_no_claim() -> None:
-    """The pod is read again before something is made for it."""
+    """A pod that is bound is read again before something is done for it."""
     cluster = Cluster()
     add_template(cluster)
-    add_pod(cluster, "p", from_template())
+    add_pod(cluster, "p", from_template(), nodeName="n")
     transport = Meddler(cluster.transport, answer_for_pod("other"))
     async with cluster.manager(CONFIG, transport):
         await asyncio.sleep(10)
@@ -407,13 +409,19 @@ async def test_claims_are_counted_by_kind_and_requests_by_result() -> None:
     add_claim(cluster)
     add_pod(cluster, "p", from_template())
     add_pod(cluster, "q", from_template("nic", "missing"))
+    exactly = {"deviceClassName": "gpu.example.com", "adminAccess": True}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    cluster.add("ResourceClaimTemplate", "admin", API, spec={"spec": spec})
+    add_pod(cluster, "r", from_template("monitor", "admin"))
     connections = Connections(cluster.transport, root_ca=ROOT_CA)
     async with run_manager(connections, cluster.clock, cluster.rng, CONFIG) as manager:
         await asyncio.sleep(1)
         found = sample(manager._registry)
     assert found == {
         ("creates_total", "success", "false"): 1.0,
+        ("creates_total", "success", "true"): 1.0,
         ("resource_claims", "false", "false", "resource_claim_template"): 1.0,
+        ("resource_claims", "false", "true", "resource_claim_template"): 1.0,
         ("resource_claims", "true", "false", ""): 1.0,
     }
 
@@ -426,3 +434,26 @@ def sample(registry: CollectorRegistry) -> dict[tuple[str, ...], float]:
         for each in family.samples
         if each.name.startswith(prefix) and not each.name.endswith("_created")
     }
+
+
+async def test_a_claim_whose_answer_was_lost_is_not_made_twice() -> None:
+    """Its watch may be late, too: the claims are listed before another is made."""
+    cluster = Cluster()
+    add_template(cluster)
+    add_pod(cluster, "p", from_template())
+    lost, reads = 0, 0
+
+    async def lose(request: Request) -> Response | None:
+        nonlocal lost, reads
+        reads += request.method == "GET" and request.path.endswith("/pods/p")
+        if request.method == "POST" and request.path.endswith("claims") and not lost:
+            lost += 1
+            await cluster.transport.request(request)
+            raise RequestTimeout(request.path)
+        return None
+
+    async with cluster.manager(CONFIG, Meddler(cluster.transport, lose)):
+        await asyncio.sleep(30)
+        (made,) = await claims(cluster)
+        assert await noted(cluster) == {"gpu": made}
+    assert (lost, reads) == (1, 1)

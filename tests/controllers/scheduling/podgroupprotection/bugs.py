@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from controller_manager.control.live_use import LiveUse
 from controller_manager.controllers.scheduling.podgroupprotection.reconciler import (
     PodGroupProtectionReconciler,
 )
-from controller_manager.controllers.scheduling.podgroupprotection.use import LiveUse
 from tests.simulation.planted import Bug
 
 

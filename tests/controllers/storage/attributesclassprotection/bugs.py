@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from controller_manager.control.live_use import LiveUse
 from controller_manager.controllers.storage.attributesclassprotection import (
     reconciler,
-    use,
 )
 from tests.simulation.planted import Bug
 
@@ -16,7 +16,7 @@ async def _never(*_: Any) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "let a class of attributes go by what the cache shows": Bug(
-        0, use.LiveUse, "is_used", _never, "class-of-an-unseen-claim"
+        0, LiveUse, "is_used", _never, "class-of-an-unseen-claim"
     ),
     "do not look at classes when a volume is gone": Bug(
         0,

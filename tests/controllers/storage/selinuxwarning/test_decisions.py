@@ -1,11 +1,13 @@
 """Labels, how pods use volumes, and what is said of conflicts: pure functions."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import Pod, SELinuxOptions
+from controller_manager.controllers.storage.selinuxwarning import uses as module
 from controller_manager.controllers.storage.selinuxwarning.conflicts import (
     Conflict,
     conflicts_of,
@@ -194,3 +196,22 @@ def test_nothing_is_known_of_pods_that_are_gone() -> None:
     uses.forget("ns/p")
     uses.forget("ns/never-seen")
     assert [len(each) for each in vars(uses).values()] == [0, 0, 0]
+
+
+def test_pods_that_use_a_volume_in_the_same_way_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A shared volume may have thousands; upstream compares each with all others."""
+    compared = 0
+
+    def count(*args: Any) -> Iterator[Conflict]:
+        nonlocal compared
+        compared += 1
+        return conflicts_of(*args)
+
+    monkeypatch.setattr(module, "conflicts_of", count)
+    uses, volume = VolumeUses(), ("d", "v")
+    for number in range(1000):
+        uses.note(f"ns/p{number}", {volume: X})
+    assert (list(uses.conflicts()), compared) == ([], 0)
+    assert len(uses.note("ns/q", {volume: Y})) == 2000

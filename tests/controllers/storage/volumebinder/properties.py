@@ -14,7 +14,7 @@ from controller_manager.controllers.storage.volumebinder.annotations import (
     STORAGE_PROVISIONER,
 )
 from tests.controllers.storage.volumebinder.workload import CLASS, DISKS, Binders
-from tests.simulation.changes import only
+from tests.simulation.changes import Change, Path, only
 from tests.simulation.properties import AllowedWrite, Properties, Write
 
 if TYPE_CHECKING:
@@ -25,19 +25,31 @@ JSON = dict[str, Any]
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"
 _ANNOTATIONS: Final = ("metadata", "annotations")
-_OF_VOLUMES: Final = only(
+
+
+def _of_object(marks: frozenset[str], *fields: Path) -> Change:
+    """Allow changes of fields and of some annotations, however many there are."""
+    others = only(*fields)
+
+    def may(path: Path, before: Any, after: Any) -> bool:
+        if path[:2] != _ANNOTATIONS:
+            return others(path, before, after)
+        if len(path) > len(_ANNOTATIONS):
+            return path[2] in marks
+        changed = {*(before or {}).items()} ^ {*(after or {}).items()}
+        return {key for key, _ in changed} <= marks
+
+    return may
+
+
+_OF_VOLUMES: Final = _of_object(
+    frozenset((BOUND_BY_CONTROLLER, MIGRATED_TO)),
     ("spec", "claimRef"),
-    (*_ANNOTATIONS, BOUND_BY_CONTROLLER),
-    (*_ANNOTATIONS, MIGRATED_TO),
     ("metadata", "finalizers"),
-    _ANNOTATIONS,
 )
-_OF_CLAIMS: Final = only(
-    ("spec", "volumeName"),
-    ("spec", "storageClassName"),
-    *(
-        (*_ANNOTATIONS, each)
-        for each in (
+_OF_CLAIMS: Final = _of_object(
+    frozenset(
+        (
             BIND_COMPLETED,
             BOUND_BY_CONTROLLER,
             MIGRATED_TO,
@@ -45,7 +57,8 @@ _OF_CLAIMS: Final = only(
             BETA_STORAGE_PROVISIONER,
         )
     ),
-    _ANNOTATIONS,
+    ("spec", "volumeName"),
+    ("spec", "storageClassName"),
 )
 _FINALIZERS: Final = {IN_TREE_FINALIZER, EXTERNAL_FINALIZER}
 

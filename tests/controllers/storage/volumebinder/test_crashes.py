@@ -85,19 +85,20 @@ class Crashing(RecordingTransport):
         self._write = write
         self._pattern = pattern
         self._sent: Counter[str] = Counter()
-        self._dead: set[str] = set()
+        self.dead: set[str] = set()
+        """The states for which the process has ended."""
 
     async def request(self, request: Request) -> Response:
         found = _STATE.search(request.path)
         state = found[1] if found else ""
-        if state in self._dead:
+        if state in self.dead:
             raise TransportError(state)
         writes = request.method != "GET" and "/events" not in request.path
         if not state or not writes:
             return await super().request(request)
         self._sent[state] += 1
         if self._sent[state] == self._write:
-            self._dead.add(state)
+            self.dead.add(state)
             if self._pattern == "after":
                 await super().request(request)
             raise TransportError(state)
@@ -258,7 +259,7 @@ async def settle(cluster: Cluster, *transports: Crashing | None) -> dict[str, JS
     """Let one manager after the other work; return the final state."""
     for transport in transports:
         async with cluster.manager(CONFIG, transport):
-            await asyncio.sleep(VolumeBinderOptions().sync_period * 2.5)
+            await asyncio.sleep(VolumeBinderOptions().sync_period * 1.5)
         assert (
             double_bindings(
                 stored(cluster, "persistentvolumes"),
@@ -286,12 +287,17 @@ async def test_a_crash_at_any_write_from_any_state_changes_nothing(
     assert len(undisturbed) == sum(
         (each.claim != "absent") + (each.volume != "absent") for each in STATES
     )
+    crashes = []
     for write in range(1, _MOST_WRITES + 1):
         cluster = cluster_of_all_states()
-        found = await settle(cluster, Crashing(cluster, write, pattern), None)
+        transport = Crashing(cluster, write, pattern)
+        found = await settle(cluster, transport, None)
+        crashes.append(len(transport.dead))
         wrong = {
             name: (found[name], expected)
             for name, expected in undisturbed.items()
             if found[name] != expected
         }
         assert wrong == {}, f"write {write}"
+    assert crashes == sorted(crashes, reverse=True)
+    assert min(crashes) > 5

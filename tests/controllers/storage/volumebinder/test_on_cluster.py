@@ -395,3 +395,22 @@ async def test_a_volume_that_many_claims_name_goes_to_the_one_it_names(
         await asyncio.sleep(PERIOD)
         bound = await bindings(cluster)
     assert [name for name, (phase, _) in bound.items() if phase == "Bound"] == ["c-07"]
+
+
+async def test_nobody_is_asked_for_volumes_if_provisioning_is_off(
+    cluster: Cluster,
+) -> None:
+    """--enable-dynamic-provisioning=false; volumes that are there are bound."""
+    add_class(cluster)
+    add_claim(cluster)
+    config = replace(
+        CONFIG,
+        controllers={VolumeBinderOptions: VolumeBinderOptions(provisions=False)},
+    )
+    async with cluster.manager(config) as recording:
+        assert await bindings(cluster) == {"data": ("Pending", "")}
+        assert recording.writes == []
+        add_volume(cluster, "v")
+        await asyncio.sleep(PERIOD)
+        assert await bindings(cluster) == {"data": ("Bound", "v")}
+    assert await events(cluster) == []

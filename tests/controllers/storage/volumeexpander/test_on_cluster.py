@@ -11,6 +11,7 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.client.client import PatchType
+from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.storage_operations import StorageOperationMetrics
@@ -277,3 +278,43 @@ async def test_a_failed_expansion_goes_on_later(
         for status in ("fail-unknown", "success")
     ]
     assert counts == [1.0, 1.0]
+
+
+class Ending(RecordingTransport):
+    """Sends so many patches, and no more."""
+
+    def __init__(self, cluster: Cluster, patches: int) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._left = patches
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "PATCH":
+            if not self._left:
+                msg = "the process has ended"
+                raise TransportError(msg)
+            self._left -= 1
+        return await super().request(request)
+
+
+@pytest.mark.parametrize("mode", ["Filesystem", "Block"])
+@pytest.mark.parametrize("patches", range(5))
+async def test_an_expansion_that_ends_anywhere_is_finished_by_the_next_process(
+    cluster: Cluster, mode: str, patches: int
+) -> None:
+    """The end is that of one that nobody has interrupted."""
+    await add_claim(cluster, "flex", mode)
+    async with cluster.manager(CONFIG, Ending(cluster, patches)):
+        await ask_for(cluster, "2Gi")
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(10)
+    is_block = mode == "Block"
+    waiting = [("Resizing", ""), ("FileSystemResizePending", WAITING)]
+    assert await state(cluster) == {
+        "claim": {RESIZER: "example.com/flex"},
+        "conditions": [] if is_block else waiting,
+        "allocated": {"storage": "2Gi"},
+        "states": None if is_block else {"storage": "NodeResizePending"},
+        "has": {"storage": "2Gi" if is_block else "1Gi"},
+        "volume": None if is_block else {MARK: "1Gi"},
+        "size": {"storage": "2Gi"},
+    }

@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import CORE, PODS, create_pod, send, status_of
+from tests.devcluster.nodes.objects import (
+    CORE,
+    PODS,
+    create_pod,
+    events,
+    send,
+    status_of,
+)
 from tests.devcluster.nodes.volumes.playing import (
     CSI,
     MOUNTED,
@@ -93,6 +100,23 @@ async def test_a_pod_that_was_put_on_a_node_waits_for_its_claim(
         assert await phase(cluster) == "Pending"
         await bind(cluster)
         assert await phase(cluster) == "Running"
+
+
+async def test_a_kubelet_tells_of_volumes_that_are_late(cluster: Cluster) -> None:
+    """After two minutes, and again as long as the pod waits for them."""
+    async with cluster.nodes(count=1):
+        await bound_claim(cluster)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        await asyncio.sleep(400)
+        await list_attached(cluster, UNIQUE_NAME)
+        await asyncio.sleep(400)
+        assert await events(cluster) == 2 * [
+            (
+                "p Warning FailedMount: Unable to attach or mount volumes: unmounted "
+                "volumes=[v], unattached volumes=[], failed to process volumes=[]: "
+                "context deadline exceeded"
+            )
+        ]
 
 
 async def test_a_stopped_kubelet_reports_its_volumes_as_in_use(

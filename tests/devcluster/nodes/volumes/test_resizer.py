@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import CLAIMS, create_pod, events, send
+from tests.devcluster.nodes.objects import CLAIMS, CORE, create_pod, events, send
 from tests.devcluster.nodes.volumes.playing import (
     CSI,
     MOUNTED,
@@ -68,6 +68,10 @@ async def test_a_volume_grows_and_the_file_system_waits_for_a_pod(
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         status = await grow(cluster)
+        assert [each["type"] for each in status["conditions"]] == ["Resizing"]
+        assert (await volume_of(cluster))["spec"]["capacity"] == {"storage": "1Gi"}
+        await asyncio.sleep(1)
+        status = (await claim_of(cluster))["status"]
         (condition,) = status.pop("conditions")
         assert condition.pop("lastTransitionTime")
         assert condition == PENDING
@@ -95,15 +99,32 @@ async def test_a_volume_grows_and_the_file_system_waits_for_a_pod(
     }
 
 
-async def test_a_volume_in_use_grows_at_once(cluster: Cluster) -> None:
+async def test_a_volume_in_use_grows(cluster: Cluster) -> None:
     """The kubelet resizes the file system while it is mounted."""
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         await run_pod(cluster)
-        status = await grow(cluster)
+        await grow(cluster)
+        await asyncio.sleep(2)
+        status = (await claim_of(cluster))["status"]
         assert status["capacity"] == {"storage": "2Gi"}
         assert "conditions" not in status
         assert (await events(cluster))[2:] == [RESIZED]
+
+
+async def test_a_stopped_kubelet_resizes_no_file_system(cluster: Cluster) -> None:
+    """It makes up for that when it works again."""
+    async with cluster.nodes(count=1):
+        await bound_claim(cluster)
+        await run_pod(cluster)
+        for stopped, size in (("true", "1Gi"), (None, "2Gi")):
+            metadata = {"annotations": {"devcluster/stopped": stopped}}
+            path = f"{CORE}/nodes/node-0"
+            await send(cluster, "PATCH", path, {"metadata": metadata})
+            await grow(cluster)
+            await asyncio.sleep(10)
+            status = (await claim_of(cluster))["status"]
+            assert status["capacity"] == {"storage": size}
 
 
 @pytest.mark.parametrize(
