@@ -19,18 +19,18 @@ from controller_manager.controllers.storage.attachdetach.memories import Memorie
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
-from controller_manager.controllers.storage.attachdetach.options import (
-    AttachDetachOptions,
-)
-from controller_manager.controllers.storage.attachdetach.places import NodeView
-from controller_manager.controllers.storage.attachdetach.plan import SOON, Plan, plan
-from controller_manager.controllers.storage.attachdetach.view import (
-    Views,
+from controller_manager.controllers.storage.attachdetach.node_state import (
     is_managed,
     is_out_of_service,
     is_ready,
     keeps_volumes_of_ended_pods,
 )
+from controller_manager.controllers.storage.attachdetach.options import (
+    AttachDetachOptions,
+)
+from controller_manager.controllers.storage.attachdetach.places import NodeView
+from controller_manager.controllers.storage.attachdetach.plan import SOON, Plan, plan
+from controller_manager.controllers.storage.attachdetach.view import Views
 from controller_manager.controllers.storage.attachdetach.volumes import (
     Volumes,
     is_ended,
