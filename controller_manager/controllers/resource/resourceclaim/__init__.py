@@ -3,8 +3,8 @@
 ``consumers`` says which claims pods and groups of pods want, ``names`` how they are
 found, ``creation`` what a claim from a template looks like, ``reservations`` what
 becomes of a claim (pure functions); ``making`` creates claims and notes their names,
-``pods``, ``groups`` and ``claims`` sync one object each; ``watching`` finds what a
-change concerns; ``controller`` has the queue.
+``reserving`` reserves them; ``pods``, ``groups`` and ``claims`` sync one object each;
+``watching`` finds what a change concerns; ``controller`` has the queue.
 """
 
 from controller_manager.api.core.v1 import PODS

@@ -27,6 +27,7 @@ from controller_manager.controllers.resource.resourceclaim.reservations import (
     release,
     reserved_for,
 )
+from controller_manager.controllers.resource.resourceclaim.reserving import Reserver
 from controller_manager.controllers.resource.resourceclaim.writing import ClaimWriter
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
@@ -41,13 +42,18 @@ class ClaimSync:
     """Takes from a claim the consumers that are gone; deletes it with its own pod."""
 
     def __init__(
-        self, context: ControllerContext, groups: Groups, gone: GonePods
+        self,
+        context: ControllerContext,
+        reserver: Reserver,
+        groups: Groups,
+        gone: GonePods,
     ) -> None:
         """Take the caches, and the pods that are known to be gone."""
         self._client = context.client
         self._logger = context.logger
         self._pods = context.lister(PODS)
         self._claims = context.lister(RESOURCE_CLAIMS)
+        self._reserver = reserver
         self._groups = groups
         self._gone = gone
         self._writer = ClaimWriter(context)
@@ -57,6 +63,7 @@ class ClaimSync:
 
     async def sync(self, key: str) -> Outcome:
         """Release, and perhaps delete, the claim with this key."""
+        self._reserver.forget(key)
         claim = self._claims.by_key(key)
         if claim is None or not is_left_over(claim):
             self._left_over.pop(key, None)

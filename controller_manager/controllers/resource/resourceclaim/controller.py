@@ -18,6 +18,7 @@ from controller_manager.controllers.resource.resourceclaim.options import (
     ResourceClaimOptions,
 )
 from controller_manager.controllers.resource.resourceclaim.pods import PodSync
+from controller_manager.controllers.resource.resourceclaim.reserving import Reserver
 from controller_manager.controllers.resource.resourceclaim.watching import (
     CLAIM,
     GROUP,
@@ -50,8 +51,9 @@ class ResourceClaimController:
         gone = GonePods()
         maker = ClaimMaker(context)
         groups = Groups(context, maker)
-        pods = PodSync(context, maker, groups)
-        claims = ClaimSync(context, groups, gone)
+        reserver = Reserver(context)
+        pods = PodSync(context, maker, reserver, groups)
+        claims = ClaimSync(context, reserver, groups, gone)
         self._syncs: Mapping[str, Callable[[str], Awaitable[Outcome]]] = {
             POD: pods.sync,
             GROUP: groups.sync,

@@ -30,7 +30,7 @@ from controller_manager.controllers.resource.resourceclaim.making import (
 )
 from controller_manager.controllers.resource.resourceclaim.names import owner_uid
 from controller_manager.controllers.resource.resourceclaim.reservations import reserve
-from controller_manager.controllers.resource.resourceclaim.writing import ClaimWriter
+from controller_manager.controllers.resource.resourceclaim.reserving import Reserver
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 
@@ -42,16 +42,20 @@ class PodSync:
     """
 
     def __init__(
-        self, context: ControllerContext, maker: ClaimMaker, groups: Groups
+        self,
+        context: ControllerContext,
+        maker: ClaimMaker,
+        reserver: Reserver,
+        groups: Groups,
     ) -> None:
-        """Take the caches of pods and claims, and what makes claims."""
+        """Take the caches of pods and claims, and what makes and reserves claims."""
         self._client = context.client
         self._recorder = context.recorder
         self._pods = context.lister(PODS)
         self._claims = context.lister(RESOURCE_CLAIMS)
         self._maker = maker
         self._groups = groups
-        self._writer = ClaimWriter(context)
+        self._reserver = reserver
 
     def needs_work(self, pod: Pod) -> bool:
         """Tell whether a pod lacks a claim, or a reservation.
@@ -143,7 +147,7 @@ class PodSync:
             if claim is not None:
                 consumer = self._reservation(pod, entry, claim)
             if claim is not None and consumer is not None:
-                await self._writer.set_status(claim, reserve(claim, consumer) or {})
+                await self._reserver.reserve(claim, consumer)
 
     def _reservation(
         self, pod: Pod, entry: PodResourceClaim, claim: ResourceClaim

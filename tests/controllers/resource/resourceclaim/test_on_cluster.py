@@ -335,6 +335,18 @@ async def test_a_scheduler_that_was_faster_is_not_overwritten() -> None:
         assert await reserved(cluster) == ["q", "p"]
 
 
+async def test_pods_that_share_a_claim_get_it_with_one_write_each() -> None:
+    """Though many workers have the same version of it."""
+    cluster = Cluster()
+    add_claim(cluster)
+    async with cluster.manager(CONFIG) as recording:
+        for number in range(60):
+            add_pod(cluster, f"p{number}", direct(), nodeName="n")
+        await asyncio.sleep(10)
+        assert len(await reserved(cluster)) == 60
+    assert requests(recording.writes) == [("PATCH", f"{CLAIM}/status", 200)] * 60
+
+
 async def test_pods_without_claims_cost_nothing() -> None:
     """Neither a request nor a sync."""
     cluster = Cluster()

@@ -194,3 +194,47 @@ def sample(manager: Any) -> list[tuple[str, ...]]:
     ]
     assert {value for _, value in found} <= {1.0}
     return [labels for labels, _ in found]
+
+
+async def test_a_volume_of_a_replaced_plugin_counts_as_its_drivers() -> None:
+    """Also one that pods define themselves."""
+    cluster = Cluster()
+    add_driver(cluster, "ebs.csi.aws.com")
+    source = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+    for name, options in (("p", X), ("q", Y)):
+        spec = {**pod_spec(options), "volumes": [{"name": "data", **source}]}
+        add_pod(cluster, name, spec)
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        assert await told(cluster) == LABELS
+
+
+async def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
+    """A stranger's claim of that name is not what the pod will get."""
+    cluster = Cluster()
+    add_driver(cluster)
+    template = {"spec": {"accessModes": ["ReadWriteOnce"]}}
+    scratch = {"name": "data", "ephemeral": {"volumeClaimTemplate": template}}
+    add_pod(cluster, "p", {**pod_spec(X), "volumes": [scratch]})
+    add_pod(cluster, "q", {**pod_spec(Y, claim="p-data")})
+    pod = await cluster.client.get(PODS, "default", "p")
+    async with cluster.manager(CONFIG):
+        add_claim(cluster, "p-data")
+        await asyncio.sleep(1)
+        assert await told(cluster) == set()
+        patch = {
+            "metadata": {
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "name": "p",
+                        "uid": pod.metadata.uid,
+                        "controller": True,
+                    }
+                ]
+            }
+        }
+        await cluster.client.patch(CLAIMS, "default", "p-data", patch, PatchType.MERGE)
+        await asyncio.sleep(1)
+        assert await told(cluster) == LABELS
