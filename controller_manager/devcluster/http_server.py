@@ -16,6 +16,9 @@ from controller_manager.devcluster.server.genericapiserver import GenericAPIServ
 from controller_manager.serving.server import listen
 
 _HOST: Final = "127.0.0.1"
+_KEEPALIVE: Final = 86_400.0
+"""Seconds of the cluster's clock, which may be fast, that a client may stay idle."""
+
 _MAX_BODY = 16 * 1024 * 1024
 
 Answer = Response | StreamingResponse
@@ -77,7 +80,11 @@ class HTTPServer:
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            keepalive_timeout=_KEEPALIVE,
+            shutdown_timeout=0.5,
         )
         self.port = await listen(runner, self.host, self.port, self._remedy, self._tls)
         self._runner = runner

@@ -3,7 +3,10 @@
 import asyncio
 import selectors
 import time
-from typing import Final
+from typing import Any, Final
+
+_HANDSHAKE: Final = 60.0
+"""Seconds that asyncio gives a client for the handshake."""
 
 _TOLERANCE: Final = 1e-6
 """Seconds added to a wait, so that the timer for which the loop waits is due."""
@@ -43,8 +46,16 @@ class PacedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, factor: float) -> None:
         """Take the factor, 1 or more."""
+        self._factor = factor
         self._paced = _PacedSelector(factor)
         super().__init__(self._paced)
+
+    async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:
+        """Listen; clients have as much of their own time for TLS as on other loops."""
+        if options.get("ssl") is not None:
+            seconds = _HANDSHAKE * self._factor
+            options.setdefault("ssl_handshake_timeout", seconds)
+        return await super().create_server(*args, **options)
 
     def time(self) -> float:
         """Return the seconds of this loop's own time."""

@@ -29,6 +29,7 @@ from controller_manager.devcluster.testing.request_filter import RequestFilter
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.observability.loop_errors import log_loop_errors
+from controller_manager.options.gates import FeatureGates
 from controller_manager.options.parsing import OptionsError
 from controller_manager.serving.certificates import ServingError
 
@@ -145,16 +146,7 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
         if settings.controllers:
             flags["controllers"] = ",".join(settings.controllers)
         config = embedded_config(0, verbosity, settings.feature_gates, flags)
-        options = ClusterOptions(
-            port=settings.port,
-            port_remedy="choose another port, or 0 for a free one",
-            nodes=settings.nodes,
-            pod_start_delay=settings.pod_start_delay,
-            grace_scale=settings.grace_scale,
-            rbac=settings.rbac,
-            features=config.features,
-            keys=keys,
-        )
+        options = _options(settings, config.features, keys)
         cluster = await stack.enter_async_context(
             DevCluster(options, clock, logger, faults)
         )
@@ -184,6 +176,21 @@ def _reserved(server: HTTPServer) -> socket.socket:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind((server.host, server.port))
     return reserved
+
+
+def _options(
+    settings: ClusterSettings, features: FeatureGates, keys: ClusterKeys
+) -> ClusterOptions:
+    return ClusterOptions(
+        port=settings.port,
+        port_remedy="choose another port, or 0 for a free one",
+        nodes=settings.nodes,
+        pod_start_delay=settings.pod_start_delay,
+        grace_scale=settings.grace_scale,
+        rbac=settings.rbac,
+        features=features,
+        keys=keys,
+    )
 
 
 def _clock(time_factor: float) -> Clock:

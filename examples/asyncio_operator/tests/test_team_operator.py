@@ -32,7 +32,7 @@ class Teams:
 
     async def wait_for(self, team: str) -> None:
         """Wait until the config map names the team."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while await self._team() != team:  # noqa: ASYNC110 - a cluster is polled
                 await asyncio.sleep(0.02)
 
@@ -119,6 +119,9 @@ async def test_the_operator_waits_as_long_as_the_server_says(
         retry_after=1, verbs="create", resource="configmaps"
     ) as fault:
         await teams.label("blue")
+        async with asyncio.timeout(30):
+            while not fault.count:  # noqa: ASYNC110 - a cluster is polled
+                await asyncio.sleep(0.02)
         await asyncio.sleep(0.5)
         assert fault.count == 1
     await teams.wait_for("blue")

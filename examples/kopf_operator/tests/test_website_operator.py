@@ -48,7 +48,7 @@ def _operator(api: ApiClient, namespace: str) -> Iterator[None]:
         },
     )
     running.start()
-    assert ready.wait(timeout=10)
+    assert ready.wait(timeout=30)
     yield
     stop.set()
     running.join()
@@ -101,7 +101,7 @@ class Websites:
 
 async def until(state: Callable[[], Any], expected: object) -> None:
     """Wait until the awaited state is the expected one."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await state() != expected:  # noqa: ASYNC110 - a cluster is polled
             await asyncio.sleep(0.02)
 

@@ -74,9 +74,9 @@ class Caller:
         return [each["metadata"]["name"] for each in self.get(path).body["items"]]
 
     @contextmanager
-    def watch(self, path: str, timeout: float = 5.0) -> Iterator[Iterator[Any]]:
+    def watch(self, path: str) -> Iterator["Events"]:
         """Open a watch; yields its events."""
-        connection = self.connection(timeout)
+        connection = self.connection(30)
         try:
             mark = "&" if "?" in path else "?"
             connection.request(
@@ -84,18 +84,37 @@ class Caller:
             )
             answer = connection.getresponse()
             assert answer.status == 200
-            yield _events(answer)
+            yield Events(connection, answer)
         finally:
             connection.close()
 
 
-def _events(answer: http.client.HTTPResponse) -> Iterator[Any]:
-    """Yield events; raises IncompleteRead if the connection was cut.
+class Events:
+    """The events of a watch; raises IncompleteRead if the connection is cut.
 
-    readline() does not tell that from the end.
+    HTTPResponse.readline() does not tell that from the end.
     """
-    rest = b""
-    while piece := answer.read1():
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from map(json.loads, lines)
-    assert not rest
+
+    def __init__(
+        self, connection: http.client.HTTPSConnection, answer: http.client.HTTPResponse
+    ) -> None:
+        self._socket = connection.sock
+        self._answer = answer
+        self._rest = b""
+        self._lines: list[bytes] = []
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Raise TimeoutError if no event comes in that time, from now on."""
+        self._socket.settimeout(seconds)
+
+    def __iter__(self) -> "Events":
+        return self
+
+    def __next__(self) -> Any:
+        while not self._lines:
+            piece = self._answer.read1()
+            if not piece:
+                assert not self._rest
+                raise StopIteration
+            *self._lines, self._rest = (self._rest + piece).split(b"\n")
+        return json.loads(self._lines.pop(0))

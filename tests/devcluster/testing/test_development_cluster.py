@@ -214,6 +214,18 @@ def test_the_seconds_of_faults_are_those_of_the_client(
         assert 0.19 < time.monotonic() - began < 5
 
 
+def test_the_handshake_of_a_client_may_take_its_time(
+    fast: DevelopmentCluster,
+) -> None:
+    """More than a minute of the cluster passes before the client says anything."""
+    address = ("127.0.0.1", int(fast.url.rpartition(":")[2]))
+    with (
+        socket.create_connection(address, timeout=0.9) as silent,
+        pytest.raises(TimeoutError),
+    ):
+        silent.recv(1)
+
+
 def test_a_name_that_cannot_be_a_namespace_is_refused(
     fast: DevelopmentCluster,
 ) -> None:

@@ -16,7 +16,7 @@ from controller_manager.devcluster.testing import (
     Faults,
 )
 from controller_manager.devcluster.testing.request_filter import make_filter
-from tests.devcluster.testing.calls import Caller
+from tests.devcluster.testing.calls import Caller, Events
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SETTINGS = ClusterSettings(nodes=0, controllers=())
@@ -118,13 +118,12 @@ def test_a_connection_that_is_cut_does_not_say_what_was_done(
 
 
 def test_latency_delays_what_it_meets(faults: Faults, caller: Caller) -> None:
-    faults.latency(0.2, verbs="list", resource="configmaps")
-    began = time.monotonic()
+    fault = faults.latency(0.2, verbs="list", resource="configmaps")
     caller.get("/version")
-    undelayed = time.monotonic()
+    began = time.monotonic()
     caller.get(MAPS)
-    delayed = time.monotonic()
-    assert delayed - undelayed >= 0.2 > undelayed - began
+    assert time.monotonic() - began >= 0.2
+    assert fault.count == 1
 
 
 def test_faults_apply_in_their_order(faults: Faults, caller: Caller) -> None:
@@ -199,7 +198,7 @@ def test_a_keyword_that_does_not_exist_is_named(faults: Faults) -> None:
 # Watches
 
 
-def opened(events: Iterator[Any], caller: Caller, name: str) -> None:
+def opened(events: Events, caller: Caller, name: str) -> None:
     """Create an object and wait for its event, so that the watch is open."""
     caller.add("ConfigMap", MAPS, name)
     assert next(events)["object"]["metadata"]["name"] == name
@@ -240,10 +239,11 @@ def test_a_watch_that_expires_cannot_be_resumed(faults: Faults, caller: Caller) 
 def test_a_silent_watch_brings_nothing_and_stays_open(
     faults: Faults, caller: Caller
 ) -> None:
-    with caller.watch(MAPS, timeout=0.3) as events:
+    with caller.watch(MAPS) as events:
         opened(events, caller, "a")
         assert faults.silence_watches() == 1
         assert caller.add("ConfigMap", MAPS, "b").status == 201
+        events.wait_at_most(0.3)
         with pytest.raises(TimeoutError):
             next(events)
 
@@ -255,15 +255,13 @@ def test_a_silent_watch_brings_nothing_and_stays_open(
 def test_a_restart_keeps_objects_and_forgets_the_history(
     faults: Faults, caller: Caller, with_watch: bool
 ) -> None:
-    """An open watch is cut, and does not delay the restart."""
+    """An open watch is cut."""
     version = caller.get(MAPS).body["metadata"]["resourceVersion"]
     with caller.watch(MAPS) as events:
         opened(events, caller, "a")
         if not with_watch:
             faults.drop_watches(cut=False)
-        began = time.monotonic()
         faults.restart()
-        assert time.monotonic() - began < 0.5
     assert caller.names(MAPS) == ["a"]
     with caller.watch(f"{MAPS}?resourceVersion={version}") as events:
         assert next(events)["type"] == "ERROR"
@@ -312,6 +310,6 @@ def succeeds(caller: Caller) -> bool:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < deadline

@@ -6,7 +6,7 @@ import time
 from controller_manager.devcluster.testing.pace import PacedLoop
 
 
-def test_an_hour_of_waiting_takes_less_than_a_second() -> None:
+def test_an_hour_of_waiting_takes_less_than_a_minute() -> None:
     async def wait() -> float:
         loop = asyncio.get_running_loop()
         before = loop.time()
@@ -18,7 +18,7 @@ def test_an_hour_of_waiting_takes_less_than_a_second() -> None:
     with asyncio.Runner(loop_factory=lambda: PacedLoop(10_000)) as runner:
         passed = runner.run(wait())
     assert 3600 <= passed < 3601
-    assert 0.3 < time.monotonic() - began < 3
+    assert 0.3 < time.monotonic() - began < 60
 
 
 def test_timers_fire_at_their_times_while_the_loop_has_work() -> None:
