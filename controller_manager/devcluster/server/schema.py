@@ -70,6 +70,12 @@ _INT64: Final = frozenset(
     )
 )
 
+_SCHEMAS: Final = frozenset(
+    ("V1JSONSchemaProps", name)
+    for name in ("additionalItems", "additionalProperties", "items")
+)
+"""Fields with a schema that are not declared as such."""
+
 _INT_OR_STRING: Final = frozenset(
     ("maxSurge", "maxUnavailable", "minAvailable", "port", "targetPort")
 )
@@ -271,6 +277,8 @@ class Checker:
         path: str,
     ) -> Any:
         match type_.shape:
+            case "any" if (model, name) in _SCHEMAS:
+                return self._schema(value, model, name, path)
             case "any":
                 if name in _INT_OR_STRING and not (
                     isinstance(value, str) or type(value) is int
@@ -301,6 +309,15 @@ class Checker:
             key: self._value(each, element, model, name, path)
             for key, each in value.items()
         }
+
+    def _schema(self, value: Any, model: str, name: str, path: str) -> Any:
+        """Check a schema in a schema, in whose place there may be a bool or a list."""
+        if isinstance(value, dict):
+            return self._object(value, model, path)
+        other = list if name == "items" else bool
+        if not isinstance(value, other):
+            raise _mismatch(value, model, path, go_type(model))
+        return value
 
     def _scalar(
         self,

@@ -36,42 +36,52 @@ def origin_of(definition: JSON) -> Origin:
     )
 
 
-def kinds_of(
-    definition: JSON, since: int, sync: Callable[[Objects, Catalogue], None]
-) -> list[Kind]:
+Sync = Callable[[Objects, Catalogue], None]
+
+
+def kinds_of(definition: JSON, since: int, sync: Sync) -> list[Kind]:
     """Return the kinds of a definition: one for each version that is served.
 
     `since` is the resource version from which on objects are stored with these schemas.
     """
+    return [
+        _kind(definition, version, since, sync)
+        for version in definition["spec"]["versions"]
+        if version.get("served")
+    ]
+
+
+def stored_kind_of(definition: JSON, since: int, sync: Sync) -> Kind:
+    """Return the kind of the version in which objects are stored, served or not."""
+    versions = definition["spec"]["versions"]
+    stored = next(each for each in versions if each.get("storage"))
+    return _kind(definition, stored, since, sync)
+
+
+def _kind(definition: JSON, version: JSON, since: int, sync: Sync) -> Kind:
     spec, origin = definition["spec"], origin_of(definition)
     names = {**spec["names"], **definition.get("status", {}).get("acceptedNames", {})}
     # No new objects while the definition is deleted, or the deletion would never end.
     verbs = tuple(verb for verb in ALL_VERBS if not origin.is_going or verb != "create")
-    kinds = []
-    for version in spec["versions"]:
-        if not version.get("served"):
-            continue
-        api_version = f"{spec['group']}/{version['name']}"
-        served = Served(origin, version, api_version, since)
-        kind = Kind(
-            spec["group"],
-            version["name"],
-            names["kind"],
-            names["plural"],
-            namespaced=spec["scope"] == "Namespaced",
-            short_names=tuple(names.get("shortNames", ())),
-            categories=tuple(names.get("categories", ())),
-            subresources=_subresources(names["kind"], version),
-            scale_paths=_scale_paths(version),
-            verbs=verbs,
-            strategy=CustomResourceStrategy(served, sync),
-            is_custom=True,
-            singular_name=names["singular"],
-            list_name=names["listKind"],
-            deprecation=_deprecation(version, api_version, names["kind"]),
-        )
-        kinds.append(kind)
-    return kinds
+    api_version = f"{spec['group']}/{version['name']}"
+    served = Served(origin, version, api_version, since)
+    return Kind(
+        spec["group"],
+        version["name"],
+        names["kind"],
+        names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        short_names=tuple(names.get("shortNames", ())),
+        categories=tuple(names.get("categories", ())),
+        subresources=_subresources(names["kind"], version),
+        scale_paths=_scale_paths(version),
+        verbs=verbs,
+        strategy=CustomResourceStrategy(served, sync),
+        is_custom=True,
+        singular_name=names["singular"],
+        list_name=names["listKind"],
+        deprecation=_deprecation(version, api_version, names["kind"]),
+    )
 
 
 def _deprecation(version: JSON, api_version: str, kind: str) -> str:

@@ -109,16 +109,15 @@ class CustomResourceStrategy(Strategy):
     def decoded(self, obj: JSON) -> tuple[JSON, list[str]]:
         """Return an object without fields that its schema does not know."""
         result, unknown = pruned(obj, self._schema, is_resource=True)
-        if result.get("metadata") is not None:
-            metadata, more = coerced_metadata(result["metadata"])
-            result["metadata"] = metadata
-            unknown = more + unknown
-        return result, unknown
+        given = result.get("metadata")
+        result["metadata"], more = coerced_metadata({} if given is None else given)
+        return result, more + unknown
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of the schema, and drop nulls that it forbids."""
-        for name, value in self._defaulted(obj).items():
-            obj[name] = value
+        found = self._defaulted(obj)
+        obj.clear()
+        obj.update(found)
 
     def field_types(self) -> FieldTypes:
         """Return how the fields of the schema are merged."""

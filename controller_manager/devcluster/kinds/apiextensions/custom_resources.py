@@ -10,6 +10,7 @@ from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.apiextensions.custom_kinds import (
     kinds_of,
     origin_of,
+    stored_kind_of,
 )
 from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy import (
     CustomResourceStrategy,
@@ -17,6 +18,7 @@ from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy 
 )
 from controller_manager.devcluster.kinds.apiextensions.definition_status import (
     is_established,
+    is_settled,
     new_status,
     taken_names,
 )
@@ -54,6 +56,8 @@ def _definitions(objects: Objects) -> list[JSON]:
 
 def _with_status(objects: Objects, kind: Kind, definition: JSON) -> JSON:
     """Write the status that a definition should have; return the definition."""
+    if is_settled(definition):
+        return definition
     now = format_time(objects.clock.now())
     taken = taken_names(definition, _definitions(objects))
     status = new_status(definition, taken, now)
@@ -66,12 +70,12 @@ def _with_status(objects: Objects, kind: Kind, definition: JSON) -> JSON:
 def _finish(objects: Objects, kind: Kind, definition: JSON) -> None:
     """Delete all objects of a definition; remove its finalizer when none is left."""
     collection = objects.storage.collection(definition["metadata"]["name"])
-    for each in kinds_of(definition, objects.storage.version, sync_definitions)[:1]:
-        for stored in collection:
-            metadata = stored.obj["metadata"]
-            if "deletionTimestamp" not in metadata:
-                namespace = metadata.get("namespace", "")
-                objects.delete(each, namespace, metadata["name"], Deletion())
+    custom = stored_kind_of(definition, objects.storage.version, sync_definitions)
+    for stored in collection:
+        metadata = stored.obj["metadata"]
+        if "deletionTimestamp" not in metadata:
+            namespace = metadata.get("namespace", "")
+            objects.delete(custom, namespace, metadata["name"], Deletion())
     if len(collection):
         return
     metadata = dict(definition["metadata"])
@@ -102,4 +106,6 @@ def _serve(objects: Objects, catalogue: Catalogue) -> None:
         for kind in kinds_of(definition, objects.storage.version, sync_definitions)
     ]
     for kind in sorted(new, key=lambda each: each.api_version):
-        catalogue.add(kind)
+        # A kind of the server itself goes before one of the same name.
+        if catalogue.find(kind.group, kind.version, kind.plural) is None:
+            catalogue.add(kind)

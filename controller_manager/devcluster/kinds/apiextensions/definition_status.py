@@ -50,6 +50,22 @@ def taken_names(definition: JSON, others: Iterable[JSON]) -> Taken:
     return taken
 
 
+def is_settled(definition: JSON) -> bool:
+    """Tell whether a definition has the status that it will keep.
+
+    Names that are accepted stay so, whatever other definitions want.
+    """
+    metadata, status = definition["metadata"], definition.get("status", {})
+    conditions = status.get("conditions", [])
+    return (
+        "deletionTimestamp" not in metadata
+        and status.get("acceptedNames") == definition["spec"]["names"]
+        and _is_true(conditions, "NamesAccepted")
+        and _is_true(conditions, "Established")
+        and approval_condition(definition) is None
+    )
+
+
 def new_status(definition: JSON, taken: Taken, now: str) -> JSON:
     """Return the status of a definition whose names may be `taken`.
 

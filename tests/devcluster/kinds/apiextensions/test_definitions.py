@@ -472,3 +472,81 @@ def test_validation_changes_nothing() -> None:
     before = copy.deepcopy(given)
     problems(given)
     assert given == before
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("field", "problem"),
+    [
+        (
+            {"type": "array", "items": "text"},
+            "cannot unmarshal string into Go struct field JSONSchemaProps.",
+        ),
+        (
+            {"type": "array", "items": {"properties": [1]}},
+            "cannot unmarshal array into Go struct field JSONSchemaProps.",
+        ),
+        (
+            {"type": "object", "additionalProperties": 5},
+            "cannot unmarshal number into Go struct field JSONSchemaProps.",
+        ),
+        (
+            {"type": "object", "additionalProperties": {"required": {}}},
+            "cannot unmarshal object into Go struct field JSONSchemaProps.",
+        ),
+    ],
+)
+async def test_a_schema_of_a_wrong_form_is_refused(
+    cluster: Cluster, field: JSON, problem: str
+) -> None:
+    """Wherever it is, and never with an error of the server."""
+    status, body = await define(cluster, with_field(field))
+    assert status == 400
+    assert problem in body["message"]
+
+
+@pytest.mark.looptime
+async def test_unknown_words_of_a_schema_are_dropped(cluster: Cluster) -> None:
+    """Also in the schema of items."""
+    field = {"type": "array", "items": {**TEXT, "minLenght": 1}}
+    status, body = await define(cluster, with_field(field))
+    assert status == 201
+    schema = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["x"] == {"type": "array", "items": TEXT}
+
+
+@pytest.mark.looptime
+async def test_objects_go_with_a_definition_that_serves_nothing(
+    cluster: Cluster,
+) -> None:
+    """No client can reach them any more."""
+    await define(cluster, spec())
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    body = msgspec.json.encode({"metadata": {"name": "a"}})
+    assert (await call(cluster, "POST", path, body)).status == 201
+    patch = msgspec.json.encode({"spec": {"versions": [version(served=False)]}})
+    media = "application/merge-patch+json"
+    crd = f"{DEFINITIONS}/widgets.example.com"
+    await call(cluster, "PATCH", crd, patch, content_type=media)
+    assert (await call(cluster, "GET", path)).status == 404
+    await call(cluster, "DELETE", crd)
+    assert (await call(cluster, "GET", crd)).status == 404
+    await define(cluster, spec())
+    assert msgspec.json.decode((await call(cluster, "GET", path)).body)["items"] == []
+
+
+@pytest.mark.looptime
+async def test_a_kind_of_the_server_goes_before_one_of_the_same_name(
+    cluster: Cluster,
+) -> None:
+    """A definition cannot take its place."""
+    given = spec(plural="ipaddresses", group="networking.k8s.io")
+    annotations = {"api-approved.kubernetes.io": "unapproved, a test"}
+    assert (await define(cluster, given, annotations=annotations))[0] == 201
+    kind = cluster.server.catalogue.find("networking.k8s.io", "v1", "ipaddresses")
+    assert kind is not None
+    assert not kind.is_custom
+    path = f"{DEFINITIONS}/ipaddresses.networking.k8s.io"
+    await call(cluster, "DELETE", path)
+    found = cluster.server.catalogue.find("networking.k8s.io", "v1", "ipaddresses")
+    assert found is kind

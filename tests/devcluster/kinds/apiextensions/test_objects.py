@@ -1,6 +1,7 @@
 """Objects of a kind with a schema, from the request to the table."""
 
 import copy
+import json
 from typing import Any
 
 import msgspec
@@ -163,6 +164,56 @@ async def test_metadata_of_a_wrong_type_is_refused(cluster: Cluster) -> None:
     body["metadata"]["labels"], body["metadata"]["odd"] = {"a": "1"}, "x"
     answer = await call(cluster, "POST", PATH, msgspec.json.encode(body))
     assert answer.headers["warning"] == '299 - "unknown field \\"metadata.odd\\""'
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"metadata": None}, 422),
+        ({"metadata": "a"}, 400),
+        ({"metadata": {"name": "a", "finalizers": "x"}}, 400),
+        ({"spec": None}, 201),
+        ({"spec": []}, 422),
+        ({"spec": {"color": None}}, 422),
+        ({"spec": {"color": "red", "size": None}}, 201),
+        ({"spec": {"color": "red", "size": 2**70}}, 422),
+        ({"status": None}, 201),
+        ({"status": "x"}, 201),
+        ({"kind": "Gadget"}, 400),
+        ({"apiVersion": "example.com/v9"}, 400),
+    ],
+)
+async def test_odd_objects_are_no_error_of_the_server(
+    cluster: Cluster, change: JSON, status: int
+) -> None:
+    """They are refused, or stored without what is odd."""
+    await define(cluster, widgets())
+    body = {**msgspec.json.decode(widget()), **change}
+    answer = await call(cluster, "POST", PATH, json.dumps(body).encode())
+    assert answer.status == status, answer.body
+
+
+async def test_a_status_that_is_null_goes(cluster: Cluster) -> None:
+    """As any field that may not be null, and need not be there."""
+    await define(cluster, widgets())
+    await call(cluster, "POST", PATH, widget())
+    made = decoded(await change(cluster, f"{PATH}/a/status", status={"size": 1}))
+    body = msgspec.json.encode({**made, "status": None})
+    answer = decoded(await call(cluster, "PUT", f"{PATH}/a/status", body))
+    assert "status" not in answer
+
+
+@pytest.mark.parametrize("status", [[], {"size": "x"}, {"conditions": [5]}])
+async def test_an_odd_status_is_no_error_of_the_server(
+    cluster: Cluster, status: Any
+) -> None:
+    """It is refused, and the old one stays."""
+    await define(cluster, widgets())
+    made = decoded(await call(cluster, "POST", PATH, widget()))
+    body = json.dumps({**made, "status": status}).encode()
+    answer = await call(cluster, "PUT", f"{PATH}/a/status", body)
+    assert answer.status == 422, answer.body
+    assert decoded(await call(cluster, "GET", f"{PATH}/a")) == made
 
 
 async def test_status_and_spec_are_written_apart(cluster: Cluster) -> None:
