@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -20,12 +21,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Play scenarios on the cluster of --kubeconfig in one process, not in several.
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Run one process more than there are cores: some tests wait for real time.
 
-    Each scenario runs a manager of its own, and only one manager may act there.
+    Scenarios on the cluster of --kubeconfig are played in one process. Each of them
+    runs a manager of its own, and only one manager may act there.
     """
-    return 0 if config.getoption("--kubeconfig") else None
+    on_cluster = bool(config.getoption("--kubeconfig"))
+    return 0 if on_cluster else len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(

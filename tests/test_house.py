@@ -1,5 +1,6 @@
 """The project's metadata, directories and CI are consistent."""
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -107,12 +108,16 @@ def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kubeconfig", "workers"), [(None, None), ("~/.kube/config", 0)]
+    ("kubeconfig", "workers"),
+    [(None, len(os.sched_getaffinity(0)) + 1), ("~/.kube/config", 0)],
 )
 def test_on_a_real_cluster_one_scenario_plays_at_a_time(
-    kubeconfig: str | None, workers: int | None
+    kubeconfig: str | None, workers: int
 ) -> None:
-    """Each starts a manager, and two managers would act on the same objects."""
+    """Each starts a manager, and two managers would act on the same objects.
+
+    Otherwise there is one process more than cores.
+    """
     config = Mock(spec=pytest.Config)
     config.getoption.return_value = kubeconfig
     assert pytest_xdist_auto_num_workers(config) == workers

@@ -130,6 +130,7 @@ def test_the_help_names_every_gate() -> None:
         "LogarithmicScaleDown",
         "OrderedNamespaceDeletion",
         "PodObservedGenerationTracking",
+        "RecoverVolumeExpansionFailure",
         "VolumeAttributesClass",
         "SELinuxChangePolicy",
         "SELinuxMountReadWriteOncePod",

@@ -138,7 +138,7 @@ class Nodes:
 
     def _node_changed(self, change: Change) -> None:
         self._scheduler.node_changed(change)
-        for key in self._mounts.waiting_for(change.key[1]):
+        for key in self._mounts.ready_on(change.key[1]):
             self._kubelet.sync(key)
         if change.type == "MODIFIED" and change.before is not None:
             node = change.after.obj

@@ -1,4 +1,4 @@
-"""Events of the scheduler, of kubelets and of the volume binder."""
+"""Events of the scheduler, of kubelets and of the driver of volumes."""
 
 from typing import Any, Final
 

@@ -29,6 +29,7 @@ _QUANTITIES: Final = frozenset(
         "limits",
         "max",
         "maxLimitRequestRatio",
+        "maximumVolumeSize",
         "min",
         "overhead",
         "requests",
@@ -40,6 +41,8 @@ _QUANTITIES: Final = frozenset(
 
 _MORE_QUANTITIES: Final = frozenset(
     (
+        ("V1Counter", "value"),
+        ("V1DeviceCapacity", "value"),
         ("V2HPAScalingRules", "tolerance"),
         ("V2MetricTarget", "averageValue"),
         ("V2MetricTarget", "value"),
@@ -285,6 +288,8 @@ class Checker:
         if type_.shape == "list":
             if not isinstance(value, list):
                 raise _mismatch(value, model, path, f"[]{_go_name(name, element)}")
+            # Quantities stand in maps: a list of this name has other texts.
+            name = "" if name in _QUANTITIES else name
             return [
                 self._value(each, element, model, name, f"{path}[{number}]")
                 for number, each in enumerate(value)

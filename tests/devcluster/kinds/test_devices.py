@@ -236,3 +236,17 @@ async def test_only_an_allocated_claim_is_reserved(cluster: Cluster) -> None:
     ]
     back = {"status": {"allocation": None, "reservedFor": None}}
     assert update(cluster, claim, back, "status")["status"] == {}
+
+
+async def test_the_parts_of_a_claim_name_its_requests(cluster: Cluster) -> None:
+    """Fields of other kinds with that name have quantities."""
+    devices = {
+        "requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}],
+        "constraints": [{"requests": ["r"], "matchAttribute": "example.com/numa"}],
+        "config": [
+            {"requests": ["r"], "opaque": {"driver": "d", "parameters": {"a": "b"}}}
+        ],
+    }
+    spec = create(cluster, "ResourceClaim", {"spec": {"devices": devices}})["spec"]
+    for name in ("constraints", "config"):
+        assert spec["devices"][name] == devices[name]

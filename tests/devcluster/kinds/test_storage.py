@@ -73,6 +73,13 @@ async def test_a_kind_of_storage_has_its_table(
     assert row(create(cluster, kind, given), cluster) == expected
 
 
+async def test_capacities_are_stored_in_canonical_form(cluster: Cluster) -> None:
+    """As all quantities are."""
+    given = {"capacity": "1024Mi", "maximumVolumeSize": "2048Mi"}
+    stored = create(cluster, "CSIStorageCapacity", given)
+    assert (stored["capacity"], stored["maximumVolumeSize"]) == ("1Gi", "2Gi")
+
+
 async def test_a_driver_gets_its_defaults(cluster: Cluster) -> None:
     """Its volumes are attached, and persistent."""
     assert create(cluster, "CSIDriver")["spec"] == {

@@ -65,15 +65,23 @@ class Applier:
         self._operations = context.metrics.of(StorageOperationMetrics)
 
     async def apply(self, view: NodeView, plan: Plan) -> None:
-        """Carry out a plan; raise the first error of a write that must be repeated."""
+        """Carry out a plan; raise the first error of a write that must be repeated.
+
+        What the node still lists is not detached.
+        """
         for key, step in plan.steps.items():
             self._tell(view, view.places[key], step)
-        node = await self._list(view, plan)
-        errors = [
-            error
-            for place, step in plan.to_do(view, Do.DELETE)
-            if (error := await self._detach(view, place, step, node)) is not None
-        ]
+        node, errors = None, list[Exception]()
+        try:
+            node = await self._list(view, plan)
+        except _ERRORS as error:
+            errors.append(error)
+        is_written = not errors
+        for place, step in plan.to_do(view, Do.DELETE):
+            if place.is_listed and not is_written:
+                continue
+            failure = await self._detach(view, place, step, node)
+            errors += [failure] if failure is not None else []
         for place, _ in plan.to_do(view, Do.CREATE):
             await self._create(view.name, place)
         if errors:

@@ -173,14 +173,20 @@ def _attach(place: Place, memory: Memory, now: float) -> Step:
     memory = replace(memory, attached_since=None)
     attachment = place.attachment
     if attachment is None:
-        memory = replace(memory, deleted="")
+        if memory.deleted:
+            memory = replace(memory, deleted="", not_before=0.0)
         if now < memory.not_before:
             return Step(memory=memory, look_again=memory.not_before)
         if place.block is not None:
             return _refuse(place, memory)
         return Step(memory=replace(memory, trying_since=now), do=Do.CREATE)
     if _is_going(attachment, memory):
-        return _wait(memory, now, PATIENCE, "volume attachment is being deleted")
+        # What somebody else has deleted is reported at once; then it is known.
+        is_known = memory.deleted == attachment.metadata.uid
+        patience = PATIENCE if is_known else 0.0
+        step = _wait(memory, now, patience, "volume attachment is being deleted")
+        known = replace(step.memory, deleted=attachment.metadata.uid)
+        return replace(step, memory=known)
     if (error := attachment.status.attach_error) is not None:
         return _wait(memory, now, 0.0, error.message)
     csi = place.volume.csi if place.volume is not None else None

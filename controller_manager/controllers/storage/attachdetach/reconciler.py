@@ -19,18 +19,18 @@ from controller_manager.controllers.storage.attachdetach.memories import Memorie
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
-from controller_manager.controllers.storage.attachdetach.options import (
-    AttachDetachOptions,
-)
-from controller_manager.controllers.storage.attachdetach.places import NodeView
-from controller_manager.controllers.storage.attachdetach.plan import SOON, Plan, plan
-from controller_manager.controllers.storage.attachdetach.view import (
-    Views,
+from controller_manager.controllers.storage.attachdetach.node_state import (
     is_managed,
     is_out_of_service,
     is_ready,
     keeps_volumes_of_ended_pods,
 )
+from controller_manager.controllers.storage.attachdetach.options import (
+    AttachDetachOptions,
+)
+from controller_manager.controllers.storage.attachdetach.places import NodeView
+from controller_manager.controllers.storage.attachdetach.plan import SOON, Plan, plan
+from controller_manager.controllers.storage.attachdetach.view import Views
 from controller_manager.controllers.storage.attachdetach.volumes import (
     Volumes,
     is_ended,
@@ -119,8 +119,10 @@ class AttachDetachReconciler(Reconciler[Node]):
         )
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
-        if old.spec.node_name != new.spec.node_name or is_ended(old) != is_ended(new):
-            for key in _node_of(new):
+        is_another = old.metadata.uid != new.metadata.uid
+        is_bound = old.spec.node_name != new.spec.node_name
+        if is_another or is_bound or is_ended(old) != is_ended(new):
+            for key in {*_node_of(old), *_node_of(new)}:
                 self.queue.add(key)
 
     def _nodes_of_claim(self, claim: str) -> Iterable[str]:
@@ -140,7 +142,14 @@ class AttachDetachReconciler(Reconciler[Node]):
     def deleted(self, obj: Node) -> None:
         """Remember what the node used: it may still be running."""
         name = obj.metadata.name
-        self._last_in_use[name] = frozenset(obj.status.volumes_in_use or ())
+        if self._views.has_attachments(name):
+            self._last_in_use[name] = frozenset(obj.status.volumes_in_use or ())
+
+    def starting(self) -> None:
+        """Forget the nodes that lost their attachments before this process led."""
+        for name in list(self._last_in_use):
+            if not self._views.has_attachments(name):
+                del self._last_in_use[name]
 
     async def reconcile(self, node: Node) -> Outcome:
         """Attach the volumes that pods want on the node, detach the others."""

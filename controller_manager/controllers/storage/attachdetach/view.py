@@ -22,6 +22,12 @@ from controller_manager.controllers.storage.attachdetach.names import (
     is_attachment_name,
     is_known,
 )
+from controller_manager.controllers.storage.attachdetach.node_state import (
+    is_managed,
+    is_out_of_service,
+    is_ready,
+    keeps_volumes_of_ended_pods,
+)
 from controller_manager.controllers.storage.attachdetach.places import (
     Block,
     NodeView,
@@ -37,8 +43,6 @@ from controller_manager.controllers.storage.attachdetach.volumes import (
 )
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
-
-OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 
 def _node_of(attachment: Attachment) -> Iterable[str]:
@@ -90,29 +94,6 @@ class _Pods(Struct, frozen=True):
         )
 
 
-def is_managed(node: Node) -> bool:
-    """Tell whether a kubelet leaves attaching to this controller."""
-    annotations = node.metadata.annotations
-    return annotations is not None and annotations.managed_attach_detach is not None
-
-
-def keeps_volumes_of_ended_pods(node: Node | None) -> bool:
-    """Tell whether volumes stay attached while pods that have ended stand."""
-    annotations = node.metadata.annotations if node is not None else None
-    return annotations is not None and annotations.keep_terminated_pod_volumes == "true"
-
-
-def is_ready(node: Node) -> bool:
-    """Tell whether the condition Ready of a node is true."""
-    conditions = node.status.conditions or ()
-    return any(each.type == "Ready" and each.status == "True" for each in conditions)
-
-
-def is_out_of_service(node: Node) -> bool:
-    """Tell whether somebody has declared that nothing runs on a node any more."""
-    return any(each.key == OUT_OF_SERVICE for each in node.spec.taints or ())
-
-
 class Views:
     """Makes views of nodes."""
 
@@ -145,6 +126,10 @@ class Views:
             places={place.key: place for place in places},
             used_by_pods=pods.used,
         )
+
+    def has_attachments(self, name: str) -> bool:
+        """Tell whether there are attachments to a node, also to one that is gone."""
+        return bool(self.attachments.by_index(_BY_NODE, name))
 
     def _needs(self, name: str, node: Node | None) -> _Pods:
         """Return what the pods of a node need that have not ended."""

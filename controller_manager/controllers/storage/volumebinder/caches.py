@@ -1,14 +1,22 @@
 """What the binder keeps in memory: volumes, claims, classes and pods, with indexes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, ObjectReference, Pod
-from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.core.volumes import (
+    PERSISTENT_VOLUMES,
+    PersistentVolume,
+    storage_class_of,
+)
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.storage.v1 import STORAGE_CLASSES, StorageClass
+from controller_manager.api.storage.v1 import (
+    STORAGE_CLASSES,
+    WAIT_FOR_FIRST_CONSUMER,
+    StorageClass,
+)
 from controller_manager.control.pods_by_claim import BY_CLAIM
 from controller_manager.controllers.storage.volumebinder.assumed import AssumedObjects
 from controller_manager.controllers.storage.volumebinder.holds import Holds
@@ -18,6 +26,7 @@ from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
 from controller_manager.controllers.storage.volumebinder.volume_steps import FoundClaim
+from controller_manager.controllers.storage.volumebinder.waiting import WaitingClaims
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 
@@ -32,6 +41,7 @@ def _has_same_volume(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> 
 
 CLAIMS_BY_VOLUME: Final = Index("volume", _volume_name, _has_same_volume)
 """Claims by the name of the volume that they have or ask for."""
+
 
 _YES: Final = "true"
 
@@ -57,12 +67,13 @@ class Caches:
         """Watch volumes, claims, classes and pods."""
         self.holds = Holds()
         self.index = VolumeIndex()
+        self.waiting = WaitingClaims()
         self.volumes: AssumedObjects[PersistentVolume] = AssumedObjects(
             context.informers.informer(PERSISTENT_VOLUMES),
             (self.index.put, census.volume),
         )
         self.claims: AssumedObjects[PersistentVolumeClaim] = AssumedObjects(
-            context.informers.informer(CLAIMS), (census.claim,)
+            context.informers.informer(CLAIMS), (self.waiting.put, census.claim)
         )
         self._options = context.config.of(VolumeBinderOptions)
         self._claims = context.lister(CLAIMS, CLAIMS_BY_VOLUME)
@@ -121,6 +132,15 @@ class Caches:
     def claims_naming(self, volume: str) -> Sequence[PersistentVolumeClaim]:
         """Return the claims that have a volume, or ask for it."""
         return self._claims.by_index(CLAIMS_BY_VOLUME, volume)
+
+    def claim_waiting_for(
+        self, volume: PersistentVolume, but_not: Container[str]
+    ) -> str | None:
+        """Return the key of a claim that an available volume fits; not in `but_not`."""
+        found = self._classes.by_key(storage_class_of(volume))
+        if found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+            return None  # the scheduler gives these volumes away
+        return self.waiting.one_for(volume, but_not)
 
     def keys_of_claims(self) -> Sequence[str]:
         """Return the keys of all claims."""

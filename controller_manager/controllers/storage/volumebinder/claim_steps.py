@@ -36,6 +36,7 @@ from controller_manager.controllers.storage.volumebinder.steps import (
     SETTLED,
     STATUS,
     Notice,
+    ReadVolume,
     Rest,
     Step,
     Write,
@@ -45,15 +46,18 @@ from controller_manager.controllers.storage.volumebinder.steps import (
 from controller_manager.runtime.outcome import SyncError
 
 
-def decide_claim(claim: PersistentVolumeClaim, cluster: Cluster) -> Step:
+def decide_claim(
+    claim: PersistentVolumeClaim, cluster: Cluster, *, is_certain: bool = False
+) -> Step:
     """Return the next step for a claim (syncClaim).
 
+    With `is_certain`, the API server has the volume of the claim as the cache shows it.
     Raises SyncError for a claim, a class or a volume that cannot be used.
     """
     if (migrated := migrated_claim(claim)) is not None:
         return Write(migrated)
     if BIND_COMPLETED in annotations_of(claim.metadata):
-        return _of_bound(claim, cluster)
+        return _of_bound(claim, cluster, is_certain=is_certain)
     if claim.spec.volume_name:
         return _of_asking(claim, cluster)
     return _of_unbound(claim, cluster)
@@ -145,8 +149,13 @@ def _of_asking(claim: PersistentVolumeClaim, cluster: Cluster) -> Step:
     return Rest((notice,), again=True, error=problem)
 
 
-def _of_bound(claim: PersistentVolumeClaim, cluster: Cluster) -> Step:
-    """Return the next step for a claim that was bound once (syncBoundClaim)."""
+def _of_bound(
+    claim: PersistentVolumeClaim, cluster: Cluster, *, is_certain: bool
+) -> Step:
+    """Return the next step for a claim that was bound once (syncBoundClaim).
+
+    No claim is Lost because of an old cache, that of a new leader for instance.
+    """
     name = claim.spec.volume_name
     if not name:
         return _lost(
@@ -156,15 +165,17 @@ def _of_bound(claim: PersistentVolumeClaim, cluster: Cluster) -> Step:
             "lost!",
         )
     volume = cluster.volume(name)
+    reference = None if volume is None else volume.spec.claim_ref
+    if volume and (reference is None or reference.uid == claim.metadata.uid):
+        return bind(claim, volume)
+    if not is_certain and claim.status.phase != claims.LOST:
+        return ReadVolume(name)
     if volume is None:
         return _lost(
             claim,
             "ClaimLost",
             "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
         )
-    reference = volume.spec.claim_ref
-    if reference is None or reference.uid == claim.metadata.uid:
-        return bind(claim, volume)
     return _lost(
         claim,
         "ClaimMisbound",

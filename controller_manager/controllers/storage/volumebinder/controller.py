@@ -18,6 +18,7 @@ from controller_manager.api.meta import key_of
 from controller_manager.client.errors import InvalidName, NotFound, is_about
 from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.caches import Caches
+from controller_manager.controllers.storage.volumebinder.changes import is_available
 from controller_manager.controllers.storage.volumebinder.claim_steps import (
     decide_claim,
 )
@@ -34,6 +35,7 @@ from controller_manager.controllers.storage.volumebinder.options import (
 )
 from controller_manager.controllers.storage.volumebinder.steps import (
     ReadClaim,
+    ReadVolume,
     Rest,
     Write,
 )
@@ -45,13 +47,15 @@ from controller_manager.controllers.storage.volumebinder.writes import Writer
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
 
 _WORKERS: Final = 10
 """Claims that are bound at a time, and as many volumes. Upstream has one of each."""
 
 _MOST_STEPS: Final = 16
 """The most steps of one sync. A decision that asks for more has a defect."""
+
+_OLD_CACHE: Final = Requeue(1.0, "the cache shows an old version of the volume")
 
 _SHORTEST_PERIOD: Final = 1.0
 """Seconds: upstream syncs without a pause if the period is 0."""
@@ -81,6 +85,8 @@ class VolumeBinder:
         self.operations = Operations(metrics, context.clock)
         self.caches = Caches(context, Census(metrics))
         self._writer = Writer(context, self.caches, self.operations, metrics)
+        self._woken: set[str] = set()
+        """The claims that are to look at a volume that has become available."""
         self._claim_queue = context.queue("claims")
         self._volume_queue = context.queue("volumes")
         context.informers.informer(PERSISTENT_VOLUMES).add_handler(
@@ -108,13 +114,14 @@ class VolumeBinder:
 
     async def sync_claim(self, key: str) -> Outcome:
         """Do for a claim what is to be done, one write after the other."""
-        held = ""
+        held, is_certain = "", False
+        self._woken.discard(key)
         async with AsyncExitStack() as stack:
             for _ in range(_MOST_STEPS):
                 claim = self.caches.claims.get(key)
                 if claim is None:
                     return DONE
-                match decide_claim(claim, self.caches):
+                match decide_claim(claim, self.caches, is_certain=is_certain):
                     case Write(volume=volume) if volume and volume != held:
                         # Somebody else may be changing it: decide again then.
                         await stack.aclose()
@@ -123,6 +130,10 @@ class VolumeBinder:
                         held = volume
                     case Write() as write:
                         await self._writer.write(write)
+                    case ReadVolume(name=name):
+                        if not await self._is_shown(name):
+                            return _OLD_CACHE
+                        is_certain = True
                     case Rest() as rest:
                         return self._rest_of_claim(key, rest)
                     case step:
@@ -159,7 +170,16 @@ class VolumeBinder:
             self.operations.begin(name, plugin, DELETE)
         if rest.problem:
             self.operations.fail(name)
+        if is_available(volume):
+            self._offer(volume)
         return self._rest(rest)
+
+    def _offer(self, volume: PersistentVolume) -> None:
+        """Add a claim that waits for such a volume, another one for each volume."""
+        key = self.caches.claim_waiting_for(volume, self._woken)
+        if key is not None:
+            self._woken.add(key)
+            self._claim_queue.add(key)
 
     def _provisioner_of(self, volume: PersistentVolume) -> str:
         """Return who deletes a volume, as metrics name it.
@@ -180,6 +200,19 @@ class VolumeBinder:
         if rest.error:
             raise SyncError(rest.error)
         return Done(self._period) if rest.again else DONE
+
+    async def _is_shown(self, name: str) -> bool:
+        """Tell whether the cache shows a volume as the API server has it."""
+        try:
+            stored = await self._client.get(PERSISTENT_VOLUMES, "", name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return self.caches.volume(name) is None
+        except InvalidName:
+            return True  # no volume can have that name
+        shown = self.caches.volume(name)
+        return shown is not None and _version(shown) == _version(stored)
 
     async def _read(self, namespace: str, name: str) -> FoundClaim:
         """Read a claim from the API server."""
@@ -249,6 +282,10 @@ class VolumeBinder:
             self._volume_queue.add(name)
         if claim.spec.volume_name:
             self._volume_queue.add(claim.spec.volume_name)
+
+
+def _version(volume: PersistentVolume) -> tuple[str, str]:
+    return volume.metadata.uid, volume.metadata.resource_version
 
 
 def _wrong(step: object) -> RuntimeError:

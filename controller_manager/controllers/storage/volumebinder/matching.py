@@ -135,6 +135,19 @@ def may_have_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) ->
     )
 
 
+def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether an available volume may be given to a claim.
+
+    Raises SyncError for a selector that cannot be used.
+    """
+    return (
+        kind_of_volume(volume) == kind_of_claim(claim)
+        and size_of(volume) >= size_wanted(claim)
+        and has_modes(volume, claim)
+        and _selector_of(claim).matches(labels_of(volume))
+    )
+
+
 class VolumeIndex:
     """The volumes as claims look for them: those to be had, and those reserved."""
 

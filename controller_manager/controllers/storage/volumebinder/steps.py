@@ -67,6 +67,15 @@ class ReadClaim(Struct, frozen=True):
     name: str
 
 
+class ReadVolume(Struct, frozen=True):
+    """Make certain that the API server has the volume of a claim as the cache shows it.
+
+    Then decide again. If it has not, wait for the cache.
+    """
+
+    name: str
+
+
 class Rest(Struct, frozen=True):
     """Nothing more to write now.
 
@@ -87,7 +96,7 @@ class Rest(Struct, frozen=True):
     """A state that should not be, which the sync fails with."""
 
 
-Step = Write | ReadClaim | Rest
+Step = Write | ReadClaim | ReadVolume | Rest
 
 SETTLED: Final = Rest()
 

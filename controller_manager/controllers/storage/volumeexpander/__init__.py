@@ -6,6 +6,7 @@ the statuses of claims that are being resized; ``reconciler`` writes them.
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.controllers.storage.volumeexpander import gates
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -15,6 +16,7 @@ CONTROLLER = Descriptor(
     aliases=("persistentvolume-expander",),
     load=".reconciler:VolumeExpanderReconciler",
     requires=(CLAIMS, PERSISTENT_VOLUMES),
+    gates=(gates.RECOVER,),
     reads=(Reads(CLAIMS), Reads(PERSISTENT_VOLUMES)),
     permissions=(
         allow(PERSISTENT_VOLUMES, "get", "list", "patch", "update", "watch"),

@@ -86,7 +86,7 @@ class Mounts:
             return False
         use = _Use(metadata["uid"], node, tuple(claims), volumes)
         self._use(key, use)
-        if not self._are_attached(use):
+        if not self._attached(node).issuperset(volumes):
             self._wait(key, node, claims)
             return False
         self._stop_waiting(key)
@@ -172,9 +172,18 @@ class Mounts:
         )
         self._report.other("kubelet", pod, "Warning", "FailedMount", message)
 
-    def waiting_for(self, what: str | Key) -> Sequence[Key]:
-        """Return the pods that wait for the volumes on a node, or of a claim."""
-        return list(self._waiting_for.get(what, ()))
+    def waiting_for(self, claim: Key) -> Sequence[Key]:
+        """Return the pods that wait for the volume of a claim."""
+        return list(self._waiting_for.get(claim, ()))
+
+    def ready_on(self, node: str) -> Sequence[Key]:
+        """Return the pods on a node whose volumes are attached now."""
+        waiting = self._waiting_for.get(node)
+        if not waiting:
+            return ()
+        attached = self._attached(node)
+        uses = ((key, self._uses.get(key)) for key in waiting)
+        return [key for key, use in uses if use and attached.issuperset(use.volumes)]
 
     def claim_changed(self, key: Key) -> None:
         """Resize the file system of a claim in the pods that use it."""
@@ -212,12 +221,11 @@ class Mounts:
         found = self._storage.objects.find(DRIVER, "", driver).obj
         return bool(found["spec"]["attachRequired"])
 
-    def _are_attached(self, use: _Use) -> bool:
-        node = self._nodes.get(("", use.node))
-        if node is None:
-            return False
-        attached = node.obj["status"].get("volumesAttached") or ()
-        return set(use.volumes) <= {each["name"] for each in attached}
+    def _attached(self, name: str) -> set[str]:
+        """Return the volumes that a node lists as attached."""
+        node = self._nodes.get(("", name))
+        attached = node.obj["status"].get("volumesAttached") if node else None
+        return {each["name"] for each in attached or ()}
 
     def _report_in_use(self, name: str) -> None:
         """Write which volumes the pods of a node use."""

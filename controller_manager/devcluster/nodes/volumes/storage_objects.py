@@ -1,4 +1,4 @@
-"""Claims, volumes and classes of a cluster, read and written by the stand-ins."""
+"""Claims, volumes and classes of a cluster, for the parts of a driver."""
 
 from typing import Any
 

@@ -134,13 +134,39 @@ _TIMED_OUT: Final = (
         ),
         pytest.param(
             place(attachment=attachment(deleted=True, ok=True)),
-            Memory(trying_since=NOW - 120),
+            Memory(trying_since=NOW - 120, deleted="uid"),
             Step(
-                memory=Memory(failures=1, not_before=NOW + 0.5, trying_since=NOW + 0.5),
+                memory=Memory(
+                    failures=1,
+                    not_before=NOW + 0.5,
+                    trying_since=NOW + 0.5,
+                    deleted="uid",
+                ),
                 failure="volume attachment is being deleted",
                 look_again=NOW + 120.5,
             ),
             id="it does not go away",
+        ),
+        pytest.param(
+            place(attachment=attachment(deleted=True, ok=True)),
+            NOTHING,
+            Step(
+                memory=Memory(
+                    failures=1,
+                    not_before=NOW + 0.5,
+                    trying_since=NOW + 0.5,
+                    deleted="uid",
+                ),
+                failure="volume attachment is being deleted",
+                look_again=NOW + 0.5,
+            ),
+            id="somebody else has deleted it",
+        ),
+        pytest.param(
+            place(),
+            Memory(failures=1, not_before=NOW + 0.5, deleted="uid"),
+            Step(memory=Memory(failures=1, trying_since=NOW), do=Do.CREATE),
+            id="it was deleted, and is gone now",
         ),
         pytest.param(
             place(attachment=attachment(ok=True)),

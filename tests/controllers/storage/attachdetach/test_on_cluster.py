@@ -423,3 +423,72 @@ async def test_heartbeats_cost_nothing() -> None:
                 )
                 await asyncio.sleep(10)
             assert looks.call_count == before
+
+
+async def test_what_a_node_still_lists_is_not_detached() -> None:
+    """The status cannot be written; other volumes are attached nevertheless."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.volume("b")
+    cluster.pod("p", "n", "a")
+    update = cluster.server.objects.update
+
+    def refuse(kind: Any, namespace: str, name: str, obj: Any, *more: Any) -> Any:
+        if kind.plural == "nodes":
+            raise forbidden(kind.group, kind.plural, name, "says the webhook")
+        return update(kind, namespace, name, obj, *more)
+
+    async with running(cluster):
+        cluster.attached("a", "n")
+        await asyncio.sleep(1)
+        with mock.patch.object(cluster.server.objects, "update", refuse):
+            cluster.remove("pods", "p")
+            cluster.pod("q", "n", "b")
+            await asyncio.sleep(5)
+            assert cluster.attachments() == [("a", "n", True), ("b", "n", False)]
+            assert cluster.listed("n") == ["a"]
+        await asyncio.sleep(60)
+        assert (cluster.attachments(), cluster.listed("n")) == ([("b", "n", False)], [])
+
+
+async def test_volumes_of_a_node_that_is_gone_wait_if_it_used_them() -> None:
+    """For six minutes; what it did not use goes with its pods."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    for name in ("used", "unused"):
+        cluster.volume(name)
+        cluster.pod(name, "n", name)
+    async with running(cluster):
+        for name in ("used", "unused"):
+            cluster.attached(name, "n")
+        cluster.in_use("n", "used")
+        await asyncio.sleep(1)
+        cluster.remove("nodes", "n")
+        await asyncio.sleep(10)
+        assert len(cluster.attachments()) == 2
+        cluster.remove("pods", "used")
+        cluster.remove("pods", "unused")
+        await asyncio.sleep(1)
+        assert cluster.attachments() == [("used", "n", True)]
+        await asyncio.sleep(350)
+        assert cluster.attachments() == [("used", "n", True)]
+        await asyncio.sleep(20)
+        assert cluster.attachments() == []
+
+
+async def test_an_attachment_is_deleted_after_its_volume_is_gone() -> None:
+    """Also if the node's status never listed it."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    async with running(cluster):
+        assert cluster.attachments() == [("a", "n", False)]
+        for plural in ("persistentvolumes", "persistentvolumeclaims"):
+            cluster.drop(plural, "a")
+        await asyncio.sleep(10)
+        assert cluster.attachments() == [("a", "n", False)]
+        cluster.remove("pods", "p")
+        await asyncio.sleep(1)
+        assert cluster.attachments() == []

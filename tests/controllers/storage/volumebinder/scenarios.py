@@ -3,6 +3,9 @@
 import asyncio
 from typing import Any, Final
 
+from controller_manager.controllers.storage.volumebinder.annotations import (
+    BIND_COMPLETED,
+)
 from tests.controllers.storage.volumebinder.workload import (
     DISKS,
     claim_json,
@@ -148,6 +151,25 @@ async def provisioned_before_the_claim_is_seen(environment: Environment) -> None
     await environment.until(lambda: _volume_of(environment, "data") == "v", 120)
 
 
+async def bound_before_the_volume_is_seen(environment: Environment) -> None:
+    """No issue: a claim is bound by somebody else while the cache of volumes lags.
+
+    Upstream says that its data is lost. Here the volume is read from the API server.
+    """
+    environment.world.create_namespace(DISKS)
+    await asyncio.sleep(10)
+    environment.manager.connection.lagging[_VOLUMES] = environment.now + 60
+    bound = claim_json("data", volumeName="v")
+    bound["metadata"]["annotations"] = {BIND_COMPLETED: "yes"}
+    _create(environment, _CLAIMS, bound)
+    uid = _claim(environment, "data")["metadata"]["uid"]
+    reference = {"kind": "x", "namespace": DISKS, "name": "data", "uid": uid}
+    _create(environment, _VOLUMES, volume_json("v", claimRef=reference))
+    await asyncio.sleep(30)
+    assert _claim(environment, "data")["status"]["phase"] == "Pending"
+    await environment.until(lambda: _volume_of(environment, "data") == "v", 60)
+
+
 async def lost_claim_is_found_again(environment: Environment) -> None:
     """No issue: a volume is deleted by force, and made anew for its claim."""
     environment.world.create_namespace(DISKS)
@@ -169,5 +191,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     volume_is_taken_over_by_force,
     claim_is_gone_before_its_volume_is_bound,
     provisioned_before_the_claim_is_seen,
+    bound_before_the_volume_is_seen,
     lost_claim_is_found_again,
 )

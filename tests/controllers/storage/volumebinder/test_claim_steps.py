@@ -13,6 +13,7 @@ from controller_manager.controllers.storage.volumebinder.claim_steps import (
 from controller_manager.controllers.storage.volumebinder.steps import (
     SETTLED,
     Notice,
+    ReadVolume,
     Rest,
     Step,
     Write,
@@ -304,7 +305,16 @@ def test_the_next_step_for_a_claim(
     subject: PersistentVolumeClaim, cluster: Snapshot, expected: tuple[Any, ...]
 ) -> None:
     """Of every state that a claim and its volume can be found in."""
-    assert summary(decide_claim(subject, cluster)) == expected
+    assert summary(decide_claim(subject, cluster, is_certain=True)) == expected
+
+
+@pytest.mark.parametrize("offered", [(), (volume(claimRef=OF_ANOTHER),)])
+def test_no_claim_is_lost_before_its_volume_was_read(offered: tuple[Any, ...]) -> None:
+    """The cache may be older than the binding. One that is Lost already stays so."""
+    subject = claim(COMPLETE, BOUND, volumeName="v")
+    assert decide_claim(subject, Snapshot(*offered)) == ReadVolume("v")
+    lost = claim(COMPLETE, {"phase": "Lost"}, volumeName="v")
+    assert decide_claim(lost, Snapshot(*offered)) == Rest(again=True)
 
 
 def test_a_binding_is_settled_when_nothing_is_missing() -> None:

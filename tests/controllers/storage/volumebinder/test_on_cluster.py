@@ -129,16 +129,41 @@ async def test_many_claims_get_one_volume_each(cluster: Cluster) -> None:
     assert [each.status for each in recording.writes] == [200] * 300
 
 
-async def test_a_volume_for_a_claim_that_waits_is_found_after_the_sync_period(
+async def test_each_volume_that_becomes_available_is_offered_to_a_claim(
     cluster: Cluster,
 ) -> None:
-    """Nothing says that a claim waits for just that volume."""
+    """At once, and to one that it fits; upstream waits for the sync period."""
+    add_claim(cluster, "large", resources={"requests": {"storage": "9Gi"}})
+    add_claim(cluster, "labelled", selector={"matchLabels": {"a": "b"}})
+    for number in range(5):
+        add_claim(cluster, f"c-{number}")
+    async with cluster.manager(CONFIG):
+        assert {phase for phase, _ in (await bindings(cluster)).values()} == {"Pending"}
+        for number in range(4):
+            add_volume(cluster, f"v-{number}")
+        bound = await bindings(cluster)
+    assert sorted(name for name, (phase, _) in bound.items() if phase == "Bound") == [
+        "c-0",
+        "c-1",
+        "c-2",
+        "c-3",
+    ]
+
+
+async def test_volumes_that_the_scheduler_gives_away_are_offered_to_nobody(
+    cluster: Cluster,
+) -> None:
+    """Their class waits for the first consumer: no claim is synced for nothing."""
+    add_class(cluster, volumeBindingMode="WaitForFirstConsumer")
     add_claim(cluster)
     async with cluster.manager(CONFIG):
-        assert await bindings(cluster) == {"data": ("Pending", "")}
+        await bindings(cluster)
         add_volume(cluster, "v")
-        await asyncio.sleep(PERIOD)
-        assert await bindings(cluster) == {"data": ("Bound", "v")}
+        assert await bindings(cluster) == {"data": ("Pending", "")}
+    page = await cluster.client.list_page(EVENTS)
+    assert [(each.reason, each.count) for each in page.items] == [
+        ("WaitForFirstConsumer", 1)
+    ]
 
 
 async def test_a_claim_gets_the_volume_that_it_names_as_soon_as_it_is_there(
