@@ -86,12 +86,20 @@ class PodSync:
         pod = self._pods.by_key(key)
         if pod is None or is_deleting(pod) or not self.needs_work(pod):
             return DONE
-        # Most pods want claims before they have a node: one request less for them.
-        must_read = pod.spec.node_name or self._maker.must_ask(of_pod(pod))
-        stored = await self._read(pod) if must_read else pod
+        stored = await self._read(pod) if self._is_doubtful(pod) else pod
         if stored is not None:
             await self._serve(stored)
         return DONE
+
+    def _is_doubtful(self, pod: Pod) -> bool:
+        """Tell whether to read a pod from the API server before claims are made for it.
+
+        Most pods want claims before they have a node: one request less for them.
+        """
+        consumer = of_pod(pod)
+        if all(map(consumer.is_noted, consumer.wanted)):
+            return False
+        return bool(pod.spec.node_name) or self._maker.must_ask(consumer)
 
     async def _serve(self, pod: Pod) -> None:
         consumer = of_pod(pod)
@@ -140,6 +148,9 @@ class PodSync:
             raise
 
     async def _reserve(self, pod: Pod, names: dict[str, str | None]) -> None:
+        async def needs_it() -> bool:
+            return await self._read(pod) is not None
+
         for entry in pod.spec.resource_claims or ():
             name = entry.resource_claim_name or names.get(entry.name)
             claim = self._claims.get(pod.metadata.namespace, name) if name else None
@@ -147,7 +158,7 @@ class PodSync:
             if claim is not None:
                 consumer = self._reservation(pod, entry, claim)
             if claim is not None and consumer is not None:
-                await self._reserver.reserve(claim, consumer)
+                await self._reserver.reserve(claim, consumer, needs_it)
 
     def _reservation(
         self, pod: Pod, entry: PodResourceClaim, claim: ResourceClaim

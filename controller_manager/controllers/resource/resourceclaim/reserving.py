@@ -1,6 +1,7 @@
 """Reserves a claim for its pods, one after the other."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct, field
 
@@ -36,16 +37,24 @@ class Reserver:
         self._writer = ClaimWriter(context)
         self._turns: dict[str, _Turns] = {}
 
-    async def reserve(self, claim: ResourceClaim, consumer: ClaimConsumer) -> None:
+    async def reserve(
+        self,
+        claim: ResourceClaim,
+        consumer: ClaimConsumer,
+        is_needed: Callable[[], Awaitable[bool]],
+    ) -> None:
         """Reserve a claim, if it still is to be when it is this worker's turn.
 
-        Raises Conflict if somebody else has changed the claim.
+        `is_needed` asks the API server whether the pod still needs it. The turns are in
+        the order of the calls. Raises Conflict if somebody else has changed the claim.
         """
         key = key_of(claim)
         turns = self._turns.setdefault(key, _Turns())
         turns.waiting += 1
         try:
             async with turns.lock:
+                if not await is_needed():
+                    return
                 newest = _newest(self._claims.by_key(key), turns.written)
                 fields = None if newest is None else reserve(newest, consumer)
                 if newest is not None and fields is not None:
