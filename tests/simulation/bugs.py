@@ -136,7 +136,7 @@ def _pause_after_each_cut(_: Reflector[Any]) -> bool:
 
 
 _BELOW: Final[Mapping[str, Bug]] = {
-    "ignore expectations": Bug(22, Expectations, "state", _ignore_expectations),
+    "ignore expectations": Bug(10, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(
         1, ConsistencyStore, "stale_cache", _act_on_a_stale_cache
     ),

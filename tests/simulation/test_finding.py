@@ -93,7 +93,7 @@ def test_a_write_that_a_controller_did_not_name_is_noticed(
     """Each write is attributed to the controller that sent it."""
     found = {each.controller: each for each in find_properties()}
     monkeypatch.setattr(found["serviceaccount-controller"], "may_write", ())
-    outcome = play(3, frozenset())
+    outcome = play(3, frozenset(), users=frozenset(("deployment-controller",)))
     complaints = {each.rpartition(": ")[2] for each in outcome.violations}
     assert complaints == {"serviceaccount-controller may not create serviceaccounts"}
 

@@ -11,8 +11,10 @@ from tests.simulation import __main__ as command
 from tests.simulation import sieve
 from tests.simulation.bugs import BUGS
 from tests.simulation.faults import Faults
+from tests.simulation.finding import find_properties
 from tests.simulation.runner import Outcome, play, shrink
 from tests.simulation.scenarios import NAMED, play_named
+from tests.simulation.users import users_in_every_seed
 
 SEEDS = range(1, 9)
 MORE_SEEDS = range(1, 31)
@@ -133,15 +135,16 @@ def test_a_deliberate_bug_is_caught(name: str) -> None:
 def test_a_failing_plan_is_made_shorter() -> None:
     """Only the few faults that matter are left."""
     bug = BUGS["take a lost answer for a failure"]
+    users = users_in_every_seed(find_properties())
     with bug.planted():
         failing = next(
             outcome
             for seed in (bug.seed, *MORE_SEEDS)
-            if (outcome := play(seed)).violations
+            if (outcome := play(seed, users=users)).violations
         )
-        shorter = shrink(failing, patience=6)
+        shorter = shrink(failing, patience=9, users=users)
         only = frozenset(each.opportunity for each in shorter.faults)
-        again = play(failing.seed, only)
+        again = play(failing.seed, only, users=users)
     assert shorter.violations == again.violations != ()
     assert len(shorter.faults) < len(failing.faults) / 4
 

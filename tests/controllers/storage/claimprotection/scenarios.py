@@ -29,13 +29,13 @@ def _has_claim(environment: Environment) -> bool:
     return found is not None
 
 
-def _runs(environment: Environment) -> bool:
+def _has_node(environment: Environment) -> bool:
     found = environment.world.find("pods", NAMESPACE, "photos")
-    return found is not None and found.get("status", {}).get("phase") == "Running"
+    return found is not None and bool(found["spec"].get("nodeName"))
 
 
 async def claim_of_an_unseen_pod(environment: Environment) -> None:
-    """No issue: the cache of pods lags while a pod begins and its claim is deleted.
+    """No issue: the cache of pods lags while a pod is bound and its claim deleted.
 
     As upstream: the pods are read from the API server before the claim is released.
     """
@@ -43,7 +43,7 @@ async def claim_of_an_unseen_pod(environment: Environment) -> None:
     environment.manager.connection.lagging["pods"] = environment.now + 120
     _create(environment, "persistentvolumeclaims", claim_json("photos"))
     _create(environment, "pods", pod_json("photos"))
-    await environment.until(lambda: _runs(environment), within=60)
+    await environment.until(lambda: _has_node(environment), within=60)
     _delete(environment, "persistentvolumeclaims")
     await asyncio.sleep(300)
     assert _has_claim(environment)
