@@ -3,8 +3,9 @@
 from typing import Final
 
 from controller_manager.api.core.v1 import NODES, PODS, Node
-from controller_manager.api.meta import ObjectMeta, key_of, raw_json
+from controller_manager.api.meta import ObjectMeta, is_deleting, key_of, raw_json
 from controller_manager.api.storage.v1 import (
+    ATTACHMENTS,
     VOLUME_ATTACHMENTS,
     VolumeAttachment,
     VolumeAttachmentSource,
@@ -25,6 +26,7 @@ from controller_manager.control.storage_operations import StorageOperationMetric
 from controller_manager.controllers.storage.attachdetach import messages
 from controller_manager.controllers.storage.attachdetach.decide import (
     Do,
+    Reason,
     Step,
     failed,
     listed,
@@ -35,11 +37,16 @@ from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
 from controller_manager.controllers.storage.attachdetach.names import plugin_name
+from controller_manager.controllers.storage.attachdetach.node_state import (
+    is_out_of_service,
+    is_ready,
+)
 from controller_manager.controllers.storage.attachdetach.places import NodeView, Place
 from controller_manager.controllers.storage.attachdetach.plan import Plan
 from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import SyncError
 
-_ERRORS: Final = (APIError, InvalidName, ProtocolError, TransportError)
+_ERRORS: Final = (APIError, InvalidName, ProtocolError, SyncError, TransportError)
 
 _ATTACH: Final = "volume_attach"
 _DETACH: Final = "volume_detach"
@@ -112,8 +119,12 @@ class Applier:
         entries = [
             {"devicePath": each.device_path, "name": each.name} for each in plan.listed
         ]
+        for key in plan.joining:
+            await self._check_attached(view.places[key])
+        # The list is written whole: one of an old cache would bring back what is gone.
+        known = view.node.metadata
         patch = {
-            "metadata": {"uid": view.node.metadata.uid},
+            "metadata": {"uid": known.uid, "resourceVersion": known.resource_version},
             "status": {"volumesAttached": entries or None},
         }
         node = await self._client.patch(
@@ -122,6 +133,22 @@ class Applier:
         for key in plan.joining:
             self._joined(view, view.places[key])
         return node
+
+    async def _check_attached(self, place: Place) -> None:
+        """Raise SyncError if the attachment of a place is not as in the cache.
+
+        A kubelet that finds a volume on the list trusts that it is attached.
+        """
+        if place.attachment is None:
+            return
+        name = place.attachment_name
+        try:
+            found = await self._client.get(ATTACHMENTS, "", name)
+        except NotFound:
+            found = None
+        if found is None or is_deleting(found) or not found.status.attached:
+            msg = f"the volume attachment {name} is gone or detached; the cache is old"
+            raise SyncError(msg)
 
     def _joined(self, view: NodeView, place: Place) -> None:
         """Report that a volume is attached, once for each attachment."""
@@ -153,11 +180,14 @@ class Applier:
         """Delete an attachment, unless the node says that it uses the volume.
 
         The node is read after it has ceased to list the volume: from then on its
-        kubelet does not begin to use it. Upstream: verifyVolumeIsSafeToDetach.
+        kubelet does not begin to use it. Whether the node is so ill that it need not
+        be asked is read there, too: the cache may be old. Upstream:
+        verifyVolumeIsSafeToDetach.
         """
         began = self._clock.monotonic()
         try:
-            if step.forced is None and await self._is_in_use(view, place, node):
+            node = node if node is not None else await self._read_node(view.name)
+            if node is not None and must_stay(node, place, step):
                 self._logger.v(2).info(
                     "Volume is still in use", volumeName=place.key, node=view.name
                 )
@@ -169,13 +199,11 @@ class Applier:
         self._observe_detach(place, began)
         return None
 
-    async def _is_in_use(self, view: NodeView, place: Place, node: Node | None) -> bool:
-        if node is None:
-            try:
-                node = await self._client.get(NODES, "", view.name)
-            except NotFound:
-                return False
-        return place.unique_name in (node.status.volumes_in_use or ())
+    async def _read_node(self, name: str) -> Node | None:
+        try:
+            return await self._client.get(NODES, "", name)
+        except NotFound:
+            return None
 
     async def _delete(self, view: NodeView, place: Place, step: Step) -> None:
         attachment = place.attachment
@@ -247,6 +275,24 @@ class Applier:
             node=node,
             pods=[key_of(each) for each in place.pods],
         )
+
+
+def must_stay(node: Node, place: Place, step: Step) -> bool:
+    """Tell whether a node uses the volume of a place; raise SyncError if it lists it.
+
+    What a node lists is taken off its list before it is detached.
+    """
+    if any(
+        each.name == place.unique_name for each in node.status.volumes_attached or ()
+    ):
+        msg = (
+            f"the node {key_of(node)} lists {place.key} again; its cached status is old"
+        )
+        raise SyncError(msg)
+    if place.unique_name not in (node.status.volumes_in_use or ()):
+        return False
+    is_given_up = step.forced is Reason.TIMEOUT and not is_ready(node)
+    return not (is_given_up or is_out_of_service(node))
 
 
 def _attachment(node: str, place: Place) -> VolumeAttachment | None:

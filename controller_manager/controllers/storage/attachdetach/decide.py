@@ -232,7 +232,7 @@ def _detach(
         again = since + MAX_WAIT_FOR_UNMOUNT if waits else None
         return Step(memory=memory, lists=place.is_listed, look_again=again)
     forced: Reason | None = None
-    if has_expired:
+    if has_expired and not view.is_ready:
         forced = Reason.TIMEOUT
     elif view.is_out_of_service:
         forced = Reason.OUT_OF_SERVICE

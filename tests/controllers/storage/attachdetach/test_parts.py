@@ -5,15 +5,28 @@ from typing import Any, Final
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core.v1 import Pod, PodMeta
+from controller_manager.api.core.scheduling import Taint
+from controller_manager.api.core.v1 import (
+    AttachedVolume,
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    Pod,
+    PodMeta,
+)
 from controller_manager.api.storage.v1 import Attachment
 from controller_manager.controllers.storage.attachdetach import messages
-from controller_manager.controllers.storage.attachdetach.decide import Reason
+from controller_manager.controllers.storage.attachdetach.apply import must_stay
+from controller_manager.controllers.storage.attachdetach.decide import Do, Reason, Step
 from controller_manager.controllers.storage.attachdetach.holds import Holds
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
 from controller_manager.controllers.storage.attachdetach.names import csi_name
+from controller_manager.controllers.storage.attachdetach.node_state import (
+    OUT_OF_SERVICE,
+)
 from controller_manager.controllers.storage.attachdetach.places import (
     Block,
     NodeView,
@@ -21,6 +34,7 @@ from controller_manager.controllers.storage.attachdetach.places import (
 )
 from controller_manager.controllers.storage.attachdetach.volumes import Volume
 from controller_manager.controllers.storage.attachdetach.waits import Waits
+from controller_manager.runtime.outcome import SyncError
 
 NAME: Final = csi_name("d", "h")
 EXCLUSIVE: Final = (
@@ -123,3 +137,38 @@ def test_nodes_that_wait_for_each_other_do_not_wake_each_other_for_ever() -> Non
     waits.update(view("a"))
     waits.update(view("b"))
     assert len(waits) == 0
+
+
+IN_USE: Final = {"volumes_in_use": (NAME,)}
+READY: Final = {"conditions": (NodeCondition(type="Ready", status="True"),)}
+
+
+@pytest.mark.parametrize(
+    ("status", "taints", "forced", "stays"),
+    [
+        ({}, (), None, False),
+        (IN_USE, (), None, True),
+        ({**IN_USE, **READY}, (), Reason.TIMEOUT, True),
+        (IN_USE, (), Reason.TIMEOUT, False),
+        ({**IN_USE, **READY}, (), Reason.OUT_OF_SERVICE, True),
+        ({**IN_USE, **READY}, (Taint(key=OUT_OF_SERVICE),), None, False),
+    ],
+    ids=["unused", "used", "ready again", "given up", "in service again", "tainted"],
+)
+def test_what_the_server_says_of_a_node_counts_before_a_volume_is_detached(
+    status: dict[str, Any],
+    taints: tuple[Taint, ...],
+    forced: Reason | None,
+    stays: bool,
+) -> None:
+    """Also if an old cache has said that it may be detached by force."""
+    node = Node(spec=NodeSpec(taints=taints), status=NodeStatus(**status))
+    place = Place(key=NAME, unique_name=NAME)
+    assert must_stay(node, place, Step(do=Do.DELETE, forced=forced)) is stays
+
+
+def test_what_a_node_lists_is_not_detached() -> None:
+    """The cache was older than the list; the sync is tried again."""
+    node = Node(status=NodeStatus(volumes_attached=(AttachedVolume(name=NAME),)))
+    with pytest.raises(SyncError, match=r"again; its cached status is old$"):
+        must_stay(node, Place(key=NAME, unique_name=NAME), Step(do=Do.DELETE))
