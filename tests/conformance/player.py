@@ -59,8 +59,9 @@ class Player:
 
     A checkpoint has the recording's form. It is taken when nothing has changed for
     `quiet` seconds; state and nodes are polled every `poll` seconds. What a scenario
-    waits for may come `patience` seconds later than it says. `require_metrics` makes
-    sure that the cluster has metrics APIs.
+    waits for may come `patience` seconds later than it says. The first step is played
+    after `delay` seconds. `require_metrics` makes sure that the cluster has metrics
+    APIs.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Player:
         poll: float = POLL,
         patience: float = 0.0,
         require_metrics: Require | None = None,
+        delay: float = 0.0,
     ) -> None:
         self._form = form
+        self._delay = delay
         self._manager = manager
         self._patience = patience
         self._quiet = quiet
@@ -122,6 +125,7 @@ class Player:
         """Play all steps; return the checkpoints, and the answers to evictions."""
         namespace = {"metadata": {"name": self._namespace}}
         await self._access.call("POST", "/api/v1/namespaces", namespace)
+        await asyncio.sleep(self._delay)
         try:
             for step in steps:
                 await self._play(step)

@@ -234,7 +234,9 @@ class Recording:
     ) -> Player:
         """Return the player of the steps; `patience` as in Player, in seconds.
 
-        Checkpoints have the form of the recording, or `form`.
+        Checkpoints have the form of the recording, or `form`. The pod garbage collector
+        looks at all pods when it starts, and every 20 seconds: its first look must not
+        fall between two steps.
         """
         patience = {"quiet": self._content.get("quiet", QUIET), **patience}
         form = form or self.form()
@@ -245,6 +247,7 @@ class Recording:
             form,
             manager,
             require_metrics=require_metrics,
+            delay=1.0 if self.family == "podgc" else 0.0,
             **patience,
         )
 
