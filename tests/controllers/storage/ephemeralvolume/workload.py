@@ -69,6 +69,13 @@ class EphemeralVolumeUsers(Workload):
         await self.world.until_gone("pods", SCRATCH, name)
         self._create(name)
 
+    async def clean_up(self) -> None:
+        """Create the pods again that faults have deleted: nobody else would."""
+        for name in _NAMES:
+            pod = self.world.find("pods", SCRATCH, name)
+            if pod is None or "deletionTimestamp" in pod["metadata"]:
+                await self._replace(name)
+
     def _lose(self, claim: str) -> None:
         """Delete a claim, and take what protects it."""
         found = self.world.find("persistentvolumeclaims", SCRATCH, claim)
