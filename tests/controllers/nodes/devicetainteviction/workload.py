@@ -78,13 +78,14 @@ def run(world: "World", name: str, device: str, *seconds: int | None) -> None:
         "spec": {"devices": {"requests": [request]}},
     }
     stored = objects.create(CLAIM, "default", claim).obj
-    result = {
+    result: JSON = {
         "request": "gpu",
         "driver": _DRIVER,
         "pool": _NODE,
         "device": device,
-        "tolerations": [_toleration(each) for each in seconds],
     }
+    if seconds:  # the API server stores no empty list
+        result["tolerations"] = [_toleration(each) for each in seconds]
     uid = pod["metadata"]["uid"]
     status = {
         "allocation": {"devices": {"results": [result]}},
