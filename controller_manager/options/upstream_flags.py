@@ -1,7 +1,4 @@
-"""Flags of those controllers of kube-controller-manager 1.36 that this build lacks.
-
-When a controller is added, its flags move from here to its own options.
-"""
+"""Flags of the controllers of cloud providers, which run nowhere since 1.31."""
 
 from typing import Final
 

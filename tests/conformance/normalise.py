@@ -96,8 +96,8 @@ def state_of(lists: dict[str, list[JSON]], aliases: Aliases) -> JSON:
 def comparable(state: JSON) -> JSON:
     """Drop the parts of a state that differ between two runs of upstream.
 
-    Also drop the events of the job controller and the status of jobs: the controller
-    is not in this build.
+    Also drop the events of the job controller and the status of jobs: what these
+    recordings are about needs neither.
     """
     deployments = [
         {**each, "status": _without_step(each["status"])}

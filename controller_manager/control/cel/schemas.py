@@ -29,12 +29,14 @@ from controller_manager.control.cel.types import (
 
 _GVK: Final = "x-kubernetes-group-version-kind"
 
-_SCALARS: Final[Mapping[str, Type]] = {
+SCALARS: Final[Mapping[str, Type]] = {
     "boolean": BOOL,
     "integer": INT,
     "number": DOUBLE,
     "string": STRING,
 }
+"""The types of values without parts, by their name in a schema."""
+
 _FORMATS: Final[Mapping[str, Type]] = {
     "byte": BYTES,
     "date": TIMESTAMP,
@@ -132,7 +134,7 @@ class Schemas:
                 return self._object(schema, within)
             case "string":
                 return _FORMATS.get(schema.format, STRING)
-        return _SCALARS.get(schema.type, DYN)
+        return SCALARS.get(schema.type, DYN)
 
     def _referred(self, name: str, within: frozenset[str]) -> Type:
         definition = None if name in within else self._decoded(name)

@@ -14,13 +14,11 @@ from controller_manager.control.cel.library.standard import (
     duration_of,
     timestamp_of,
 )
+from controller_manager.control.cel.schemas import SCALARS
 from controller_manager.control.cel.types import (
-    BOOL,
     BYTES,
-    DOUBLE,
     DURATION,
     DYN,
-    INT,
     STRING,
     TIMESTAMP,
     ListOf,
@@ -40,12 +38,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
 
 JSON = dict[str, Any]
 
-_SCALARS: Final[Mapping[str, Type]] = {
-    "boolean": BOOL,
-    "integer": INT,
-    "number": DOUBLE,
-    "string": STRING,
-}
 _FORMATS: Final[Mapping[str, Type]] = {
     "byte": BYTES,
     "date": TIMESTAMP,
@@ -89,7 +81,7 @@ def declared_type(schema: JSON, *, is_resource: bool = False) -> Type:
         case "string":
             return _FORMATS.get(schema.get("format", ""), STRING)
         case str(type_):
-            return _SCALARS.get(type_, DYN)
+            return SCALARS.get(type_, DYN)
     return DYN
 
 
