@@ -13,6 +13,10 @@ from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.fields.entries import (
+    same_but_for_time,
+    with_entries,
+)
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.object_meta import (
     validate_metadata,
@@ -32,7 +36,11 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.devcluster.server.storage import Key, Storage, Stored
 
 JSON = dict[str, Any]
-Managed = Callable[[JSON, JSON], JSON]
+Managed = Callable[[JSON, JSON, Any], list[JSON]]
+"""Returns the managers of the fields of an object that is replaced.
+
+It is given the old object, the new one, and the managedFields of the request.
+"""
 
 
 class Admission(Protocol):
@@ -111,11 +119,15 @@ class Objects:
         obj: JSON,
         *,
         dry_run: bool = False,
-        managed: Callable[[JSON], JSON] | None = None,
+        managed: Callable[[JSON], list[JSON]] | None = None,
         user: User = ANONYMOUS,
     ) -> Stored:
-        """Store a new object of `user`; `managed` adds the managers of its fields."""
-        obj, strategy = self._prepared(kind, namespace, obj), kind.strategy
+        """Store a new object of `user`.
+
+        `managed` returns the managers of its fields, as it is given and with defaults:
+        nobody owns what the server adds.
+        """
+        obj, strategy = self._prepared(kind, namespace, obj, managed), kind.strategy
         strategy.record_user(obj, user)
         metadata = obj["metadata"]
         name = metadata.get("name", "")
@@ -128,18 +140,28 @@ class Objects:
             raise already_exists(kind.group, kind.plural, name)
         strategy.admit(obj, self.storage)
         self._admission.charge(kind, obj, None, "", dry_run=dry_run)
-        obj = managed(obj) if managed else obj
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
             strategy.after_change(namespace, self.storage)
             strategy.after_write(self, None, stored.obj)
         return stored
 
-    def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
+    def _prepared(
+        self,
+        kind: Kind,
+        namespace: str,
+        given: JSON,
+        managed: Callable[[JSON], list[JSON]] | None,
+    ) -> JSON:
         """Return a new object with the fields that the server sets; raises Refusal."""
         obj: JSON = _copied(given)
         metadata = obj.setdefault("metadata", {})
         _place(kind, namespace, metadata)
+        metadata.pop("managedFields", None)
+        if kind.has_status:
+            obj.pop("status", None)
+        kind.strategy.apply_defaults(obj)
+        managers = managed(obj) if managed else []
         kind.strategy.mutate(obj, self.storage)
         self._name(metadata)
         if kind.namespaced:
@@ -148,9 +170,8 @@ class Objects:
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
         self._stamp_new(kind, metadata)
-        if kind.has_status:
-            obj.pop("status", None)
-        kind.strategy.apply_defaults(obj)
+        if managers:
+            metadata["managedFields"] = managers
         kind.strategy.prepare_for_create(obj, self.storage)
         return obj
 
@@ -161,7 +182,7 @@ class Objects:
             metadata["name"] = prefix[:_MAX_PREFIX] + suffix
 
     def _stamp_new(self, kind: Kind, metadata: JSON) -> None:
-        for name in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
+        for name in (*_SERVER_OWNED, "resourceVersion"):
             metadata.pop(name, None)
         bits = self._rng.getrandbits(128)
         metadata["uid"] = str(uuid.UUID(int=bits, version=4))
@@ -185,8 +206,7 @@ class Objects:
     ) -> Stored:
         """Replace an object, or the part that a subresource writes.
 
-        `managed` adds the managers of its fields, given the old and the new one, and
-        may raise Refusal.
+        `managed` returns the managers of its fields, and may raise Refusal.
         """
         stored = self.find(kind, namespace, name)
         old = stored.obj
@@ -200,23 +220,25 @@ class Objects:
         causes = validate_metadata_update(old["metadata"], {**metadata, "uid": uid})
         # Upstream checks metadata twice, in the registry and in the strategy.
         causes += causes
+        given = metadata.get("managedFields")
         _carry_over(old, metadata)
         new = _replaced(kind, old, new, subresource)
         kind.strategy.apply_defaults(new)
+        if managed:
+            new = with_entries(new, managed(old, new, given))
         kind.strategy.stamp(old, new, self.clock.now())
         if not subresource:
             kind.strategy.assign(old, new, self.storage)
         causes += _validated(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
-        new = managed(old, new) if managed else new
         return self._replace(kind, stored, new, subresource, dry_run=dry_run)
 
     def _replace(
         self, kind: Kind, stored: Stored, new: JSON, subresource: str, *, dry_run: bool
     ) -> Stored:
         old, metadata, strategy = stored.obj, new["metadata"], kind.strategy
-        if _complete(kind, new) == old:
+        if _is_same(_complete(kind, new), old):
             return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
@@ -281,6 +303,19 @@ def _complete(kind: Kind, obj: JSON) -> JSON:
         "apiVersion": kind.api_version,
         **_with_null_times(kind.strategy.null_condition_times, obj),
     }
+
+
+def _is_same(new: JSON, old: JSON) -> bool:
+    """Tell whether an update changes nothing, or only times of managers.
+
+    Upstream: apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
+    """
+    if new == old:
+        return True
+    before, after = (each["metadata"].get("managedFields") for each in (old, new))
+    if not before or not after or not same_but_for_time(before, after):
+        return False
+    return with_entries(new, []) == with_entries(old, [])
 
 
 def _with_null_times(names: Sequence[str], obj: JSON) -> JSON:

@@ -5,11 +5,9 @@ from functools import partial
 from typing import Any, Final
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.apply import MEDIA_TYPE
 from controller_manager.devcluster.server.applying import (
     Permit,
     apply_configuration,
-    field_manager,
 )
 from controller_manager.devcluster.server.authentication import Tokens
 from controller_manager.devcluster.server.authorization import Authorizer
@@ -17,6 +15,9 @@ from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.field_owners import field_manager
+from controller_manager.devcluster.server.fields.entries import with_plain_entries
+from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
     check_object,
@@ -28,7 +29,11 @@ from controller_manager.devcluster.server.negotiation import (
     strict_error,
 )
 from controller_manager.devcluster.server.objects import Managed, Objects
-from controller_manager.devcluster.server.patch import check_patch_type, patched
+from controller_manager.devcluster.server.patch import (
+    APPLY,
+    check_patch_type,
+    patched,
+)
 from controller_manager.devcluster.server.responses import (
     JSON_HEADERS,
     encode_list,
@@ -119,6 +124,7 @@ class Writer:
             target.namespace,
             to_stored(kind, obj),
             dry_run=target.dry_run,
+            managed=self._fields(target, request, "Update").created,
             user=target.user,
         )
         shown = in_version(kind, stored)
@@ -164,11 +170,11 @@ class Writer:
         kind = target.kind
         content_type = header(request.headers, "content-type").partition(";")[0]
         check_patch_type(content_type, kind)
-        if content_type == MEDIA_TYPE:
+        if content_type == APPLY:
             _check_replaceable(target)
-            messages = self._catalogue.messages
+            fields = self._fields(target, request, "Apply")
             permit = self._permit(target)
-            return apply_configuration(self._objects, messages, target, request, permit)
+            return apply_configuration(self._objects, target, request, fields, permit)
         patch = decode_json(request.body or b"")
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
@@ -178,20 +184,27 @@ class Writer:
             return self._scaled(target, scale, managed)
         _check_replaceable(target)
         shown = in_version(kind, stored)
-        changed = patched(shown.obj, patch, content_type, kind)
+        current = shown.obj
+        if b"managedFields" in (request.body or b""):
+            current = with_plain_entries(current)
+        changed = patched(current, patch, content_type, kind)
         managed = self._managed(target, request)
         return self._updated(target, changed, managed, uid_is_precondition=False)
 
     def _managed(self, target: Target, request: Request) -> Managed:
         """Return what checks the user, and records who changed the fields."""
         permit = self._permit(target)
-        manager = field_manager(target, request, "Update", self._objects.clock)
+        fields = self._fields(target, request, "Update")
 
-        def managed(old: JSON, new: JSON) -> JSON:
+        def managed(old: JSON, new: JSON, given: Any) -> list[JSON]:
             permit(old, new)
-            return manager.updated(old, new)
+            return fields.updated(old, new, given)
 
         return managed
+
+    def _fields(self, target: Target, request: Request, operation: str) -> FieldManager:
+        clock, catalogue = self._objects.clock, self._catalogue
+        return field_manager(target, request, operation, clock, catalogue)
 
     def _permit(self, target: Target) -> Permit:
         """Return what refuses changes that the user of a request may not make."""
