@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.bootstrap import (
-    BootstrapAdmission,
-    bootstrap_objects,
-)
+from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
 )
-from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
+from controller_manager.devcluster.kinds.core.admission import (
+    NamespaceLifecycle,
+    ResourceQuotaPlugin,
+)
 from controller_manager.devcluster.kinds.core.bootstrap_token import (
     user_of_bootstrap_token,
 )
@@ -26,6 +26,7 @@ from controller_manager.devcluster.kinds.networking.default_cidr import (
 )
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.metrics.apis import metrics_apis
+from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
@@ -74,7 +75,9 @@ class APIServer(GenericAPIServer):
                 self._user_of,
             ),
             authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
-            admission=ClusterAdmission(storage, clock),
+            admission=Chain(
+                [NamespaceLifecycle(storage), ResourceQuotaPlugin(storage, clock)]
+            ),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None
@@ -82,9 +85,8 @@ class APIServer(GenericAPIServer):
             self.aggregate(api)
         add_default_cidr(self.objects, service_cluster_ip_range)
         if rbac:
-            self._create_bootstrap_roles(
-                Objects(storage, clock, rng, BootstrapAdmission())
-            )
+            # Without a plugin: the namespaces of the roles do not exist yet.
+            self._create_bootstrap_roles(Objects(storage, clock, rng, Chain()))
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.
