@@ -103,6 +103,7 @@ def _created(
         dry_run=target.dry_run,
         managed=lambda _: managers,
         user=target.user,
+        submission=target.submission,
     )
 
 
@@ -138,4 +139,5 @@ def _changed(
         dry_run=target.dry_run,
         uid_is_precondition=False,
         managed=managed,
+        submission=target.submission,
     )
