@@ -144,15 +144,15 @@ class Objects:
     ) -> JSON:
         """Return a new object with the fields that the server sets; raises Refusal."""
         kind = write.kind
-        obj: JSON = _copied(given)
-        metadata = obj.setdefault("metadata", {})
+        obj, _ = _copied_object(given)
+        metadata = obj["metadata"]
         _place(kind, write.namespace, metadata)
-        metadata.pop("managedFields", None)
         if kind.has_status:
             obj.pop("status", None)
         kind.strategy.apply_defaults(obj)
-        if managed and (managers := managed(obj)):
-            obj["metadata"]["managedFields"] = managers
+        if managed:
+            shown = _with_null_times(kind.strategy.null_condition_times, obj)
+            obj = with_entries(obj, managed(shown))
         obj = self._mutated(write, obj)
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
@@ -229,15 +229,14 @@ class Objects:
         """
         stored = self.find(kind, namespace, name)
         old = stored.obj
-        new: JSON = _copied(obj)
-        metadata = new.setdefault("metadata", {})
+        new, given = _copied_object(obj)
+        metadata = new["metadata"]
         _check_identity(kind, namespace, name, metadata)
         check_version(kind, old, metadata.get("resourceVersion", ""))
         if uid_is_precondition:
             check_uid(kind, old, metadata.get("uid", ""))
         write = Write(Operation.UPDATE, kind, namespace, name, new, old, subresource)
         write.submission, write.is_dry_run = submission, dry_run
-        given = metadata.get("managedFields")
         asked = None
         if submission and self.admission.mutates(write):
             asked = _copied(new)
@@ -250,7 +249,8 @@ class Objects:
         new = _planned(kind, old, new, subresource)
         if managed:
             mine = _planned(kind, old, asked, subresource) if asked else new
-            new = with_entries(new, managed(old, mine, given))
+            shown = _with_null_times(kind.strategy.null_condition_times, mine)
+            new = with_entries(new, managed(old, shown, given))
         kind.strategy.stamp(old, new, self._now(submission))
         if not subresource:
             kind.strategy.assign(old, new, self.storage)
@@ -353,6 +353,16 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return [_copied(each) for each in value]
     return value
+
+
+def _copied_object(given: JSON) -> tuple[JSON, Any]:
+    """Return a copy of an object without its managedFields, and these."""
+    entries = None
+    if (metadata := given.get("metadata")) and "managedFields" in metadata:
+        metadata = dict(metadata)
+        entries = metadata.pop("managedFields")
+    obj: JSON = _copied({**given, "metadata": metadata or {}})
+    return obj, entries
 
 
 def _complete(kind: Kind, obj: JSON) -> JSON:

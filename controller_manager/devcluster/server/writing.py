@@ -23,7 +23,6 @@ from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.field_owners import field_manager
-from controller_manager.devcluster.server.fields.entries import with_plain_entries
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
@@ -215,10 +214,7 @@ class Writer:
             return self._scaled(target, scale, managed)
         _check_replaceable(target)
         shown = in_version(kind, stored)
-        current = shown.obj
-        if b"managedFields" in (request.body or b""):
-            current = with_plain_entries(current)
-        changed = patched(current, patch, content_type, kind)
+        changed = patched(shown.obj, patch, content_type, kind)
         managed = self._managed(target, request)
         return self._updated(target, changed, managed, uid_is_precondition=False)
 

@@ -149,13 +149,15 @@ def _compare_maps(old: JSON, new: JSON, type_: MapType) -> _Differences:
             if (before := old[name]) is not after:
                 found.descend(f"f:{name}", before, after, type_.of(name))
         elif name in type_.always:
-            found.descend(f"f:{name}", {}, after, type_.of(name))
+            nothing: Any = [] if isinstance(after, list) else {}
+            found.descend(f"f:{name}", nothing, after, type_.of(name))
         else:
             found.added[f"f:{name}"] = whole(after, type_.of(name))
     for name, before in old.items():
         if name not in new:
             if name in type_.always:
-                found.descend(f"f:{name}", before, {}, type_.of(name))
+                rest: Any = [] if isinstance(before, list) else {}
+                found.descend(f"f:{name}", before, rest, type_.of(name))
             else:
                 found.removed[f"f:{name}"] = whole(before, type_.of(name))
     return found

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from controller_manager.devcluster.server.fields.field_set import (
     FieldSet,
-    decoded,
-    encoded,
+    check_fields,
+    shared,
     union,
 )
 
@@ -53,20 +51,32 @@ class Owned:
 Owners = Mapping[Manager, Owned]
 
 
-def owners_in(entries: Any) -> Owners:
-    """Return the owners that managedFields name; raises ValueError."""
-    return dict(_owner(number, each) for number, each in enumerate(entries or ()))
+def owners_in(entries: list[JSON] | None) -> Owners:
+    """Return the owners that the managedFields of a stored object name."""
+    return {
+        _manager(entry): Owned(
+            entry["fieldsV1"], entry["apiVersion"], entry.get("time", ""), entry
+        )
+        for entry in entries or ()
+    }
 
 
-def owners_or_none(entries: Any) -> Owners:
-    """Return the owners that managedFields name, none if these are not valid."""
+def owners_given(entries: Any) -> Owners:
+    """Return the owners that a request's managedFields name, none if not valid."""
     try:
-        return owners_in(entries)
-    except ValueError:
+        return dict(_given(number, each) for number, each in enumerate(entries))
+    except (ValueError, RecursionError):
         return {}
 
 
-def _owner(number: int, entry: Any) -> tuple[Manager, Owned]:
+def _manager(entry: JSON) -> Manager:
+    operation, api_version = entry["operation"], entry["apiVersion"]
+    name, subresource = entry.get("manager", ""), entry.get("subresource", "")
+    version = "" if operation == "Apply" else api_version
+    return Manager(name, operation, subresource, version)
+
+
+def _given(number: int, entry: Any) -> tuple[Manager, Owned]:
     if not isinstance(entry, dict) or entry.get("operation") not in _OPERATIONS:
         msg = "operation must be `Apply` or `Update`"
         raise ValueError(msg)
@@ -82,16 +92,8 @@ def _owner(number: int, entry: Any) -> tuple[Manager, Owned]:
         msg = f'invalid fieldsType "{form}" in managed fields entry {number}'
         raise ValueError(msg)
     fields = entry.get("fieldsV1") or {}
-    manager = Manager(
-        entry.get("manager", ""),
-        entry["operation"],
-        entry.get("subresource", ""),
-        "" if entry["operation"] == "Apply" else api_version,
-    )
-    is_encoded = isinstance(fields, msgspec.Raw)
-    kept = entry if is_encoded else None
-    time = entry.get("time") or ""
-    return manager, Owned(decoded(fields), api_version, time, kept)
+    check_fields(fields)
+    return _manager(entry), Owned(fields, api_version, entry.get("time") or "")
 
 
 def entries_of(owners: Owners) -> list[JSON]:
@@ -109,7 +111,7 @@ def _entry(manager: Manager, owned: Owned) -> JSON:
     entry |= {"operation": manager.operation, "apiVersion": owned.api_version}
     if owned.time:
         entry["time"] = owned.time
-    entry |= {"fieldsType": "FieldsV1", "fieldsV1": encoded(owned.fields)}
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": shared(owned.fields)}
     if manager.subresource:
         entry["subresource"] = manager.subresource
     return entry
@@ -171,10 +173,3 @@ def with_entries(obj: JSON, entries: list[JSON]) -> JSON:
     if entries:
         metadata["managedFields"] = entries
     return {**obj, "metadata": metadata}
-
-
-def with_plain_entries(obj: JSON) -> JSON:
-    """Return an object whose fields are maps, so that a patch can look into them."""
-    entries = obj["metadata"].get("managedFields") or []
-    plain = [{**each, "fieldsV1": decoded(each["fieldsV1"])} for each in entries]
-    return with_entries(obj, plain)

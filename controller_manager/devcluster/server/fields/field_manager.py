@@ -21,8 +21,8 @@ from controller_manager.devcluster.server.fields.entries import (
     capped,
     entries_of,
     is_reset,
+    owners_given,
     owners_in,
-    owners_or_none,
 )
 from controller_manager.devcluster.server.fields.field_set import (
     FieldSet,
@@ -97,11 +97,9 @@ class FieldManager:
         if not self.manager.subresource and given is not None and given != entries:
             if is_reset(given):
                 return []
-            owners = owners_or_none(given)
-        if is_given := bool(owners):
-            entries = []
-        else:
-            owners = owners_or_none(entries)
+            owners = owners_given(given)
+        is_given = bool(owners)
+        owners = owners or owners_in(entries)
         if not owners:
             return []
         shown = self.version.shown

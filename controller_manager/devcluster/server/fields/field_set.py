@@ -6,7 +6,7 @@ one that has members inside is a member itself if it has the step ``.``. Sets ar
 values: no function changes one. Upstream: structured-merge-diff, fieldpath.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -172,24 +172,13 @@ def _simple(node: FieldSet | None) -> FieldSet | None:
     return {} if len(node) == 1 and ITSELF in node else node
 
 
-def encoded(fields: FieldSet) -> msgspec.Raw:
-    """Return a set as JSON; equal sets share their bytes."""
-    return _shared(msgspec.json.encode(fields, order="sorted"))
+def shared(fields: FieldSet) -> FieldSet:
+    """Return a set in upstream's order; equal sets become one, to save memory."""
+    return _decoded(msgspec.json.encode(fields, order="sorted"))
 
 
-def decoded(fields: Any) -> FieldSet:
-    """Return the set of encoded fields, which may also be a map.
-
-    Raises ValueError for what is no set of fields.
-    """
-    if isinstance(fields, msgspec.Raw):
-        return _decoded(bytes(fields))
-    _check(fields)
-    found: FieldSet = fields
-    return found
-
-
-def _check(fields: Any) -> None:
+def check_fields(fields: Any) -> None:
+    """Raise ValueError for what a request gives, and is no set of fields."""
     if not isinstance(fields, dict):
         msg = "fields are a map"
         raise ValueError(msg)  # noqa: TRY004 - a caller asks whether the value is good
@@ -198,10 +187,7 @@ def _check(fields: Any) -> None:
         if step != ITSELF and not (colon and kind in ("f", "k", "v", "i")):
             msg = f"unknown step {step!r}"
             raise ValueError(msg)
-        _check(inner)
-
-
-_shared: Final[Callable[[bytes], msgspec.Raw]] = lru_cache(_KEPT)(msgspec.Raw)
+        check_fields(inner)
 
 
 @lru_cache(_KEPT)
