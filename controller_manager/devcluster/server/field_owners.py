@@ -1,7 +1,7 @@
 """The manager of fields that a request names, and the versions of its kind."""
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from controller_manager.api.times import format_time
@@ -62,14 +62,19 @@ def field_manager(
 
 def version_of(kind: Kind) -> Version:
     """Return the version of a kind in which objects are merged."""
+    if kind.model and not kind.conversion:
+        return _only_version(kind.api_version, kind.model)
     if kind.model:
         type_ = type_of_model(kind.model)
     else:
         type_ = kind.strategy.field_type() or DEDUCED
-    if not kind.is_custom and not kind.conversion:
-        return Version(kind.api_version, type_, _same, _same)
     shown = partial(_shown, kind)
     return Version(kind.api_version, type_, shown, partial(to_stored, kind))
+
+
+@cache
+def _only_version(api_version: str, model: str) -> Version:
+    return Version(api_version, type_of_model(model), _same, _same)
 
 
 def _same(obj: JSON) -> JSON:
@@ -96,7 +101,11 @@ def _reset(kind: Kind, subresource: str) -> FieldSet:
 
 def _agent(headers: Mapping[str, str]) -> str:
     """Return the first part of the user agent (managerOrUserAgent)."""
-    agent = header(headers, "user-agent").partition("/")[0]
+    return _printable(header(headers, "user-agent").partition("/")[0])
+
+
+@lru_cache(256)
+def _printable(agent: str) -> str:
     return "".join(each for each in agent if each.isprintable())[:MOST_BYTES]
 
 

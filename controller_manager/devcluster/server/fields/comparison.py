@@ -1,9 +1,10 @@
 """The fields of a value, and those in which two values differ."""
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from controller_manager.devcluster.server.fields.field_set import (
     EMPTY,
+    ITSELF,
     FieldSet,
     outside_of,
     union,
@@ -17,6 +18,8 @@ from controller_manager.devcluster.server.fields.field_type import (
 )
 
 JSON = dict[str, Any]
+
+_SCALARS: Final = frozenset((str, int, bool, float, type(None)))
 
 
 class Comparison(NamedTuple):
@@ -36,7 +39,7 @@ class Comparison(NamedTuple):
         return Comparison(*(outside_of(each, fields) for each in self))
 
 
-SAME = Comparison(EMPTY, EMPTY, EMPTY)
+SAME: Final = Comparison(EMPTY, EMPTY, EMPTY)
 
 
 def fields_of(value: JSON, type_: FieldType) -> FieldSet:
@@ -81,13 +84,14 @@ def _fields_of_list(value: list[Any], type_: ListType) -> FieldSet:
 def whole(value: Any, type_: FieldType) -> FieldSet:
     """Return all that is inside of a value which is new or gone, itself included."""
     if value and (map_ := type_.map_of(value)):
-        return {
-            ".": {},
-            **{f"f:{name}": whole(each, map_.of(name)) for name, each in value.items()},
-        }
+        found: FieldSet = {ITSELF: EMPTY}
+        for name, each in value.items():
+            is_leaf = each.__class__ in _SCALARS
+            found[f"f:{name}"] = EMPTY if is_leaf else whole(each, map_.of(name))
+        return found
     if value and (list_ := type_.list_of(value)):
         return {
-            ".": {},
+            ITSELF: EMPTY,
             **{
                 step: whole(items[0], list_.items) if len(items) == 1 else {}
                 for step, items in indexed(value, list_).items()

@@ -5,11 +5,14 @@ Upstream: structured-merge-diff, schema.
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
 JSON = dict[str, Any]
 Scalar = Literal["numeric", "string", "boolean", "untyped"]
+
+_KEPT: Final = 4096
+"""The number of steps that are kept: items of a kind have few keys."""
 
 
 class NoKeyError(ValueError):
@@ -51,19 +54,19 @@ class ListType:
         if not isinstance(item, dict):
             msg = "associative list with keys may not have non-map elements"
             raise NoKeyError(msg)
-        key = {
-            name: item[name] if name in item else self.defaults[name]
-            for name in self.keys
-            if name in item or name in self.defaults
-        }
-        if not key:
-            names = " ".join(f'"{name}"' for name in self.keys)
+        keys, defaults = self.keys, self.defaults
+        names = [name for name in keys if name in item or name in defaults]
+        if not names:
+            listed = " ".join(f'"{name}"' for name in keys)
             msg = (
                 "associative list with keys has an element that omits all key fields "
-                f"[{names}] (and doesn't have default values for any key fields)"
+                f"[{listed}] (and doesn't have default values for any key fields)"
             )
             raise NoKeyError(msg)
-        return f"k:{_compact(key)}"
+        values = [item[name] if name in item else defaults[name] for name in names]
+        if all(each.__class__ is str for each in values):
+            return _text_step(*names, *values)
+        return f"k:{_compact(dict(zip(names, values, strict=True)))}"
 
 
 class MapType:
@@ -162,6 +165,14 @@ def shown_step(step: str) -> str:
         case "v":
             return f"[={text}]"
     return f"[{text}]"
+
+
+@lru_cache(_KEPT)
+def _text_step(*names_and_values: str) -> str:
+    """Return the step of an item whose keys are texts."""
+    count = len(names_and_values) // 2
+    names, values = names_and_values[:count], names_and_values[count:]
+    return f"k:{_compact(dict(zip(names, values, strict=True)))}"
 
 
 def _value_step(item: Any) -> str:
