@@ -1,11 +1,12 @@
 """The API server of the development cluster, with the kinds of Kubernetes."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.dynamic import dynamic_plugins
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.core.account_tokens import (
@@ -30,6 +31,7 @@ from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.observability.logs import Logger
@@ -62,6 +64,7 @@ class APIServer(GenericAPIServer):
         """
         storage = Storage(HISTORY if history is None else history)
         gates = features or FeatureGates()
+        authorizer = RBACAuthorizer(storage) if rbac else Authorizer()
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,
@@ -74,9 +77,13 @@ class APIServer(GenericAPIServer):
                 lambda namespace, name: uid_of_account(storage, namespace, name),
                 self._user_of,
             ),
-            authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
+            authorizer=authorizer,
             admission=Chain(
-                [NamespaceLifecycle(storage), ResourceQuotaPlugin(storage, clock)]
+                [
+                    NamespaceLifecycle(storage),
+                    *dynamic_plugins(storage, self._kinds, authorizer, rng),
+                    ResourceQuotaPlugin(storage, clock),
+                ]
             ),
             logger=logger,
         )
@@ -96,6 +103,9 @@ class APIServer(GenericAPIServer):
         """
         self._account_tokens = AccountTokens(self.objects, key)
         track_account_tokens(self.objects)
+
+    def _kinds(self) -> Iterable[Kind]:
+        return self.catalogue.all()
 
     def _user_of(self, token: str) -> User | None:
         """Return the user of a token that a secret makes valid."""
