@@ -4,6 +4,10 @@ import random
 from collections.abc import Sequence
 
 from controller_manager.devcluster.admission.matching import Kinds
+from controller_manager.devcluster.admission.policies.bindings import Policies
+from controller_manager.devcluster.admission.policies.validating import (
+    ValidatingAdmissionPolicy,
+)
 from controller_manager.devcluster.admission.webhooks.asking import Webhooks
 from controller_manager.devcluster.admission.webhooks.mutating import (
     MutatingAdmissionWebhook,
@@ -32,7 +36,14 @@ def dynamic_plugins(
         )
         for name in ("mutating", "validating")
     )
+    validated = Policies(
+        storage.collection(f"validatingadmissionpolicies.{_GROUP}"),
+        storage.collection(f"validatingadmissionpolicybindings.{_GROUP}"),
+        storage,
+        kinds,
+    )
     return (
         MutatingAdmissionWebhook(mutating),
+        ValidatingAdmissionPolicy(validated, authorizer),
         ValidatingAdmissionWebhook(validating),
     )
