@@ -83,10 +83,10 @@ async def test_a_pod_decides_before_its_account_whether_it_has_a_token(
 ) -> None:
     """By ``automountServiceAccountToken``."""
     field = "automountServiceAccountToken"
-    parts = {} if of_account is None else {field: of_account}
-    secrets = {"imagePullSecrets": [{"name": "registry"}]}
+    parts: JSON = {} if of_account is None else {field: of_account}
+    secrets: JSON = {"imagePullSecrets": [{"name": "registry"}]}
     cluster.add("ServiceAccount", "robot", **parts, **secrets)
-    change = {} if of_pod is None else {field: of_pod}
+    change: JSON = {} if of_pod is None else {field: of_pod}
     made = await post(cluster, PODS, pod(serviceAccountName="robot", **change))
     assert ("volumes" in made["spec"]) is mounted
     assert made["spec"]["imagePullSecrets"] == [{"name": "registry"}]
