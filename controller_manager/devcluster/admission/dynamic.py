@@ -1,7 +1,7 @@
 """The plugins that objects of the cluster configure: webhooks and policies."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from controller_manager.devcluster.admission.matching import Kinds
 from controller_manager.devcluster.admission.policies.bindings import Policies
@@ -24,8 +24,8 @@ _GROUP = "admissionregistration.k8s.io"
 
 def dynamic_plugins(
     storage: Storage, kinds: Kinds, authorizer: Authorizer, rng: random.Random
-) -> Sequence[Plugin]:
-    """Return the plugins in the order in which a server has them.
+) -> Mapping[str, Plugin]:
+    """Return the plugins by their names.
 
     `kinds` returns all kinds of the server, `authorizer` answers the questions of
     expressions, `rng` generates the uids of reviews.
@@ -42,8 +42,9 @@ def dynamic_plugins(
         storage,
         kinds,
     )
-    return (
+    plugins: tuple[Plugin, ...] = (
         MutatingAdmissionWebhook(mutating),
         ValidatingAdmissionPolicy(validated, authorizer),
         ValidatingAdmissionWebhook(validating),
     )
+    return {each.name: each for each in plugins}
