@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar, Final
 
+from controller_manager.control.quota.names import is_extended
 from controller_manager.devcluster.admission.tolerations import merged
 from controller_manager.devcluster.admission.writes import PODS, spec_of
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
@@ -26,16 +27,8 @@ class ExtendedResourceToleration(Plugin):
             name
             for each in containers
             for name in (each.get("resources") or {}).get("requests") or {}
-            if _is_extended(name)
+            if is_extended(name)
         }
         if names:
             added = [{"key": name, "operator": "Exists"} for name in sorted(names)]
             spec["tolerations"] = merged(spec.get("tolerations") or [], added)
-
-
-def _is_extended(name: str) -> bool:
-    domain, slash, _ = name.partition("/")
-    is_native = (
-        not slash or domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
-    )
-    return not is_native and not name.startswith("requests.")

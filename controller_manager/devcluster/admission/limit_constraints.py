@@ -12,7 +12,8 @@ from controller_manager.control.quota.amounts import Amounts, amounts
 JSON = dict[str, Any]
 _Constraint = Callable[[str, str, Quantity, Amounts, Amounts], str]
 
-_MOST_MILLI: Final = (2**63 - 1) // 1000
+_MOST: Final = 2**63 - 1
+_MOST_MILLI: Final = _MOST // 1000
 """A larger amount is compared in whole numbers (resource.MaxMilliValue)."""
 
 
@@ -78,7 +79,7 @@ def _above_ratio(
     if max(each.value for each in (request, limit, enforced)) <= _MOST_MILLI:
         ratio = limit.milli_value / request.milli_value
     else:
-        ratio = limit.value / request.value
+        ratio = min(limit.value, _MOST) / min(request.value, _MOST)
     if enforced.value > _MOST_MILLI:
         is_above = ratio > enforced.value
     else:
