@@ -104,10 +104,13 @@ class AttachDetachProperties(Properties):
                 yield f"{write}: the volume {volume} has the nodes {sorted(nodes)}"
 
     def _of_list(self, write: Write) -> Iterator[str]:
-        """Check that a node lists only what was attached at some time."""
+        """Check that a node lists what was attached at some time, and what it uses."""
         before = set(listed(write.before)) if write.before is not None else set()
-        node = write.target.name
-        for name in set(listed(write.after or {})) - before:
+        after, node = set(listed(write.after or {})), write.target.name
+        dropped = (before - after) & self._held.get(node, set())
+        if dropped and not may_be_forced(write.after or {}):
+            yield f"{write}: no longer lists what it uses: {sorted(dropped)}"
+        for name in after - before:
             found = self.state.find(_ATTACHMENTS, "", attachment_name(name, node))
             if found is None or not found["status"].get("attached"):
                 yield f"{write}: {name} is listed and not attached"
