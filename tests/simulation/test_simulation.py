@@ -23,6 +23,7 @@ FOUND = {
     3: "a standby whose watch lagged took over and created pods that were there",
     9: "a standby's queue kept the keys of everything that ever was",
     298: "a pod that came and went unseen was waited for, for ever",
+    326: "a volume in use was no longer listed, on an old cache of its attachment",
     98: "recreating stopped for ever when two old templates had pods, as upstream's",
 }
 """Seeds that found a bug of the product, which was then fixed."""

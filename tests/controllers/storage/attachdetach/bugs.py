@@ -42,7 +42,7 @@ async def _list_blindly(applier: Applier, view: NodeView, plan: Plan) -> Node | 
     return await _list(applier, replace(view, node=node), plan)
 
 
-async def _trust_the_cache(*_: object) -> None:
+async def _trust_the_cache(*_: object, **__: object) -> None:
     """Ask nobody whether a volume is still attached."""
 
 
@@ -89,7 +89,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, Holds, "take", _take_nothing, "two-nodes-want-one-volume"
     ),
     "list a volume that is being detached": Bug(
-        0, Applier, "_check_attached", _trust_the_cache, "attachment-goes-unseen"
+        0, Applier, "_check_attachment", _trust_the_cache, "attachment-goes-unseen"
     ),
     "miss that a pod is gone": Bug(
         0,

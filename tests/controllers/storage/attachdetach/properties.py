@@ -107,13 +107,21 @@ class AttachDetachProperties(Properties):
         """Check that a node lists what was attached at some time, and what it uses."""
         before = set(listed(write.before)) if write.before is not None else set()
         after, node = set(listed(write.after or {})), write.target.name
-        dropped = (before - after) & self._held.get(node, set())
-        if dropped and not may_be_forced(write.after or {}):
-            yield f"{write}: no longer lists what it uses: {sorted(dropped)}"
         for name in after - before:
-            found = self.state.find(_ATTACHMENTS, "", attachment_name(name, node))
-            if found is None or not found["status"].get("attached"):
+            if not self._is_attached(name, node):
                 yield f"{write}: {name} is listed and not attached"
+        if may_be_forced(write.after or {}):
+            return
+        for name in (before - after) & self._held.get(node, set()):
+            if self._is_attached(name, node, and_stays=True):
+                yield f"{write}: {name} is in use and no longer listed"
+
+    def _is_attached(self, volume: str, node: str, *, and_stays: bool = False) -> bool:
+        """Tell whether a volume is attached, or even that nobody asked to detach it."""
+        found = self.state.find(_ATTACHMENTS, "", attachment_name(volume, node))
+        if found is None or not found["status"].get("attached"):
+            return False
+        return not and_stays or "deletionTimestamp" not in found["metadata"]
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
         """Check that all is attached that pods need, and nothing else."""
