@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.messages import Message
 
@@ -120,6 +122,15 @@ def _time(obj: JSON) -> str | None:
     return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds > 0 else None
 
 
+def _json(data: bytes) -> Any:
+    """Return the value of a field that has JSON."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        msg = f"a field with JSON: {error}"
+        raise ProtobufError(msg) from None
+
+
 class _Decoder:
     """Decodes messages by their tables."""
 
@@ -145,6 +156,8 @@ class _Decoder:
             case "IntOrString":
                 text, number = obj.get("strVal", ""), obj.get("intVal", 0)
                 return text if obj.get("type") else number
+            case "FieldsV1":
+                return _json(base64.b64decode(obj.get("Raw", "")) or b"{}")
         return obj
 
     def _set(self, obj: JSON, field: str, value: int | bytes) -> None:
