@@ -1,21 +1,19 @@
 """The API server of the development cluster, with the kinds of Kubernetes."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.building import Parts, build_chain
 from controller_manager.devcluster.admission.dynamic import dynamic_plugins
+from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
-)
-from controller_manager.devcluster.kinds.core.admission import (
-    NamespaceLifecycle,
-    ResourceQuotaPlugin,
 )
 from controller_manager.devcluster.kinds.core.bootstrap_token import (
     user_of_bootstrap_token,
@@ -42,7 +40,7 @@ from controller_manager.registry import registry
 class APIServer(GenericAPIServer):
     """Serves the kinds of the package `kinds`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a server is made of
         self,
         *,
         clock: Clock,
@@ -52,6 +50,7 @@ class APIServer(GenericAPIServer):
         service_cluster_ip_range: str = DEFAULT_RANGE,
         rbac: bool = False,
         features: FeatureGates | None = None,
+        admission_plugins: Collection[str] = WITHOUT_ACCOUNTS,
         logger: Logger | None = None,
     ) -> None:
         """Take the clock, randomness, and the users by their bearer tokens.
@@ -60,11 +59,13 @@ class APIServer(GenericAPIServer):
         creates the bootstrap roles, and refuses what no role allows. `features` are
         the gates with another value than their default. Services get addresses of
         `service_cluster_ip_range`: one range, or two of both families with a comma
-        between. Raises RangeError for anything else.
+        between. Raises RangeError for anything else. `admission_plugins` are the names
+        of those that are on.
         """
         storage = Storage(HISTORY if history is None else history)
         gates = features or FeatureGates()
         authorizer = RBACAuthorizer(storage) if rbac else Authorizer()
+        parts = Parts(storage, clock, rng, authorizer)
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,
@@ -78,12 +79,10 @@ class APIServer(GenericAPIServer):
                 self._user_of,
             ),
             authorizer=authorizer,
-            admission=Chain(
-                [
-                    NamespaceLifecycle(storage),
-                    *dynamic_plugins(storage, self._kinds, authorizer, rng),
-                    ResourceQuotaPlugin(storage, clock),
-                ]
+            admission=build_chain(
+                admission_plugins,
+                parts,
+                dynamic_plugins(storage, self._kinds, authorizer, rng),
             ),
             logger=logger,
         )

@@ -136,7 +136,6 @@ class Objects:
         obj: JSON = _copied(given)
         metadata = obj.setdefault("metadata", {})
         _place(kind, write.namespace, metadata)
-        kind.strategy.mutate(obj, self.storage)
         if kind.has_status:
             obj.pop("status", None)
         kind.strategy.apply_defaults(obj)
@@ -224,7 +223,7 @@ class Objects:
             check_uid(kind, old, metadata.get("uid", ""))
         write = Write(Operation.UPDATE, kind, namespace, name, new, old, subresource)
         write.submission, write.is_dry_run = submission, dry_run
-        if submission and self.admission.mutates(Operation.UPDATE):
+        if submission and self.admission.mutates(write):
             new = self._admitted(write, new)
             metadata = new["metadata"]
         uid = metadata.get("uid") or old["metadata"]["uid"]
@@ -403,7 +402,10 @@ def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
             metadata.pop(name, None)
             if name in old["metadata"]:
                 metadata[name] = old["metadata"][name]
+        has_none = kind.is_custom and "status" not in new
         new = {**old, "metadata": metadata, "status": new.get("status", {})}
+        if has_none:
+            del new["status"]
         kind.strategy.prepare_for_status_update(old, new)
         return new
     if subresource:

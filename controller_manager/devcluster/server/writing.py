@@ -132,7 +132,6 @@ class Writer:
         answer = kind.strategy.answer(self._call(target), obj)
         if answer is not None:
             return json_response(201, answer)
-        kind.strategy.mutate_posted(obj)
         stored = self._objects.create(
             kind.stored,
             target.namespace,
