@@ -24,6 +24,9 @@ from controller_manager.devcluster.kinds.networking.default_cidr import (
     add_default_cidr,
 )
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.kinds.scheduling.priorityclass import (
+    add_system_classes,
+)
 from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import Tokens, User
@@ -89,6 +92,7 @@ class APIServer(GenericAPIServer):
         self._account_tokens: AccountTokens | None = None
         for api in metrics_apis(storage, clock, self.catalogue.of):
             self.aggregate(api)
+        add_system_classes(self.objects)
         add_default_cidr(self.objects, service_cluster_ip_range)
         if rbac:
             # Without a plugin: the namespaces of the roles do not exist yet.
