@@ -1,14 +1,22 @@
 """Ingress: which hosts and paths lead to which services; nothing here serves it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.networking.ingress_validation import (
+    validate_balanced,
+    validate_ingress_spec,
+)
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
+
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 
 class IngressStrategy(Strategy):
@@ -28,6 +36,24 @@ class IngressStrategy(Strategy):
         """Fill in an empty spec, and the status that Go always shows."""
         obj.setdefault("spec", {})
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the rules, the backends and the hosts."""
+        return list(validate_ingress_spec(obj["spec"]))
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check that the older annotation names the same class as the spec."""
+        annotations = obj["metadata"].get("annotations", {})
+        named, wanted = annotations.get(_CLASS_ANNOTATION), obj["spec"]
+        if named in (None, wanted.get("ingressClassName", named)):
+            return ()
+        why = "must match `ingressClassName` when both are specified"
+        return (invalid(f"annotations.{_CLASS_ANNOTATION}", shown(named), why),)
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the addresses."""
+        balancer = obj["status"].get("loadBalancer") or {}
+        return list(validate_balanced(balancer.get("ingress") or ()))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
