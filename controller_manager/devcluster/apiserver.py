@@ -11,6 +11,9 @@ from controller_manager.devcluster.bootstrap import (
     bootstrap_objects,
 )
 from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds.apiregistration.local_services import (
+    add_local_services,
+)
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
@@ -21,6 +24,9 @@ from controller_manager.devcluster.kinds.core.bootstrap_token import (
 )
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
+from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
+    add_bootstrap_flows,
+)
 from controller_manager.devcluster.kinds.networking.default_cidr import (
     add_default_cidr,
 )
@@ -81,6 +87,8 @@ class APIServer(GenericAPIServer):
         for api in metrics_apis(storage, clock, self.catalogue.of):
             self.aggregate(api)
         add_default_cidr(self.objects, service_cluster_ip_range)
+        add_local_services(self.objects, self.catalogue)
+        add_bootstrap_flows(self.objects)
         if rbac:
             self._create_bootstrap_roles(
                 Objects(storage, clock, rng, BootstrapAdmission())

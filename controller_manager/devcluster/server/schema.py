@@ -84,7 +84,9 @@ _INT_OR_STRING: Final = frozenset(
 _OMITTED_WHEN_ZERO: Final = frozenset(
     (
         "active",
+        "clusterScope",
         "currentReplicas",
+        "deprecatedCount",
         "failed",
         "failureThreshold",
         "fullyLabeledReplicas",
@@ -95,6 +97,7 @@ _OMITTED_WHEN_ZERO: Final = frozenset(
         "hostPID",
         "hostPort",
         "initialDelaySeconds",
+        "insecureSkipTLSVerify",
         "minReadySeconds",
         "nodePort",
         "numberAvailable",
