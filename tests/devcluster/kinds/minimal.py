@@ -132,6 +132,7 @@ _MORE: Final[dict[str, JSON]] = {
     },
     "Pod": {"spec": _TEMPLATE["spec"]},
     "PodGroup": {"spec": {"schedulingPolicy": {"basic": {}}}},
+    "PodTemplate": {"template": _TEMPLATE},
     "PriorityLevelConfiguration": {
         "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
     },

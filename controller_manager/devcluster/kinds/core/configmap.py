@@ -14,7 +14,7 @@ JSON = dict[str, Any]
 class ConfigMapStrategy(Strategy):
     """Shows the number of entries."""
 
-    columns: ClassVar = (NAME, Column("Data", "integer"), AGE)
+    columns: ClassVar = (NAME, Column("Data"), AGE)
     messages: ClassVar = {
         "ConfigMap": {
             1: "metadata:ObjectMeta",

@@ -1,9 +1,17 @@
 """ReplicationController: the predecessor of ReplicaSet."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
+from controller_manager.devcluster.kinds.workload_validation import (
+    validate_always_restarts,
+    validate_pod_template,
+    validate_template_labels,
+)
 from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause, required
 
 JSON = dict[str, Any]
 
@@ -19,6 +27,16 @@ class ReplicationControllerStrategy(ReplicasStrategy):
         if labels := obj["spec"]["template"]["metadata"].get("labels"):
             obj["spec"].setdefault("selector", dict(labels))
             obj["metadata"].setdefault("labels", dict(labels))
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the replicas, the selector and the template."""
+        spec = obj["spec"]
+        causes = validate_not_negative(spec, "replicas", "minReadySeconds")
+        if not spec.get("selector"):
+            causes.append(required("spec.selector"))
+        causes += validate_template_labels(spec, self.label_selector(obj))
+        causes += validate_pod_template(spec["template"], "spec.template")
+        return causes + validate_always_restarts(spec, "ReplicationController")
 
     def label_selector(self, obj: JSON) -> JSON | None:
         """Return the LabelSelector of the pods."""

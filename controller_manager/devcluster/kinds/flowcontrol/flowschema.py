@@ -1,6 +1,6 @@
 """FlowSchema: which requests have which priority level; nothing is limited."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
@@ -18,6 +18,7 @@ from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation impo
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import (
     AGE,
@@ -75,6 +76,10 @@ class FlowSchemaStrategy(Strategy):
         elif old is not None and (name := name_of(old)) in MANDATORY:
             add_flow_schema(objects, name)
 
+    def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
+        """Return the schemas in the order in which requests meet them."""
+        return sorted(items, key=_precedence_of)
+
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj["spec"]
@@ -88,6 +93,10 @@ class FlowSchemaStrategy(Strategy):
             age(obj, now),
             missing[0] if missing else "?",
         ]
+
+
+def _precedence_of(stored: Stored) -> tuple[int, str]:
+    return stored.obj["spec"]["matchingPrecedence"], name_of(stored.obj)
 
 
 def add_flow_schema(objects: Objects, name: str) -> None:

@@ -16,6 +16,7 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 
 JSON = dict[str, Any]
 
+_MOST_HOSTS: Final = 3
 _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 
@@ -58,17 +59,27 @@ class IngressStrategy(Strategy):
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj["spec"]
-        hosts = [each["host"] for each in spec.get("rules", ()) if each.get("host")]
         balanced = obj["status"]["loadBalancer"].get("ingress", ())
-        addresses = [each.get("ip") or each.get("hostname", "") for each in balanced]
+        addresses = {each.get("ip") or each.get("hostname", "") for each in balanced}
         return [
             name_of(obj),
             spec.get("ingressClassName", "<none>"),
-            ",".join(hosts) or "*",
-            ",".join(addresses),
+            _hosts_text(spec.get("rules", ())),
+            ",".join(sorted(filter(None, addresses))),
             "80, 443" if spec.get("tls") else "80",
             age(obj, now),
         ]
+
+
+def _hosts_text(rules: Sequence[JSON]) -> str:
+    """Return the hosts of the rules, at most three of them."""
+    hosts: list[str] = []
+    for rule in rules:
+        if len(hosts) == _MOST_HOSTS:
+            more = len(rules) - _MOST_HOSTS
+            return f"{','.join(hosts)} + {more} more..."
+        hosts += [rule["host"]] if rule.get("host") else []
+    return ",".join(hosts) or "*"
 
 
 KIND: Final = Kind(
