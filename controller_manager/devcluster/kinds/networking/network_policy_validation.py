@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.ports import (
     validate_port,
     validate_port_number,
 )
-from controller_manager.devcluster.kinds.workload_validation import validate_selector
 from controller_manager.devcluster.server.statuses import (
     Cause,
     forbidden_field,
@@ -104,11 +104,12 @@ def _validate_block(block: JSON, field: str, known: frozenset[str]) -> Iterator[
         yield required(f"{field}.cidr")
         return
     yield from _validate_range(text, f"{field}.cidr", known)
-    whole = _range(text)
+    if (whole := _range(text)) is None:
+        return
     for number, each in enumerate(block.get("except") or ()):
         where, part = f"{field}.except[{number}]", _range(each)
         yield from _validate_range(each, where, known)
-        if whole is None or part is None:
+        if part is None:
             continue
         if whole.prefixlen >= part.prefixlen or not _contains(whole, part):
             yield invalid(where, shown(each), "must be a strict subset of `cidr`")
