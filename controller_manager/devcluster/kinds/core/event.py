@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.times import parse_time
+from controller_manager.devcluster.kinds.core.event_messages import EVENT_MESSAGES
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.names import validate_qualified_name
 from controller_manager.devcluster.server.statuses import (
@@ -28,6 +29,7 @@ JSON = dict[str, Any]
 class EventStrategy(Strategy):
     """Writes every field of core/v1 events, empty ones too."""
 
+    messages: ClassVar = EVENT_MESSAGES
     selectable_fields: ClassVar = {
         **fields_by_path(
             "involvedObject.kind",
