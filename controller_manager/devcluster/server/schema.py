@@ -100,6 +100,7 @@ _OMITTED_WHEN_ZERO: Final = frozenset(
         "insecureSkipTLSVerify",
         "minReadySeconds",
         "nodePort",
+        "number",
         "numberAvailable",
         "numberUnavailable",
         "observedGeneration",
