@@ -3,11 +3,19 @@
 import random
 from collections.abc import Mapping
 
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+)
 
+from controller_manager.client.transport import Request
 from controller_manager.clock import Clock
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds.authentication.impersonation import (
+    account_of,
+    impersonated,
+)
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
@@ -19,16 +27,18 @@ from controller_manager.devcluster.kinds.core.admission import (
 from controller_manager.devcluster.kinds.core.bootstrap_token import (
     user_of_bootstrap_token,
 )
+from controller_manager.devcluster.kinds.core.bound_tokens import BoundTokens
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
-from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.kinds.networking.default_cidr import (
     add_default_cidr,
 )
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.kinds.rbac.escalation import EscalationCheck
+from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
 from controller_manager.devcluster.metrics.apis import metrics_apis
-from controller_manager.devcluster.server.admission import Chain
-from controller_manager.devcluster.server.authentication import Tokens, User
-from controller_manager.devcluster.server.authorization import Authorizer
+from controller_manager.devcluster.server.admission import Chain, Plugin
+from controller_manager.devcluster.server.authentication import ANONYMOUS, Tokens, User
+from controller_manager.devcluster.server.authorization import Authorizer, KnownUsers
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import HISTORY, Storage
@@ -62,31 +72,37 @@ class APIServer(GenericAPIServer):
         """
         storage = Storage(HISTORY if history is None else history)
         gates = features or FeatureGates()
+        self._bound_tokens = BoundTokens(storage, clock, rng)
+        checks: list[Plugin] = []
+        authorizer: Authorizer = KnownUsers(self._is_known)
+        if rbac:
+            authorizer = RBACAuthorizer(storage)
+            checks.append(EscalationCheck(authorizer))
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,
             clock=clock,
             rng=rng,
-            tokens=Tokens(
-                users,
-                rng,
-                clock,
-                lambda namespace, name: uid_of_account(storage, namespace, name),
-                self._user_of,
-            ),
-            authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
+            tokens=Tokens(users, self._bound_tokens, self._user_of),
+            authorizer=authorizer,
             admission=Chain(
-                [NamespaceLifecycle(storage), ResourceQuotaPlugin(storage, clock)]
+                [
+                    *checks,
+                    NamespaceLifecycle(storage),
+                    ResourceQuotaPlugin(storage, clock),
+                ]
             ),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None
+        self._knows_everybody = False
         for api in metrics_apis(storage, clock, self.catalogue.of):
             self.aggregate(api)
         add_default_cidr(self.objects, service_cluster_ip_range)
         if rbac:
             # Without a plugin: the namespaces of the roles do not exist yet.
-            self._create_bootstrap_roles(Objects(storage, clock, rng, Chain()))
+            unchecked = Objects(storage, clock, rng, Chain())
+            reconcile(unchecked, self.catalogue.of, bootstrap_objects(registry()))
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.
@@ -97,15 +113,37 @@ class APIServer(GenericAPIServer):
         self._account_tokens = AccountTokens(self.objects, key)
         track_account_tokens(self.objects)
 
+    def sign_account_tokens(self, key: EllipticCurvePrivateKey) -> None:
+        """Sign the tokens that service accounts get with a key on the curve P-256.
+
+        So they are valid as well after a restart with the same key.
+        """
+        self._bound_tokens.sign_with(key)
+
+    def know_everybody(self) -> None:
+        """Say in reviews that every user may do everything, unless roles decide.
+
+        Else reviews say so of users who have a token and of service accounts, as the
+        API server did that was recorded.
+        """
+        self._knows_everybody = True
+
+    def _is_known(self, name: str) -> bool:
+        """Tell whether there is a user of a name, as far as reviews are concerned."""
+        if self._knows_everybody:
+            return name != ANONYMOUS.name
+        account = account_of(name)
+        if account is None:
+            return self.tokens.is_known(name)
+        return self.storage.collection("serviceaccounts").get(account) is not None
+
+    def impersonated(self, user: User, request: Request) -> User:
+        """Return the user that the Impersonate headers name; raises Refusal."""
+        return impersonated(user, request.headers, self.authorizer)
+
     def _user_of(self, token: str) -> User | None:
         """Return the user of a token that a secret makes valid."""
         now = self.objects.clock.now()
         if user := user_of_bootstrap_token(self.storage, token, now):
             return user
         return self._account_tokens.user_of(token) if self._account_tokens else None
-
-    def _create_bootstrap_roles(self, objects: Objects) -> None:
-        for obj in bootstrap_objects(registry()):
-            kind = self.catalogue.of(obj["apiVersion"], obj["kind"])
-            assert kind is not None  # noqa: S101 - a kind that is found
-            objects.create(kind, obj["metadata"].get("namespace", ""), obj)

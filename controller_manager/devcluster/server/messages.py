@@ -60,5 +60,6 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         5: "reason:str",
         6: "message:str",
     },
+    "ExtraValue": {1: "items:[]str"},
     "Preconditions": {1: "uid:str", 2: "resourceVersion:str"},
 }

@@ -140,6 +140,8 @@ class _Decoder:
         match name:
             case "Time":
                 return _time(obj)
+            case "ExtraValue":
+                return obj.get("items", [])
             case "Quantity":
                 return obj.get("string", "0")
             case "IntOrString":

@@ -99,8 +99,10 @@ _MORE: Final[dict[str, JSON]] = {
     },
     "Pod": {"spec": _TEMPLATE["spec"]},
     "PodGroup": {"spec": {"schedulingPolicy": {"basic": {}}}},
+    "ClusterRoleBinding": {"roleRef": {"kind": "ClusterRole", "name": "view"}},
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
+    "RoleBinding": {"roleRef": {"kind": "Role", "name": "reader"}},
     "ResourcePoolStatusRequest": {"spec": {"driver": "gpu.example.com"}},
     "ResourceClaimTemplate": {"spec": {"spec": {}}},
     "ResourceSlice": {
