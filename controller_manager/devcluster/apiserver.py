@@ -1,7 +1,7 @@
 """The API server of the development cluster, with the kinds of Kubernetes."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePrivateKey,
@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 
 from controller_manager.client.transport import Request
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.dynamic import dynamic_plugins
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.authentication.impersonation import (
@@ -36,10 +37,11 @@ from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.kinds.rbac.escalation import EscalationCheck
 from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
 from controller_manager.devcluster.metrics.apis import metrics_apis
-from controller_manager.devcluster.server.admission import Chain, Plugin
+from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import ANONYMOUS, Tokens, User
-from controller_manager.devcluster.server.authorization import Authorizer, KnownUsers
+from controller_manager.devcluster.server.authorization import KnownUsers
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.observability.logs import Logger
@@ -73,11 +75,7 @@ class APIServer(GenericAPIServer):
         storage = Storage(HISTORY if history is None else history)
         gates = features or FeatureGates()
         self._bound_tokens = BoundTokens(storage, clock, rng)
-        checks: list[Plugin] = []
-        authorizer: Authorizer = KnownUsers(self._is_known)
-        if rbac:
-            authorizer = RBACAuthorizer(storage)
-            checks.append(EscalationCheck(authorizer))
+        authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,
@@ -87,8 +85,9 @@ class APIServer(GenericAPIServer):
             authorizer=authorizer,
             admission=Chain(
                 [
-                    *checks,
+                    EscalationCheck(authorizer),
                     NamespaceLifecycle(storage),
+                    *dynamic_plugins(storage, self._kinds, authorizer, rng),
                     ResourceQuotaPlugin(storage, clock),
                 ]
             ),
@@ -140,6 +139,9 @@ class APIServer(GenericAPIServer):
     def impersonated(self, user: User, request: Request) -> User:
         """Return the user that the Impersonate headers name; raises Refusal."""
         return impersonated(user, request.headers, self.authorizer)
+
+    def _kinds(self) -> Iterable[Kind]:
+        return self.catalogue.all()
 
     def _user_of(self, token: str) -> User | None:
         """Return the user of a token that a secret makes valid."""

@@ -84,8 +84,8 @@ class Submission:
         return self._remembered.get(key)
 
     def warn(self, text: str) -> None:
-        """Add a warning to the answer, unless it has it."""
-        if text not in self.warnings:
+        """Add a warning to the answer, unless it has it, or no header can have it."""
+        if text not in self.warnings and text.isprintable():
             self.warnings.append(text)
 
 
@@ -115,6 +115,9 @@ class Write:
 
     is_again: bool = False
     """Whether the mutating plugins see the object for the second time."""
+
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What plugins keep from the first to the second time, by their names."""
 
     @property
     def user(self) -> User:

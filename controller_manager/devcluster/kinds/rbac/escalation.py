@@ -24,6 +24,7 @@ from controller_manager.devcluster.server.authorization import (
     EVERYTHING,
     MASTERS,
     Attributes,
+    Authorizer,
 )
 from controller_manager.devcluster.server.statuses import (
     Refusal,
@@ -49,51 +50,67 @@ class EscalationCheck(Plugin):
 
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
-    def __init__(self, authorizer: RBACAuthorizer) -> None:
-        """Take the authorizer, which knows the rules of users and roles."""
+    def __init__(self, authorizer: Authorizer) -> None:
+        """Take the authorizer; without RBAC nothing is refused."""
         self._authorizer = authorizer
 
     def validate(self, write: Write) -> None:
         """Check a role or a binding; raises Refusal 403, and 404 for no such role."""
-        kind, obj = write.kind, write.obj
+        kind, obj, authorizer = write.kind, write.obj, self._authorizer
         if kind.group != GROUP or obj is None or MASTERS in write.user.groups:
+            return
+        if not isinstance(authorizer, RBACAuthorizer):
             return
         if write.old is not None and _only_collected(write.old, obj):
             return
+        check = _Check(write, authorizer)
         if kind.plural in _ROLES:
-            self._check_role(write, obj)
+            check.role(obj)
         elif kind.plural in _BINDINGS:
-            self._check_binding(write, obj)
+            check.binding(obj)
 
-    def _check_role(self, write: Write, role: JSON) -> None:
+
+class _Check:
+    """Compares what a write grants with what its user may do."""
+
+    def __init__(self, write: Write, authorizer: RBACAuthorizer) -> None:
+        self._write = write
+        self._authorizer = authorizer
+
+    def role(self, role: JSON) -> None:
+        """Check a role."""
+        write = self._write
         # A request to create names no object in its path.
         name = write.name if write.old is not None else ""
-        if self._allows(write, "escalate", write.kind.plural, name):
+        if self._allows("escalate", write.kind.plural, name):
             return
-        self._check_rules(write, role.get("rules") or ())
+        self._check_rules(role.get("rules") or ())
         if _aggregates(role) or _aggregates(write.old or {}):
             held = self._authorizer.rules_for(write.user, write.namespace)
             if missing(held.rules, EVERYTHING):
                 raise _refused(write, _AGGREGATED)
 
-    def _check_binding(self, write: Write, binding: JSON) -> None:
+    def binding(self, binding: JSON) -> None:
+        """Check a binding."""
         reference = binding["roleRef"]
         plural = "roles" if reference["kind"] == "Role" else "clusterroles"
-        if self._allows(write, "bind", plural, reference["name"]):
+        if self._allows("bind", plural, reference["name"]):
             return
         try:
-            rules = self._authorizer.rules_of(reference, write.namespace)
+            rules = self._authorizer.rules_of(reference, self._write.namespace)
         except RoleNotFoundError as error:
             raise not_found(GROUP, plural, error.name) from None
-        self._check_rules(write, rules)
+        self._check_rules(rules)
 
-    def _allows(self, write: Write, verb: str, plural: str, name: str) -> bool:
+    def _allows(self, verb: str, plural: str, name: str) -> bool:
+        write = self._write
         attributes = Attributes(
             verb, group=GROUP, resource=plural, namespace=write.namespace, name=name
         )
         return self._authorizer.allows(write.user, attributes)
 
-    def _check_rules(self, write: Write, wanted: Sequence[JSON]) -> None:
+    def _check_rules(self, wanted: Sequence[JSON]) -> None:
+        write = self._write
         held = self._authorizer.rules_for(write.user, write.namespace)
         if lacking := missing(held.rules, wanted):
             listed = "\n".join(sorted({description(each) for each in compact(lacking)}))
