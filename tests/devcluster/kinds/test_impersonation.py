@@ -77,7 +77,7 @@ async def test_an_administrator_acts_as_nobody() -> None:
     status, answer = await ask(cluster, TOKEN, "POST", WHO, {}, **headers)
     assert status == 403
     assert 'User "system:anonymous" cannot create' in answer["message"]
-    status, _ = await ask(cluster, TOKEN, "GET", "/version", **headers)
+    status, _ = await ask(cluster, TOKEN, "GET", "/version", None, **headers)
     assert status == 200
 
 
@@ -142,7 +142,9 @@ async def test_each_part_needs_a_permission(
 async def test_impersonation_without_a_user_is_refused(*, rbac: bool) -> None:
     """Groups, extras and uids belong to a user."""
     headers = {"impersonate_group": "devs", "impersonate_extra_a": "b"}
-    status, answer = await ask(Cluster(rbac=rbac), TOKEN, "GET", "/api", **headers)
+    status, answer = await ask(
+        Cluster(rbac=rbac), TOKEN, "GET", "/api", None, **headers
+    )
     assert (status, answer["message"]) == (
         400,
         (
@@ -155,4 +157,4 @@ async def test_impersonation_without_a_user_is_refused(*, rbac: bool) -> None:
 async def test_without_credentials_nobody_becomes_somebody(cluster: Cluster) -> None:
     """Also if everybody else may do everything."""
     headers = {"impersonate_user": "jane"}
-    assert (await ask(cluster, "", "GET", "/api/v1/pods", **headers))[0] == 403
+    assert (await ask(cluster, "", "GET", "/api/v1/pods", None, **headers))[0] == 403
