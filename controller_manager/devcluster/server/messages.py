@@ -13,6 +13,7 @@ Message = Mapping[int, str]
 
 META_MESSAGES: Final[Mapping[str, Message]] = {
     "Time": {1: "seconds:int", 2: "nanos:int"},
+    "MicroTime": {1: "seconds:int", 2: "nanos:int"},
     "Quantity": {1: "string:str"},
     "IntOrString": {1: "type:int", 2: "intVal:int", 3: "strVal:str"},
     "ObjectMeta": {
@@ -41,7 +42,7 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         7: "fieldsV1:FieldsV1",
         8: "subresource:str",
     },
-    "FieldsV1": {1: "Raw:bytes"},
+    "FieldsV1": {1: "raw:bytes"},
     "OwnerReference": {
         1: "kind:str",
         3: "name:str",
@@ -71,5 +72,6 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         5: "reason:str",
         6: "message:str",
     },
+    "ExtraValue": {1: "items:[]str"},
     "Preconditions": {1: "uid:str", 2: "resourceVersion:str"},
 }

@@ -80,14 +80,17 @@ class Objects:
 
     def find(self, kind: Kind, namespace: str, name: str) -> Stored:
         """Return an object; raises Refusal 404."""
-        stored = self.storage.collection(kind.resource).get((namespace, name))
+        stored = self.storage.collection(kind.stored.resource).get((namespace, name))
         if stored is None:
             raise not_found(kind.group, kind.plural, name)
         return stored
 
     def has(self, kind: Kind, namespace: str, name: str) -> bool:
         """Tell whether there is such an object."""
-        return self.storage.collection(kind.resource).get((namespace, name)) is not None
+        return (
+            self.storage.collection(kind.stored.resource).get((namespace, name))
+            is not None
+        )
 
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""

@@ -122,12 +122,18 @@ def _time(obj: JSON) -> str | None:
     return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds > 0 else None
 
 
-def _json(data: bytes) -> Any:
-    """Return the value of a field that has JSON."""
+def _micro_time(obj: JSON) -> str | None:
+    """Return a time as JSON shows it with microseconds."""
+    text, micro = _time(obj), obj.get("nanos", 0) // 1000
+    return f"{text.removesuffix('Z')}.{micro:06}Z" if text else None
+
+
+def _json(text: bytes) -> Any:
+    """Return the value of a field that is JSON within the message."""
     try:
-        return msgspec.json.decode(data)
+        return msgspec.json.decode(text or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:
-        msg = f"a field with JSON: {error}"
+        msg = f"a field has no JSON: {error}"
         raise ProtobufError(msg) from None
 
 
@@ -151,13 +157,17 @@ class _Decoder:
         match name:
             case "Time":
                 return _time(obj)
+            case "MicroTime":
+                return _micro_time(obj)
+            case "FieldsV1":
+                return _json(base64.b64decode(obj.get("raw", "")))
+            case "ExtraValue":
+                return obj.get("items", [])
             case "Quantity":
                 return obj.get("string", "0")
             case "IntOrString":
                 text, number = obj.get("strVal", ""), obj.get("intVal", 0)
                 return text if obj.get("type") else number
-            case "FieldsV1":
-                return _json(base64.b64decode(obj.get("Raw", "")) or b"{}")
         return obj
 
     def _set(self, obj: JSON, field: str, value: int | bytes) -> None:

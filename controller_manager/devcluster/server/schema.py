@@ -84,7 +84,9 @@ _INT_OR_STRING: Final = frozenset(
 _OMITTED_WHEN_ZERO: Final = frozenset(
     (
         "active",
+        "clusterScope",
         "currentReplicas",
+        "deprecatedCount",
         "failed",
         "failureThreshold",
         "fullyLabeledReplicas",
@@ -95,8 +97,10 @@ _OMITTED_WHEN_ZERO: Final = frozenset(
         "hostPID",
         "hostPort",
         "initialDelaySeconds",
+        "insecureSkipTLSVerify",
         "minReadySeconds",
         "nodePort",
+        "number",
         "numberAvailable",
         "numberUnavailable",
         "observedGeneration",

@@ -1,6 +1,6 @@
 """The behaviour of the objects of one kind (registry/rest strategies)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -232,6 +232,10 @@ class Strategy:
     def table_columns(self) -> Sequence[Column]:
         """Return the columns of the table that kubectl prints."""
         return self.columns
+
+    def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
+        """Return objects in the order of the rows of their table."""
+        return items
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return an object's row of the table, one cell for each of `columns`."""
