@@ -106,19 +106,6 @@ class Strategy:
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of `obj` (pkg/apis/*/v1/defaults.go)."""
 
-    def mutate(self, obj: JSON, storage: Storage) -> None:
-        """Change a new object before it has its name; raises Refusal.
-
-        It stands for the mutating admission plugins. The defaults come later.
-        """
-
-    def mutate_posted(self, obj: JSON) -> None:
-        """Change a new object that a client has posted, before `mutate`.
-
-        It stands for mutating admission plugins, too. What parts of the development
-        cluster create in the storage is left as it is.
-        """
-
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in other fields of `obj`, which has its defaults."""
 

@@ -5,12 +5,12 @@ request at a time, so no quota changes between its check and its update.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.quotas import ResourceQuota
+from controller_manager.api.core.quotas import ResourceQuota as Quota
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_CLAIMS
@@ -26,8 +26,9 @@ from controller_manager.control.quota.evaluators import (
     count_evaluator,
     device_claim_evaluator,
 )
+from controller_manager.devcluster.admission.writes import refused
+from controller_manager.devcluster.server.admission import Plugin, Write
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import forbidden
 from controller_manager.devcluster.server.storage import Storage
 
 JSON = dict[str, Any]
@@ -40,55 +41,52 @@ _TYPED: Final = {
 }
 
 
-class QuotaAdmission:
+class ResourceQuota(Plugin):
     """Refuses what would exceed a quota, and charges quotas for the rest."""
+
+    name: ClassVar = "ResourceQuota"
+    covers_own_writes: ClassVar = True
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         """Take the storage, which has the quotas, and the clock."""
         self._storage = storage
         self._clock = clock
 
-    def charge(
-        self,
-        kind: Kind,
-        new: JSON,
-        old: JSON | None,
-        subresource: str,
-        *,
-        dry_run: bool,
-    ) -> None:
-        """Charge for an object that is to be stored; `old` is what it replaces.
+    def charge(self, write: Write) -> None:
+        """Charge for an object that is to be stored, unless it is a dry run.
 
         All quotas are checked before one is charged. Raises Refusal.
         """
+        kind, new, old = write.kind, write.obj, write.old
+        if new is None:
+            return
         namespace = new["metadata"].get("namespace", "")
         quotas = self._quotas(namespace) if namespace else []
         if not quotas or not is_counted(kind.group, kind.plural):
             return
         evaluator, new_typed, old_typed = self._typed(kind, new, old)
-        if not handles(evaluator, new_typed, old_typed, subresource):
+        if not handles(evaluator, new_typed, old_typed, write.subresource):
             return
         now = self._clock.now()
         charged = []
         for quota in quotas:
             used, why = check(quota, evaluator, new_typed, old_typed, now)
             if why:
-                name = new["metadata"].get("name", "")
-                raise forbidden(kind.group, kind.plural, name, why)
+                raise refused(write, why)
             if used is not None:
                 charged.append((quota, printed(used)))
-        if not dry_run:
+        if not write.is_dry_run:
             for quota, texts in charged:
                 self._store(quota, texts)
 
-    def _quotas(self, namespace: str) -> list[ResourceQuota]:
+    def _quotas(self, namespace: str) -> list[Quota]:
         """Return the quotas of a namespace, by name."""
         stored = (
             each.obj
             for each in self._storage.collection(_QUOTAS)
             if each.obj["metadata"]["namespace"] == namespace
         )
-        found = [msgspec.convert(each, ResourceQuota) for each in stored]
+        found = [msgspec.convert(each, Quota) for each in stored]
         return sorted(found, key=lambda quota: quota.metadata.name)
 
     def _typed(
@@ -123,7 +121,7 @@ class QuotaAdmission:
             if each.spec.extended_resource_name
         }
 
-    def _store(self, quota: ResourceQuota, used: dict[str, str]) -> None:
+    def _store(self, quota: Quota, used: dict[str, str]) -> None:
         collection = self._storage.collection(_QUOTAS)
         key = (quota.metadata.namespace, quota.metadata.name)
         stored = collection.get(key)
