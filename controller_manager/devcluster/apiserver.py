@@ -11,6 +11,9 @@ from controller_manager.devcluster.admission.dynamic import dynamic_plugins
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds.apiregistration.local_services import (
+    add_local_services,
+)
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
@@ -20,10 +23,16 @@ from controller_manager.devcluster.kinds.core.bootstrap_token import (
 )
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
+from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
+    add_bootstrap_flows,
+)
 from controller_manager.devcluster.kinds.networking.default_cidr import (
     add_default_cidr,
 )
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.kinds.scheduling.priorityclass import (
+    add_system_classes,
+)
 from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import Tokens, User
@@ -89,7 +98,10 @@ class APIServer(GenericAPIServer):
         self._account_tokens: AccountTokens | None = None
         for api in metrics_apis(storage, clock, self.catalogue.of):
             self.aggregate(api)
+        add_system_classes(self.objects)
         add_default_cidr(self.objects, service_cluster_ip_range)
+        add_local_services(self.objects, self.catalogue)
+        add_bootstrap_flows(self.objects)
         if rbac:
             # Without a plugin: the namespaces of the roles do not exist yet.
             self._create_bootstrap_roles(Objects(storage, clock, rng, Chain()))

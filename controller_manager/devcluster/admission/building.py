@@ -1,7 +1,7 @@
 """Makes the admission plugins that a server runs."""
 
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,14 +111,18 @@ _MAKERS: Final[Mapping[str, _Make]] = {
 
 
 def build_chain(
-    chosen: Collection[str], parts: Parts, others: Mapping[str, Plugin] | None = None
+    chosen: Collection[str],
+    parts: Parts,
+    others: Mapping[str, Plugin] | None = None,
+    first: Iterable[Plugin] = (),
 ) -> Chain:
     """Return the chain of the chosen plugins that are built, in upstream's order.
 
-    `others` are plugins by name that somebody else has made.
+    `others` are plugins by name that somebody else has made. Those of `first` see each
+    write before all others, and nobody chooses them.
     """
     given = others or {}
-    plugins = []
+    plugins = [*first]
     for name in ORDERED:
         if name in chosen and name in given:
             plugins.append(given[name])

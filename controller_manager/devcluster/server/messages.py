@@ -13,6 +13,7 @@ Message = Mapping[int, str]
 
 META_MESSAGES: Final[Mapping[str, Message]] = {
     "Time": {1: "seconds:int", 2: "nanos:int"},
+    "MicroTime": {1: "seconds:int", 2: "nanos:int"},
     "Quantity": {1: "string:str"},
     "IntOrString": {1: "type:int", 2: "intVal:int", 3: "strVal:str"},
     "ObjectMeta": {

@@ -120,6 +120,12 @@ def _time(obj: JSON) -> str | None:
     return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds > 0 else None
 
 
+def _micro_time(obj: JSON) -> str | None:
+    """Return a time as JSON shows it with microseconds."""
+    text, micro = _time(obj), obj.get("nanos", 0) // 1000
+    return f"{text.removesuffix('Z')}.{micro:06}Z" if text else None
+
+
 class _Decoder:
     """Decodes messages by their tables."""
 
@@ -140,6 +146,8 @@ class _Decoder:
         match name:
             case "Time":
                 return _time(obj)
+            case "MicroTime":
+                return _micro_time(obj)
             case "Quantity":
                 return obj.get("string", "0")
             case "IntOrString":

@@ -390,3 +390,18 @@ async def test_without_plugins_a_pod_stays_as_it_is() -> None:
     made = await post(cluster, PODS, pod())
     absent = {"priority", "preemptionPolicy", "tolerations", "serviceAccountName"}
     assert not absent & made["spec"].keys()
+
+
+async def test_every_cluster_has_the_priorities_of_the_system(cluster: Cluster) -> None:
+    """Their classes cannot be deleted."""
+    name = "system-node-critical"
+    answer = await call(cluster, "DELETE", f"{CLASSES}/{name}")
+    why = "this is a system priority class and cannot be deleted"
+    assert json.loads(answer.body)["message"] == (
+        f'priorityclasses.scheduling.k8s.io "{name}" is forbidden: {why}'
+    )
+    listed = json.loads((await call(cluster, "GET", CLASSES)).body)["items"]
+    assert {each["metadata"]["name"]: each["value"] for each in listed} == {
+        "system-cluster-critical": 2_000_000_000,
+        "system-node-critical": 2_000_001_000,
+    }
