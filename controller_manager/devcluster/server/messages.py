@@ -31,7 +31,18 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         12: "annotations:{}str",
         13: "ownerReferences:[]OwnerReference",
         14: "finalizers:[]str",
+        17: "managedFields:[]ManagedFieldsEntry",
     },
+    "ManagedFieldsEntry": {
+        1: "manager:str",
+        2: "operation:str",
+        3: "apiVersion:str",
+        4: "time:Time",
+        6: "fieldsType:str",
+        7: "fieldsV1:FieldsV1",
+        8: "subresource:str",
+    },
+    "FieldsV1": {1: "raw:bytes"},
     "OwnerReference": {
         1: "kind:str",
         3: "name:str",
@@ -61,5 +72,6 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         5: "reason:str",
         6: "message:str",
     },
+    "ExtraValue": {1: "items:[]str"},
     "Preconditions": {1: "uid:str", 2: "resourceVersion:str"},
 }

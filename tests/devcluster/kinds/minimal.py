@@ -136,8 +136,10 @@ _MORE: Final[dict[str, JSON]] = {
     "PriorityLevelConfiguration": {
         "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
     },
+    "ClusterRoleBinding": {"roleRef": {"kind": "ClusterRole", "name": "view"}},
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
+    "RoleBinding": {"roleRef": {"kind": "Role", "name": "reader"}},
     "ResourcePoolStatusRequest": {"spec": {"driver": "gpu.example.com"}},
     "ResourceClaimTemplate": {"spec": {"spec": {}}},
     "ResourceSlice": {
