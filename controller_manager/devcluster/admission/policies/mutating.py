@@ -15,7 +15,7 @@ from controller_manager.devcluster.admission.match_conditions import (
     ConditionError,
     hold,
 )
-from controller_manager.devcluster.admission.matching import is_policy
+from controller_manager.devcluster.admission.matching import is_exempt_from_policies
 from controller_manager.devcluster.admission.policies.bindings import (
     Invocation,
     Policies,
@@ -62,7 +62,7 @@ class MutatingAdmissionPolicy(Plugin):
 
         A policy that fails, and may not, refuses the write.
         """
-        if not self.acts() or is_policy(write) or write.obj is None:
+        if not self.acts() or is_exempt_from_policies(write) or write.obj is None:
             return
         refusals: list[tuple[Invocation, _PolicyError]] = []
         rounds, total = Rounds.of(write, self.name), Budget(MOST_STEPS_OF_WRITE)
