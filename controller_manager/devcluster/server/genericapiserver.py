@@ -15,6 +15,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
 from controller_manager.devcluster.server.accepting import wanted_form
+from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
     attributes_of_path,
@@ -32,7 +33,7 @@ from controller_manager.devcluster.server.authorization import Attributes, Autho
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
-from controller_manager.devcluster.server.objects import Admission, Objects
+from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
 from controller_manager.devcluster.server.presenting import presented
 from controller_manager.devcluster.server.probes import is_probe, probe_answer
@@ -79,12 +80,12 @@ class GenericAPIServer:
         rng: random.Random,
         tokens: Tokens,
         authorizer: Authorizer,
-        admission: Admission,
+        admission: Chain,
         logger: Logger | None = None,
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
 
-        `rng` generates uids and names. `admission` decides which objects are stored.
+        `rng` generates uids and names. `admission` changes and checks what is stored.
         """
         self.storage = storage
         self.catalogue = Catalogue(kinds)
@@ -243,5 +244,5 @@ class GenericAPIServer:
             case "HEAD":
                 raise method_not_allowed()
         form = wanted_form(header(request.headers, "accept"))
-        answer = self._writer.answer(target, request)
+        answer = await self._writer.answer(target, request)
         return self._renderer.rewritten(target, answer, form)
