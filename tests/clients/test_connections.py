@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller_manager.devcluster import http_server
 from controller_manager.devcluster.testing import DevelopmentCluster
 from tests.devcluster.testing.calls import Caller
 
@@ -91,6 +92,34 @@ def test_a_connection_serves_requests_that_come_together(
     assert found[1].endswith("readyz check passed\n")
 
 
+def test_a_body_that_does_not_come_is_not_waited_for(
+    connection: http.client.HTTPSConnection,
+    headers: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The request gets 504, and its connection is closed."""
+    monkeypatch.setattr(http_server, "_BODY_PATIENCE", 0.05)
+    connection.putrequest("POST", MAPS)
+    for name, value in {**headers, "Content-Length": "10"}.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    status = json.loads(answer.read())
+    assert (answer.status, status["reason"]) == (504, "Timeout")
+    assert answer.getheader("Connection") == "close"
+
+
+def test_a_selector_may_be_long(
+    connection: http.client.HTTPSConnection, headers: dict[str, str]
+) -> None:
+    """As long as the headers of a real API server may be: a megabyte."""
+    names = ",".join(f"name-{number}" for number in range(10_000))
+    path = f"{MAPS}?labelSelector=app%20in%20({names})"
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["items"]) == (200, [])
+
+
 @pytest.mark.parametrize(
     "garbage",
     [
@@ -98,8 +127,8 @@ def test_a_connection_serves_requests_that_come_together(
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET /version HTTP/1.1\r\nContent-Length: x\r\n\r\n",
         b"POST /api/v1/nodes HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
-        b"GET /version HTTP/1.1\r\n" + b"A: " + b"b" * 70_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 2_000_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /version HTTP/1.1\r\n" + b"A: " + b"b" * 2_000_000 + b"\r\n\r\n",
     ],
     ids=["binary", "version", "length", "chunks", "path", "header"],
 )
