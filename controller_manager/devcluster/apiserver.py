@@ -10,7 +10,11 @@ from controller_manager.devcluster.bootstrap import (
     BootstrapAdmission,
     bootstrap_objects,
 )
+from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
 from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
+    sync_definitions,
+)
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
@@ -30,7 +34,8 @@ from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import HISTORY, Storage
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage_state import StorageState, restore
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
@@ -45,21 +50,21 @@ class APIServer(GenericAPIServer):
         clock: Clock,
         rng: random.Random,
         users: Mapping[str, User],
-        history: int | None = None,
         service_cluster_ip_range: str = DEFAULT_RANGE,
         rbac: bool = False,
         features: FeatureGates | None = None,
         logger: Logger | None = None,
+        storage: Storage | None = None,
     ) -> None:
         """Take the clock, randomness, and the users by their bearer tokens.
 
-        `history` is the number of changes that each resource keeps for watches. `rbac`
-        creates the bootstrap roles, and refuses what no role allows. `features` are
-        the gates with another value than their default. Services get addresses of
+        `storage` may have objects of an earlier server; without it, a new one is made.
+        `rbac` creates the bootstrap roles, and refuses what no role allows. `features`
+        are the gates with another value than their default. Services get addresses of
         `service_cluster_ip_range`: one range, or two of both families with a comma
         between. Raises RangeError for anything else.
         """
-        storage = Storage(HISTORY if history is None else history)
+        storage = storage or Storage()
         gates = features or FeatureGates()
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
@@ -85,6 +90,13 @@ class APIServer(GenericAPIServer):
             self._create_bootstrap_roles(
                 Objects(storage, clock, rng, BootstrapAdmission())
             )
+        sync_definitions(self.objects, self.catalogue)
+        self.serve(PATH, SnapshotEndpoint(storage, self.restore))
+
+    def restore(self, state: StorageState) -> None:
+        """Replace all objects; the watches of clients end with 410."""
+        restore(self.storage, state)
+        sync_definitions(self.objects, self.catalogue)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.
@@ -106,4 +118,6 @@ class APIServer(GenericAPIServer):
         for obj in bootstrap_objects(registry()):
             kind = self.catalogue.of(obj["apiVersion"], obj["kind"])
             assert kind is not None  # noqa: S101 - a kind that is found
-            objects.create(kind, obj["metadata"].get("namespace", ""), obj)
+            metadata = obj["metadata"]
+            if not objects.has(kind, metadata.get("namespace", ""), metadata["name"]):
+                objects.create(kind, metadata.get("namespace", ""), obj)

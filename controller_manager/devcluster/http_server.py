@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final, Protocol
 
 from aiohttp import web
@@ -121,9 +122,12 @@ class HTTPServer:
                 name.lower(): "\n".join(request.headers.getall(name))
                 for name in request.headers
             },
-            body=await request.read() if request.can_read_body else None,
         )
         user = _certificate_user(request)
+        if request.can_read_body:
+            limit = self._server.body_limit(plain, user) or _MAX_BODY
+            body = await request.clone(client_max_size=limit).read()
+            plain = replace(plain, body=body)
         try:
             answer = await self._answer(plain, user)
         except ConnectionCutError:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 from email.utils import format_datetime
-from typing import Final
+from typing import Final, Protocol
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -62,6 +62,20 @@ _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 of groups and resources. The paths of probes and of OpenAPI are exact."""
 
 
+class PathHandler(Protocol):
+    """Answers the requests of one path that is no resource."""
+
+    def body_limit(self, user: User) -> int:
+        """Return how many bytes a user may send, 0 for the usual number."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows; raises Refusal."""
+        ...
+
+
 class GenericAPIServer:
     """Answers requests of the Kubernetes API from memory, for the kinds it is given.
 
@@ -91,6 +105,7 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admission)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
+        self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
         self._dated = (-1, "")
         """The last second for which the header Date was formatted, and the text."""
@@ -107,6 +122,23 @@ class GenericAPIServer:
         self.catalogue.add_version(api.group, api.version)
         for kind in api.kinds:
             self.catalogue.add(kind)
+
+    def serve(self, path: str, handler: PathHandler) -> None:
+        """Let a handler answer the requests of a path that is no resource."""
+        self._handlers[path] = handler
+
+    def body_limit(self, request: Request, certificate_user: User | None) -> int:
+        """Return how many bytes the body of a request may have, 0 for the usual number.
+
+        The request has no body yet.
+        """
+        handler = self._handlers.get(request.path)
+        if handler is None:
+            return 0
+        try:
+            return handler.body_limit(self._user(request, certificate_user))
+        except Refusal:
+            return 0  # the request itself is refused, too
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Answer one request; an error of the server itself becomes a 500."""
@@ -175,6 +207,8 @@ class GenericAPIServer:
         if len(parts) < 3 or parts[0] == "openapi":
             attributes = Attributes(request.method.lower(), path=request.path)
             self.authorizer.check(user, attributes)
+        if handler := self._handlers.get(request.path):
+            return await handler.answer(request, user)
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
@@ -236,4 +270,7 @@ class GenericAPIServer:
                 return await self._reader.list_or_watch(target, request)
             case "HEAD":
                 raise method_not_allowed()
+        if self.storage.trouble:
+            message = f"Internal error occurred: {self.storage.trouble}"
+            raise Refusal(500, "InternalError", message)
         return self._writer.answer(target, request)

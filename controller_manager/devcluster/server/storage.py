@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -64,10 +64,26 @@ class Watcher:
         self._collection = collection
         self._pending = deque(backlog)
         self._wake: asyncio.Future[None] | None = None
+        self._is_expired = False
 
     def notify(self, change: Change) -> None:
         """Receive a change (called by the collection)."""
         self._pending.append(change)
+        self._awake()
+
+    def expire(self) -> None:
+        """Learn that the state was replaced (called by the collection).
+
+        The changes that this took are received as all others.
+        """
+        self._is_expired = True
+        self._awake()
+
+    def has_expired(self) -> bool:
+        """Tell whether a client that watches must list again: the state was replaced."""
+        return self._is_expired
+
+    def _awake(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -78,7 +94,10 @@ class Watcher:
         return changes
 
     async def wait(self) -> None:
-        """Wait until there is a change to take."""
+        """Wait until there is a change to take; return also when the watcher expires.
+
+        Whoever minds that asks `has_expired` first.
+        """
         if self._pending:
             return
         self._wake = asyncio.get_running_loop().create_future()
@@ -95,12 +114,13 @@ class Watcher:
 class Collection:
     """All objects of one resource."""
 
-    def __init__(self, storage: "Storage") -> None:
-        """Take the storage, which counts the versions."""
+    def __init__(self, storage: "Storage", resource: str) -> None:
+        """Take the storage, which counts the versions, and the ``plural.group``."""
         self._storage = storage
+        self._resource = resource
         self._objects: dict[Key, Stored] = {}
         self._history: deque[Change] = deque()
-        self._compacted = 0
+        self._compacted = storage.loaded_at
         # Notified in the order of their creation: a dict keeps it, a set does not.
         self._watchers: dict[Watcher, None] = {}
 
@@ -143,6 +163,8 @@ class Collection:
             self._compacted = self._history.popleft().version
         for watcher in self._watchers:
             watcher.notify(change)
+        if self._storage.journal is not None:
+            self._storage.journal(self._resource, change)
 
     def snapshot(self, version: int | None = None) -> Mapping[Key, Stored]:
         """Return all objects as of `version` (now, if `None`), by key.
@@ -182,6 +204,23 @@ class Collection:
         self._history.clear()
         self._compacted = self._storage.version
 
+    def load(self, objects: Mapping[Key, Stored]) -> None:
+        """Take objects that were stored before, with the versions that they have.
+
+        The collection is new: nobody watches it.
+        """
+        self._objects.update(objects)
+
+    def expire(self) -> None:
+        """Drop all history, and make the clients that watch list again."""
+        self.compact()
+        for watcher in self._watchers:
+            watcher.expire()
+
+
+Journal = Callable[[str, Change], None]
+"""Receives each change, with the ``plural.group`` of the resource."""
+
 
 class Storage:
     """Collections that share one sequence of versions."""
@@ -190,19 +229,28 @@ class Storage:
         """Take the number of changes that each resource keeps."""
         self.history = history
         self.version = 1
+        self.loaded_at = 0
+        """The version of what was loaded; what happened before it is not known."""
+        self.journal: Journal | None = None
+        self.trouble = ""
+        """Why changes cannot be kept at present; empty if they can."""
+        self.last_numbers: Counter[str] = Counter()
         self._collections: dict[str, Collection] = {}
-        self._last_numbers: Counter[str] = Counter()
 
     def collection(self, resource: str) -> Collection:
         """Return the objects of a resource, by its ``plural.group``."""
         if resource not in self._collections:
-            self._collections[resource] = Collection(self)
+            self._collections[resource] = Collection(self, resource)
         return self._collections[resource]
+
+    def collections(self) -> dict[str, Collection]:
+        """Return all collections, by the ``plural.group`` of their resource."""
+        return dict(self._collections)
 
     def next_number(self, name: str) -> int:
         """Return 1, 2, 3 ... for each name: no number is returned twice."""
-        self._last_numbers[name] += 1
-        return self._last_numbers[name]
+        self.last_numbers[name] += 1
+        return self.last_numbers[name]
 
     def next_version(self) -> int:
         """Return a version higher than all before."""
