@@ -80,7 +80,7 @@ class Watcher:
         self._awake()
 
     def has_expired(self) -> bool:
-        """Tell whether a client that watches must list again: the state was replaced."""
+        """Tell whether the state was replaced, so that a client must list again."""
         return self._is_expired
 
     def _awake(self) -> None:
