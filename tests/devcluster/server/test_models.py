@@ -22,14 +22,15 @@ print(sorted(each for each in sys.modules if each.startswith("kubernetes_asyncio
 
 def described(model: Any, attribute: str) -> str:
     paragraphs = (getattr(model, attribute).__doc__ or "").split("\n\n")
-    return " ".join(paragraphs[1].replace("# noqa: E501", "").split())
+    text = paragraphs[1] if len(paragraphs) > 2 else ""
+    return " ".join(text.replace("# noqa: E501", "").split())
 
 
 def test_all_models_are_the_same() -> None:
     """Fields in their order, their names and types, and their descriptions."""
     from kubernetes_asyncio.client import models  # noqa: PLC0415 - it takes long
 
-    known = {
+    known: dict[str, Any] = {
         name: each for name, each in vars(models).items() if isinstance(each, type)
     }
     assert len(known) > 700
