@@ -1,15 +1,13 @@
 """The API server of the development cluster, with the kinds of Kubernetes."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.bootstrap import (
-    BootstrapAdmission,
-    bootstrap_objects,
-)
+from controller_manager.devcluster.admission.dynamic import dynamic_plugins
+from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
@@ -19,7 +17,10 @@ from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
 )
-from controller_manager.devcluster.kinds.core.admission import ClusterAdmission
+from controller_manager.devcluster.kinds.core.admission import (
+    NamespaceLifecycle,
+    ResourceQuotaPlugin,
+)
 from controller_manager.devcluster.kinds.core.bootstrap_token import (
     user_of_bootstrap_token,
 )
@@ -30,9 +31,11 @@ from controller_manager.devcluster.kinds.networking.default_cidr import (
 )
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.metrics.apis import metrics_apis
+from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.storage_state import StorageState, restore
@@ -66,6 +69,7 @@ class APIServer(GenericAPIServer):
         """
         storage = storage or Storage()
         gates = features or FeatureGates()
+        authorizer = RBACAuthorizer(storage) if rbac else Authorizer()
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,
@@ -78,8 +82,14 @@ class APIServer(GenericAPIServer):
                 lambda namespace, name: uid_of_account(storage, namespace, name),
                 self._user_of,
             ),
-            authorizer=RBACAuthorizer(storage) if rbac else Authorizer(),
-            admission=ClusterAdmission(storage, clock),
+            authorizer=authorizer,
+            admission=Chain(
+                [
+                    NamespaceLifecycle(storage),
+                    *dynamic_plugins(storage, self._kinds, authorizer, rng),
+                    ResourceQuotaPlugin(storage, clock),
+                ]
+            ),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None
@@ -87,9 +97,8 @@ class APIServer(GenericAPIServer):
             self.aggregate(api)
         add_default_cidr(self.objects, service_cluster_ip_range)
         if rbac:
-            self._create_bootstrap_roles(
-                Objects(storage, clock, rng, BootstrapAdmission())
-            )
+            # Without a plugin: the namespaces of the roles do not exist yet.
+            self._create_bootstrap_roles(Objects(storage, clock, rng, Chain()))
         sync_definitions(self.objects, self.catalogue)
         self.serve(PATH, SnapshotEndpoint(storage, self.restore))
 
@@ -106,6 +115,9 @@ class APIServer(GenericAPIServer):
         """
         self._account_tokens = AccountTokens(self.objects, key)
         track_account_tokens(self.objects)
+
+    def _kinds(self) -> Iterable[Kind]:
+        return self.catalogue.all()
 
     def _user_of(self, token: str) -> User | None:
         """Return the user of a token that a secret makes valid."""

@@ -13,7 +13,6 @@ from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
-from controller_manager.devcluster.server.kind import Kind
 from controller_manager.registry import Registry
 from controller_manager.runtime.permissions import (
     RECORD_EVENTS,
@@ -65,24 +64,6 @@ _DISCOVERY_PATHS: Final = (
     "/openapi",
     "/openapi/*",
 )
-
-
-class BootstrapAdmission:
-    """Takes the roles of namespaces that do not exist yet."""
-
-    def admit(self, kind: Kind, namespace: str, name: str) -> None:
-        """Allow any object."""
-
-    def charge(
-        self,
-        kind: Kind,
-        new: JSON,
-        old: JSON | None,
-        subresource: str,
-        *,
-        dry_run: bool,
-    ) -> None:
-        """Count nothing: no quota limits roles."""
 
 
 def bootstrap_objects(build: Registry) -> list[JSON]:

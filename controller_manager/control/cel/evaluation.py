@@ -9,6 +9,7 @@ from typing import Final
 
 from controller_manager.control.cel.arithmetic import OPERATORS, negative
 from controller_manager.control.cel.library import (
+    authorization,
     lists,
     optionals,
     resources,
@@ -50,6 +51,7 @@ METHODS: Final = {
     **lists.METHODS,
     **resources.METHODS,
     **optionals.METHODS,
+    **authorization.METHODS,
 }
 
 TYPE_NAMES: Final = frozenset(
@@ -106,6 +108,10 @@ class Evaluator:
     # Fields and items
 
     def _selection(self, node: Selection, names: Scope) -> Value:
+        match node.operand:
+            case Identifier(name=name) if f"{name}.{node.field}" in names:
+                # A variable whose name has a dot: ``authorizer.requestResource``.
+                return names[f"{name}.{node.field}"]
         operand = self.value(node.operand, names)
         if isinstance(operand, Maybe) or node.is_optional:
             return _optional_part(operand, node.field)

@@ -102,6 +102,7 @@ def _created(
         dry_run=target.dry_run,
         managed=partial(with_managers, managers),
         user=target.user,
+        submission=target.submission,
     )
 
 
@@ -130,4 +131,5 @@ def _changed(
         dry_run=target.dry_run,
         uid_is_precondition=False,
         managed=managed,
+        submission=target.submission,
     )

@@ -14,6 +14,7 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
+from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
     attributes_of_path,
@@ -31,7 +32,7 @@ from controller_manager.devcluster.server.authorization import Attributes, Autho
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
-from controller_manager.devcluster.server.objects import Admission, Objects
+from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
 from controller_manager.devcluster.server.reading import Reader
 from controller_manager.devcluster.server.responses import (
@@ -91,12 +92,12 @@ class GenericAPIServer:
         rng: random.Random,
         tokens: Tokens,
         authorizer: Authorizer,
-        admission: Admission,
+        admission: Chain,
         logger: Logger | None = None,
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
 
-        `rng` generates uids and names. `admission` decides which objects are stored.
+        `rng` generates uids and names. `admission` changes and checks what is stored.
         """
         self.storage = storage
         self.catalogue = Catalogue(kinds)
@@ -273,4 +274,4 @@ class GenericAPIServer:
         if self.storage.trouble:
             message = f"Internal error occurred: {self.storage.trouble}"
             raise Refusal(500, "InternalError", message)
-        return self._writer.answer(target, request)
+        return await self._writer.answer(target, request)

@@ -7,10 +7,17 @@ has changed. The strategy of a kind decides what is special about it.
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from datetime import datetime
+from typing import Any, Final
 
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
+from controller_manager.devcluster.server.admission import (
+    Chain,
+    Operation,
+    Submission,
+    Write,
+)
 from controller_manager.devcluster.server.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
@@ -35,27 +42,6 @@ JSON = dict[str, Any]
 Managed = Callable[[JSON, JSON], JSON]
 
 
-class Admission(Protocol):
-    """Decides which objects may be stored."""
-
-    def admit(self, kind: Kind, namespace: str, name: str) -> None:
-        """Raise Refusal if a namespace accepts no new object with that name."""
-
-    def charge(
-        self,
-        kind: Kind,
-        new: JSON,
-        old: JSON | None,
-        subresource: str,
-        *,
-        dry_run: bool,
-    ) -> None:
-        """Charge quotas for `new`, which replaces `old`; raises Refusal.
-
-        A dry run charges nothing.
-        """
-
-
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58
 _SERVER_OWNED: Final = (
@@ -76,13 +62,13 @@ class Objects:
         storage: Storage,
         clock: Clock,
         rng: random.Random,
-        admission: Admission,
+        admission: Chain,
     ) -> None:
         """Take the storage, the clock, and the source of uids and names."""
         self.storage = storage
         self.clock = clock
+        self.admission = admission
         self._rng = rng
-        self._admission = admission
 
     def find(self, kind: Kind, namespace: str, name: str) -> Stored:
         """Return an object; raises Refusal 404."""
@@ -113,9 +99,16 @@ class Objects:
         dry_run: bool = False,
         managed: Callable[[JSON], JSON] | None = None,
         user: User = ANONYMOUS,
+        submission: Submission | None = None,
     ) -> Stored:
-        """Store a new object of `user`; `managed` adds the managers of its fields."""
-        obj, strategy = self._prepared(kind, namespace, obj), kind.strategy
+        """Store a new object of `user`; `managed` adds the managers of its fields.
+
+        `submission` is the request of a client, `None` for a part of the cluster.
+        """
+        write = Write(Operation.CREATE, kind, namespace, "", None)
+        write.submission, write.is_dry_run = submission, dry_run
+        strategy = kind.strategy
+        obj = self._prepared(write, obj)
         strategy.record_user(obj, user)
         metadata = obj["metadata"]
         name = metadata.get("name", "")
@@ -123,55 +116,87 @@ class Objects:
         causes += [*strategy.validate(obj), *strategy.validate_new(obj)]
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
+        obj = managed(obj) if managed else obj
+        write.name, write.obj = name, obj
+        self.admission.validate(write)
         key = (metadata.get("namespace", ""), name)
         if self.storage.collection(kind.resource).get(key) is not None:
             raise already_exists(kind.group, kind.plural, name)
         strategy.admit(obj, self.storage)
-        self._admission.charge(kind, obj, None, "", dry_run=dry_run)
-        obj = managed(obj) if managed else obj
+        self.admission.charge(write)
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
             strategy.after_change(namespace, self.storage)
             strategy.after_write(self, None, stored.obj)
         return stored
 
-    def _prepared(self, kind: Kind, namespace: str, given: JSON) -> JSON:
+    def _prepared(self, write: Write, given: JSON) -> JSON:
         """Return a new object with the fields that the server sets; raises Refusal."""
+        kind = write.kind
         obj: JSON = _copied(given)
         metadata = obj.setdefault("metadata", {})
-        _place(kind, namespace, metadata)
+        _place(kind, write.namespace, metadata)
         kind.strategy.mutate(obj, self.storage)
-        self._name(metadata)
-        if kind.namespaced:
-            self._admission.admit(kind, namespace, metadata.get("name", ""))
-        if metadata.get("resourceVersion"):
-            message = "resourceVersion should not be set on objects to be created"
-            raise bad_request(message)
-        self._stamp_new(kind, metadata)
         if kind.has_status:
             obj.pop("status", None)
         kind.strategy.apply_defaults(obj)
+        obj = self._mutated(write, obj)
+        metadata = obj["metadata"]
+        if metadata.get("resourceVersion"):
+            message = "resourceVersion should not be set on objects to be created"
+            raise bad_request(message)
+        if self._named(metadata, write.submission):
+            kind.strategy.apply_defaults(obj)
+        self._stamp_new(kind, metadata, write.submission)
         kind.strategy.prepare_for_create(obj, self.storage)
         return obj
 
-    def _name(self, metadata: JSON) -> None:
-        prefix = metadata.get("generateName", "")
-        if prefix and not metadata.get("name"):
-            suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
-            metadata["name"] = prefix[:_MAX_PREFIX] + suffix
+    def _mutated(self, write: Write, obj: JSON) -> JSON:
+        """Return a new object as the plugins change it; they set no status."""
+        status = obj.get("status")
+        write.name, write.obj = obj["metadata"].get("name", ""), obj
+        self.admission.mutate(write)
+        changed = write.obj
+        if changed is obj or not write.kind.has_status:
+            return changed
+        changed.pop("status", None)
+        return changed if status is None else {**changed, "status": status}
 
-    def _stamp_new(self, kind: Kind, metadata: JSON) -> None:
+    def _named(self, metadata: JSON, submission: Submission | None) -> bool:
+        """Generate the name of a new object if it has none; tell whether it had none.
+
+        All attempts of a submission get the same name.
+        """
+        prefix = metadata.get("generateName", "")
+        if not prefix or metadata.get("name"):
+            return False
+        suffix = _once(submission, "suffix", self._new_suffix)
+        metadata["name"] = prefix[:_MAX_PREFIX] + suffix
+        return True
+
+    def _new_suffix(self) -> str:
+        return "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
+
+    def _new_uid(self) -> str:
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+    def _stamp_new(
+        self, kind: Kind, metadata: JSON, submission: Submission | None
+    ) -> None:
         for name in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
             metadata.pop(name, None)
-        bits = self._rng.getrandbits(128)
-        metadata["uid"] = str(uuid.UUID(int=bits, version=4))
-        metadata["creationTimestamp"] = format_time(self.clock.now())
+        metadata["uid"] = _once(submission, "uid", self._new_uid)
+        metadata["creationTimestamp"] = format_time(self._now(submission))
         if kind.strategy.counts_generations:
             metadata["generation"] = 1
 
+    def _now(self, submission: Submission | None) -> datetime:
+        """Return the time of a request, or of now for a part of the cluster."""
+        return submission.now if submission else self.clock.now()
+
     # Updating
 
-    def update(
+    def update(  # noqa: PLR0913 - what a write is made of
         self,
         kind: Kind,
         namespace: str,
@@ -182,11 +207,12 @@ class Objects:
         dry_run: bool = False,
         uid_is_precondition: bool = True,
         managed: Managed | None = None,
+        submission: Submission | None = None,
     ) -> Stored:
         """Replace an object, or the part that a subresource writes.
 
         `managed` adds the managers of its fields, given the old and the new one, and
-        may raise Refusal.
+        may raise Refusal. `submission` is the request of a client.
         """
         stored = self.find(kind, namespace, name)
         old = stored.obj
@@ -196,6 +222,11 @@ class Objects:
         check_version(kind, old, metadata.get("resourceVersion", ""))
         if uid_is_precondition:
             check_uid(kind, old, metadata.get("uid", ""))
+        write = Write(Operation.UPDATE, kind, namespace, name, new, old, subresource)
+        write.submission, write.is_dry_run = submission, dry_run
+        if submission and self.admission.mutates(Operation.UPDATE):
+            new = self._admitted(write, new)
+            metadata = new["metadata"]
         uid = metadata.get("uid") or old["metadata"]["uid"]
         causes = validate_metadata_update(old["metadata"], {**metadata, "uid": uid})
         # Upstream checks metadata twice, in the registry and in the strategy.
@@ -203,19 +234,36 @@ class Objects:
         _carry_over(old, metadata)
         new = _replaced(kind, old, new, subresource)
         kind.strategy.apply_defaults(new)
-        kind.strategy.stamp(old, new, self.clock.now())
+        kind.strategy.stamp(old, new, self._now(submission))
         if not subresource:
             kind.strategy.assign(old, new, self.storage)
         causes += _validated(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
-        new = managed(old, new) if managed else new
-        return self._replace(kind, stored, new, subresource, dry_run=dry_run)
+        write.obj = managed(old, new) if managed else new
+        self.admission.validate(write)
+        return self._replace(stored, write)
 
-    def _replace(
-        self, kind: Kind, stored: Stored, new: JSON, subresource: str, *, dry_run: bool
-    ) -> Stored:
-        old, metadata, strategy = stored.obj, new["metadata"], kind.strategy
+    def _admitted(self, write: Write, new: JSON) -> JSON:
+        """Return a changed object as the plugins change it; raises Refusal."""
+        assert write.old is not None  # noqa: S101 - there is one in an update
+        if write.subresource != "status":  # whose null the defaults would drop
+            write.kind.strategy.apply_defaults(new)
+        write.obj = new
+        self.admission.mutate(write)
+        changed = write.obj
+        _check_identity(write.kind, write.namespace, write.name, changed["metadata"])
+        return changed
+
+    def _replace(self, stored: Stored, write: Write) -> Stored:
+        kind, subresource, new, old = (
+            write.kind,
+            write.subresource,
+            write.obj,
+            stored.obj,
+        )
+        assert new is not None  # noqa: S101 - there is one in an update
+        metadata, strategy = new["metadata"], kind.strategy
         if _complete(kind, new) == old:
             return stored  # no change: no new version, no event
         if (
@@ -224,10 +272,10 @@ class Objects:
             and strategy.changes_generation(old, new)
         ):
             metadata["generation"] = old["metadata"]["generation"] + 1
-        self._admission.charge(kind, new, old, subresource, dry_run=dry_run)
+        self.admission.charge(write)
         key = (metadata.get("namespace", ""), metadata["name"])
-        result = self.put(kind, key, new, dry_run=dry_run)
-        if not dry_run:
+        result = self.put(kind, key, new, dry_run=write.is_dry_run)
+        if not write.is_dry_run:
             gone = strategy.can_be_removed(new)
             if gone:
                 self.storage.collection(kind.resource).remove(key)
@@ -245,10 +293,22 @@ class Objects:
         options: Deletion,
         *,
         dry_run: bool = False,
+        submission: Submission | None = None,
+        in_collection: bool = False,
     ) -> tuple[JSON, bool]:
-        """Delete an object or mark it; return it, and whether it is removed."""
+        """Delete an object or mark it; return it, and whether it is removed.
+
+        `submission` is the request of a client. As upstream, admission does not see the
+        name of an object that is deleted with its collection.
+        """
         stored = self.find(kind, namespace, name)
         check_deletion(kind, stored.obj, options)
+        if submission:
+            seen = "" if in_collection else name
+            write = Write(Operation.DELETE, kind, namespace, seen, None, stored.obj)
+            write.submission, write.is_dry_run = submission, dry_run
+            self.admission.mutate(write)
+            self.admission.validate(write)
         strategy = kind.strategy
         marked = strategy.mark_deleted(stored.obj, options, self.clock.now())
         gone = strategy.can_be_removed(marked)
@@ -263,6 +323,11 @@ class Objects:
             strategy.after_change(namespace, self.storage)
             strategy.after_write(self, stored.obj, None)
         return stored.obj, gone
+
+
+def _once(submission: Submission | None, key: str, make: Callable[[], str]) -> str:
+    """Return a text that is the same in all attempts of a submission."""
+    return submission.once(key, make) if submission else make()
 
 
 def _copied(value: Any) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from controller_manager.devcluster.server.admission import Submission
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.catalogue import Catalogue
@@ -20,7 +21,10 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path and its query name."""
+    """What a path and its query name.
+
+    A request to write has a `submission`: itself, as admission sees it.
+    """
 
     kind: Kind
     namespace: str
@@ -28,6 +32,7 @@ class Target:
     subresource: str
     query: Mapping[str, str]
     user: User
+    submission: Submission | None = None
 
     @property
     def dry_run(self) -> bool:

@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.selectors import LabelSelector, format_selector
+from controller_manager.devcluster.server.admission import Operation, Write
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Managed, Objects
 from controller_manager.devcluster.server.preconditions import check_version
+from controller_manager.devcluster.server.routing import Target
 from controller_manager.devcluster.server.statuses import (
     bad_request,
     invalid,
@@ -61,27 +63,26 @@ def _with_value(obj: JSON, path: tuple[str, ...], value: Any) -> JSON:
     return {**obj, name: value}
 
 
-def scaled(
-    objects: Objects,
-    kind: Kind,
-    namespace: str,
-    name: str,
-    scale: Any,
-    managed: Managed,
-    *,
-    dry_run: bool,
-) -> JSON:
+def scaled(objects: Objects, target: Target, scale: Any, managed: Managed) -> JSON:
     """Set an object's replicas to those of a Scale; return its new Scale.
 
     `managed` adds the managers of the object's fields, given the old and the new one.
 
     Raises Refusal.
     """
+    kind, namespace, name = target.kind, target.namespace, target.name
     stored = objects.find(kind, namespace, name)
     metadata = scale.get("metadata") if isinstance(scale, dict) else None
     spec = scale.get("spec", {}) if isinstance(scale, dict) else None
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         raise bad_request("a Scale has metadata and a spec, both objects")
+    write = Write(
+        Operation.UPDATE, kind, namespace, name, scale, scale_of(kind, stored), "scale"
+    )
+    write.submission, write.is_dry_run = target.submission, target.dry_run
+    objects.admission.mutate(write)
+    scale = write.obj
+    metadata, spec = scale["metadata"], scale.get("spec", {})
     # A Scale may always be written without a resourceVersion.
     if given := metadata.get("resourceVersion"):
         check_version(kind, stored.obj, given)
@@ -92,8 +93,9 @@ def scaled(
         detail = "must be greater than or equal to 0"
         cause = invalid("spec.replicas", shown(replicas), detail)
         raise invalid_object("autoscaling", "Scale", name, [cause])
+    objects.admission.validate(write)
     resized = _with_value(stored.obj, kind.scale_paths.replicas, replicas)
     result = objects.update(
-        kind, namespace, name, resized, dry_run=dry_run, managed=managed
+        kind, namespace, name, resized, dry_run=target.dry_run, managed=managed
     )
     return scale_of(kind, result)

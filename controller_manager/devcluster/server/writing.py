@@ -1,16 +1,23 @@
 """POST, PUT, PATCH and DELETE."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.admission import (
+    Operation,
+    Submission,
+    Write,
+)
 from controller_manager.devcluster.server.apply import MEDIA_TYPE
 from controller_manager.devcluster.server.applying import (
     Permit,
     apply_configuration,
     field_manager,
 )
+from controller_manager.devcluster.server.attempts import attempted
 from controller_manager.devcluster.server.authentication import Tokens
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.call import Call
@@ -74,8 +81,18 @@ class Writer:
         self._authorizer = authorizer
         self._select = select
 
-    def answer(self, target: Target, request: Request) -> Response:
-        """Answer a request that is not a GET; raises Refusal."""
+    async def answer(self, target: Target, request: Request) -> Response:
+        """Answer a request that is not a GET.
+
+        It waits only where admission does: any other write is done at once. Raises
+        Refusal.
+        """
+        now = self._objects.clock.now()
+        submission = Submission(target.kind, target.user, now, query=target.query)
+        target = replace(target, submission=submission)
+        return await attempted(submission, partial(self._attempt, target, request))
+
+    def _attempt(self, target: Target, request: Request) -> Response:
         answer = self._written(target, request)
         target.kind.strategy.after_request(self._objects, self._catalogue)
         return answer
@@ -110,6 +127,8 @@ class Writer:
         messages = self._catalogue.messages
         body = decode_object(request.body or b"", content_type, kind.kind, messages)
         obj, unknown = _checked(target, body)
+        if not kind.is_stored:
+            self._admit(target, obj)
         answer = kind.strategy.answer(self._call(target), obj)
         if answer is not None:
             return json_response(201, answer)
@@ -120,9 +139,21 @@ class Writer:
             to_stored(kind, obj),
             dry_run=target.dry_run,
             user=target.user,
+            submission=target.submission,
         )
         shown = in_version(kind, stored)
         return written(201, shown, unknown, target.field_validation)
+
+    def _admit(self, target: Target, body: JSON) -> JSON:
+        """Return a posted body that is not stored, as admission leaves it."""
+        write = Write(
+            Operation.CREATE, target.kind, target.namespace, target.name, body
+        )
+        write.subresource, write.submission = target.subresource, target.submission
+        write.is_dry_run = target.dry_run
+        self._objects.admission.mutate(write)
+        self._objects.admission.validate(write)
+        return write.obj or {}
 
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
@@ -132,6 +163,7 @@ class Writer:
         content_type = header(request.headers, "content-type")
         messages = self._catalogue.messages
         body = decode_connect_body(request.body, content_type, messages)
+        body = self._admit(target, body)
         return json_response(201, subresource.connect(self._call(target), body))
 
     def _call(self, target: Target) -> Call:
@@ -217,21 +249,13 @@ class Writer:
             dry_run=target.dry_run,
             uid_is_precondition=uid_is_precondition,
             managed=managed,
+            submission=target.submission,
         )
         shown = in_version(kind, stored)
         return written(200, shown, unknown, target.field_validation)
 
     def _scaled(self, target: Target, scale: Any, managed: Managed) -> Response:
-        result = scaled(
-            self._objects,
-            target.kind,
-            target.namespace,
-            target.name,
-            scale,
-            managed,
-            dry_run=target.dry_run,
-        )
-        return json_response(200, result)
+        return json_response(200, scaled(self._objects, target, scale, managed))
 
     # DELETE
 
@@ -246,6 +270,7 @@ class Writer:
             target.name,
             options,
             dry_run=target.dry_run or options.dry_run,
+            submission=target.submission,
         )
         warnings = kind.strategy.deletion_warnings(options)
         body = in_version(kind, Stored(obj, 0)).obj
@@ -254,18 +279,38 @@ class Writer:
         return with_warnings(json_response(200, body), warnings)
 
     def _delete_collection(self, target: Target, request: Request) -> Response:
-        kind = target.kind
+        kind, submission = target.kind, target.submission
         if "deletecollection" not in kind.verbs:
             raise method_not_allowed()
         options = _deletion(target, request)
-        dry_run = target.dry_run or options.dry_run
-        items = self._select(target, parse_selection(kind, target.query), None)
-        for (namespace, name), _ in items:
-            self._objects.delete(kind.stored, namespace, name, options, dry_run=dry_run)
+        selection = parse_selection(kind, target.query)
+        assert submission is not None  # noqa: S101 - each write has one
+        items = submission.once("items", lambda: self._select(target, selection, None))
+        self._delete_each(target, items, options)
         page = [stored for _, stored in items]
         metadata = {"resourceVersion": str(self._objects.storage.version)}
         answer = Response(200, JSON_HEADERS, encode_list(kind, page, metadata))
         return with_warnings(answer, kind.strategy.deletion_warnings(options))
+
+    def _delete_each(
+        self, target: Target, items: list[tuple[Key, Stored]], options: Deletion
+    ) -> None:
+        """Delete objects, but for those that an earlier attempt has deleted."""
+        submission = target.submission
+        assert submission is not None  # noqa: S101 - each write has one
+        deleted: set[Key] = submission.once("deleted", set)
+        for key, _ in items:
+            if key in deleted or not self._objects.has(target.kind.stored, *key):
+                continue
+            self._objects.delete(
+                target.kind.stored,
+                *key,
+                options,
+                dry_run=target.dry_run or options.dry_run,
+                submission=submission,
+                in_collection=True,
+            )
+            deleted.add(key)
 
 
 def _removed(kind: Kind, obj: JSON) -> JSON:
@@ -299,5 +344,7 @@ def _checked(target: Target, body: JSON) -> tuple[JSON, list[str]]:
 
 def _deletion(target: Target, request: Request) -> Deletion:
     content_type = header(request.headers, "content-type")
-    options = decode_delete_options(request.body, content_type)
-    return Deletion.parse(options or {}, dict(target.query))
+    options = decode_delete_options(request.body, content_type) or {}
+    if target.submission:
+        target.submission.body_options = options
+    return Deletion.parse(options, dict(target.query))

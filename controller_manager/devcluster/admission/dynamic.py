@@ -1,0 +1,38 @@
+"""The plugins that objects of the cluster configure: webhooks and policies."""
+
+import random
+from collections.abc import Sequence
+
+from controller_manager.devcluster.admission.matching import Kinds
+from controller_manager.devcluster.admission.webhooks.asking import Webhooks
+from controller_manager.devcluster.admission.webhooks.mutating import (
+    MutatingAdmissionWebhook,
+)
+from controller_manager.devcluster.admission.webhooks.validating import (
+    ValidatingAdmissionWebhook,
+)
+from controller_manager.devcluster.server.admission import Plugin
+from controller_manager.devcluster.server.authorization import Authorizer
+from controller_manager.devcluster.server.storage import Storage
+
+_GROUP = "admissionregistration.k8s.io"
+
+
+def dynamic_plugins(
+    storage: Storage, kinds: Kinds, authorizer: Authorizer, rng: random.Random
+) -> Sequence[Plugin]:
+    """Return the plugins in the order in which a server has them.
+
+    `kinds` returns all kinds of the server, `authorizer` answers the questions of
+    expressions, `rng` generates the uids of reviews.
+    """
+    mutating, validating = (
+        Webhooks(
+            f"{name}webhookconfigurations.{_GROUP}", storage, kinds, authorizer, rng
+        )
+        for name in ("mutating", "validating")
+    )
+    return (
+        MutatingAdmissionWebhook(mutating),
+        ValidatingAdmissionWebhook(validating),
+    )

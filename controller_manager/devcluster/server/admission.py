@@ -1,0 +1,245 @@
+"""Admission: plugins change and check what clients want to write.
+
+Upstream: k8s.io/apiserver/pkg/admission. A plugin is synchronous. One that must wait
+for an answer from elsewhere, as webhooks must, raises `Pending`: nothing has been
+stored then, the server waits for the answer and attempts the write again from the
+start. So a write is stored only if each answer is about the objects as they are now,
+as in upstream's GuaranteedUpdate.
+"""
+
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Final, TypeVar
+
+from controller_manager.devcluster.server.authentication import ANONYMOUS, User
+from controller_manager.devcluster.server.kind import Kind
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+_OPTIONS: Final = {
+    "CREATE": ("CreateOptions", ("fieldManager", "fieldValidation")),
+    "UPDATE": ("UpdateOptions", ("fieldManager", "fieldValidation")),
+    "DELETE": ("DeleteOptions", ()),
+}
+"""The kind of the options of an operation, and the parameters that it has."""
+
+
+class Operation(StrEnum):
+    """What a request does to an object."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CONNECT = "CONNECT"
+
+
+class Pending(Exception):  # noqa: N818 - a write that waits is no malfunction
+    """A write waits for an answer.
+
+    `wait` returns once the answer is remembered in the submission. The same write is
+    attempted again then.
+    """
+
+    def __init__(self, wait: Callable[[], Awaitable[None]]) -> None:
+        """Take the function that waits."""
+        super().__init__("a write waits for an answer")
+        self.wait = wait
+
+
+@dataclass(slots=True)
+class Submission:
+    """A client's request to write, which may be attempted several times.
+
+    `kind` is that of the path, in the version that the client named. `now` is the time
+    of the request: it stays the same in all attempts. `body_options` are the
+    DeleteOptions of a body.
+    """
+
+    kind: Kind
+    user: User
+    now: datetime
+    query: Mapping[str, str] = field(default_factory=dict)
+    body_options: Mapping[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    """Texts for the Warning headers of the answer."""
+
+    _remembered: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` returned in the first attempt."""
+        if key not in self._remembered:
+            self._remembered[key] = make()
+        found: T = self._remembered[key]
+        return found
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keep an answer for the next attempts."""
+        self._remembered[key] = value
+
+    def recall(self, key: Hashable) -> Any:
+        """Return the answer of an earlier attempt, `None` if there is none."""
+        return self._remembered.get(key)
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the answer, unless it has it, or no header can have it."""
+        if text not in self.warnings and text.isprintable():
+            self.warnings.append(text)
+
+
+@dataclass(slots=True)
+class Write:
+    """One write, as admission sees it (admission.Attributes).
+
+    `kind` is the kind as it is stored; `obj` and `old` are in its version, with the
+    defaults filled in. For a subresource with a body of its own (``scale``,
+    ``eviction``, ``binding``, ``token``) they are that body, and `subresource` names
+    it. `obj` is `None` for DELETE, `old` for CREATE and CONNECT. `name` is "" for a
+    name that is yet to be generated, and for each object of a deleted collection.
+    Without a `submission` a part of the development cluster itself writes.
+    """
+
+    operation: Operation
+    kind: Kind
+    namespace: str
+    name: str
+    obj: JSON | None
+    old: JSON | None = None
+    subresource: str = ""
+    submission: Submission | None = None
+    is_dry_run: bool = False
+    wants_again: bool = False
+    """Set by a mutating plugin after which the others need to see the object again."""
+
+    is_again: bool = False
+    """Whether the mutating plugins see the object for the second time."""
+
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What plugins keep from the first to the second time, by their names."""
+
+    @property
+    def user(self) -> User:
+        """The user who writes; anonymous for a part of the cluster."""
+        return self.submission.user if self.submission else ANONYMOUS
+
+    @property
+    def requested(self) -> Kind:
+        """The kind in the version that the client named."""
+        return self.submission.kind if self.submission else self.kind
+
+    @property
+    def shown_name(self) -> str:
+        """The name for messages; a name to be generated is shown as its prefix."""
+        metadata = (self.obj or self.old or {}).get("metadata", {})
+        name = self.name or metadata.get("name") or metadata.get("generateName")
+        return str(name or "")
+
+    @property
+    def body_kind(self) -> tuple[str, str, str] | None:
+        """The group, version and kind of a subresource's own body, if it has one."""
+        found = self.kind.subresource(self.subresource) if self.subresource else None
+        if found is None or found.kind == self.kind.kind:
+            return None
+        group = found.group or ("" if found.version else self.kind.group)
+        return group, found.version or self.kind.version, found.kind
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the answer."""
+        if self.submission:
+            self.submission.warn(text)
+
+    def options(self) -> JSON | None:
+        """Return the options of the operation as upstream's reviews show them."""
+        if self.operation not in _OPTIONS or self.submission is None:
+            return None
+        kind, parameters = _OPTIONS[self.operation]
+        query, body = self.submission.query, self.submission.body_options
+        head = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+        given = {name: query[name] for name in parameters if query.get(name)}
+        rest = {k: v for k, v in body.items() if k not in head}
+        dry_run = {"dryRun": ["All"]} if self.is_dry_run else {}
+        return {**head, **rest, **dry_run, **given}
+
+
+class Plugin:
+    """An admission plugin; it overrides what it needs.
+
+    Its methods raise Refusal to refuse the write. They must change nothing in the
+    storage, but for `charge`: a write may be attempted several times.
+    """
+
+    name: ClassVar[str] = ""
+    """The name in ``--enable-admission-plugins``."""
+
+    covers_own_writes: ClassVar[bool] = False
+    """Whether it sees the writes of parts of the development cluster, too."""
+
+    mutates: ClassVar[frozenset[Operation]] = frozenset()
+    """The operations for which `mutate` does something."""
+
+    validates: ClassVar[frozenset[Operation]] = frozenset()
+    """The operations for which `validate` does something."""
+
+    def mutate(self, write: Write) -> None:
+        """Change ``write.obj``, in place or by another object (Admit).
+
+        It has the defaults. What a plugin adds needs to be complete: no defaults are
+        filled in later. Nothing is validated yet, but names and types of fields.
+        """
+
+    def validate(self, write: Write) -> None:
+        """Check ``write.obj``, which is valid and must not be changed (Validate)."""
+
+    def charge(self, write: Write) -> None:
+        """Take what a write uses. Nothing else refuses the write any more.
+
+        A dry run takes nothing.
+        """
+
+
+class Chain:
+    """The plugins in their order, which is upstream's AllOrderedPlugins."""
+
+    def __init__(self, plugins: Iterable[Plugin] = ()) -> None:
+        """Take the plugins."""
+        self.plugins = tuple(plugins)
+        self._mutating = {each: self._of(each, "mutates") for each in Operation}
+        self._validating = {each: self._of(each, "validates") for each in Operation}
+        self._charging = tuple(
+            each for each in self.plugins if type(each).charge is not Plugin.charge
+        )
+
+    def _of(self, operation: Operation, phase: str) -> tuple[Plugin, ...]:
+        return tuple(each for each in self.plugins if operation in getattr(each, phase))
+
+    def mutates(self, operation: Operation) -> bool:
+        """Tell whether a plugin may change the object of an operation."""
+        return bool(self._mutating[operation])
+
+    def mutate(self, write: Write) -> None:
+        """Let the plugins change the object; raises Refusal, and Pending.
+
+        If a plugin asks for it, each plugin gets the changed object once more
+        (admission/reinvocation.go).
+        """
+        plugins = self._mutating[write.operation]
+        _each(plugins, write, "mutate")
+        if write.wants_again:
+            write.is_again = True
+            _each(plugins, write, "mutate")
+
+    def validate(self, write: Write) -> None:
+        """Let the plugins check the object; raises Refusal, and Pending."""
+        _each(self._validating[write.operation], write, "validate")
+
+    def charge(self, write: Write) -> None:
+        """Let the plugins take what the write uses; raises Refusal."""
+        _each(self._charging, write, "charge")
+
+
+def _each(plugins: Iterable[Plugin], write: Write, phase: str) -> None:
+    for plugin in plugins:
+        if write.submission is not None or plugin.covers_own_writes:
+            getattr(plugin, phase)(write)
