@@ -1,12 +1,17 @@
 """Objects with versions and history, in the place of etcd and the watch cache."""
 
 import asyncio
-from collections import Counter, deque
+from collections import ChainMap, Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
+
+from controller_manager.devcluster.server.ordered_objects import (
+    OrderedKeys,
+    OrderedObjects,
+)
 
 JSON = dict[str, Any]
 Key = tuple[str, str]
@@ -14,6 +19,9 @@ Key = tuple[str, str]
 
 HISTORY: Final = 100_000
 """The number of changes of one resource that are kept for watches."""
+
+_MANY: Final = 1000
+"""Changes from which on it costs less to sort all objects than to undo each."""
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -119,6 +127,8 @@ class Collection:
         self._storage = storage
         self._resource = resource
         self._objects: dict[Key, Stored] = {}
+        self._ordered: OrderedKeys | None = None
+        """The sorted keys, once somebody has listed the objects."""
         self._history: deque[Change] = deque()
         self._compacted = storage.loaded_at
         # Notified in the order of their creation: a dict keeps it, a set does not.
@@ -141,6 +151,8 @@ class Collection:
         before = self._objects.get(key)
         stored = self._stamped(obj)
         self._objects[key] = stored
+        if before is None and self._ordered is not None:
+            self._ordered.add(key)
         kind: ChangeType = "ADDED" if before is None else "MODIFIED"
         self._record(Change(stored.version, kind, key, stored, before))
         return stored
@@ -148,6 +160,8 @@ class Collection:
     def remove(self, key: Key) -> Stored:
         """Remove an object; its last state gets a version of its own."""
         before = self._objects.pop(key)
+        if self._ordered is not None:
+            self._ordered.remove(key)
         stored = self._stamped(before.obj)
         self._record(Change(stored.version, "DELETED", key, stored, before))
         return stored
@@ -172,16 +186,49 @@ class Collection:
         Raises TooOldError if that version is no longer in the history.
         """
         objects = dict(self._objects)
+        for key, before in self._before(version).items():
+            if before is not None:
+                objects[key] = before
+            else:
+                objects.pop(key, None)
+        return objects
+
+    def ordered(self, version: int | None = None) -> "OrderedObjects[Stored]":
+        """Return all objects as of `version` (now, if `None`), in order.
+
+        It costs as much as has changed since. Raises TooOldError if that version is no
+        longer in the history.
+        """
+        if self._ordered is None:
+            self._ordered = OrderedKeys(self._objects)
+        changed = self._before(version)
+        if not changed:
+            return OrderedObjects(self._ordered.paths, self._objects)
+        if len(changed) > _MANY:
+            past = self.snapshot(version)
+            return OrderedObjects(OrderedKeys(past).paths, past)
+        keys = self._ordered.copy()
+        for key, before in changed.items():
+            if before is None and key in self._objects:
+                keys.remove(key)
+            elif before is not None and key not in self._objects:
+                keys.add(key)
+        known = {key: each for key, each in changed.items() if each is not None}
+        return OrderedObjects(keys.paths, ChainMap(known, self._objects))
+
+    def _before(self, version: int | None) -> dict[Key, Stored | None]:
+        """Return what was at `version` in the place of each object changed since.
+
+        `None` stands for an object that was not there.
+        """
+        found: dict[Key, Stored | None] = {}
         if version is not None and version < self._storage.version:
             self._check_age(version)
             for change in reversed(self._history):
                 if change.version <= version:
                     break
-                if change.before is None:
-                    del objects[change.key]
-                else:
-                    objects[change.key] = change.before
-        return objects
+                found[change.key] = change.before
+        return found
 
     def watch(self, version: int) -> Watcher:
         """Return a watcher of the changes after `version`."""
@@ -210,6 +257,7 @@ class Collection:
         The collection is new: nobody watches it.
         """
         self._objects.update(objects)
+        self._ordered = None
 
     def expire(self) -> None:
         """Drop all history, and make the clients that watch list again."""
