@@ -14,6 +14,7 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
+from controller_manager.devcluster.server.accepting import wanted_form
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
@@ -34,9 +35,11 @@ from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
+from controller_manager.devcluster.server.presenting import presented
+from controller_manager.devcluster.server.probes import is_probe, probe_answer
 from controller_manager.devcluster.server.reading import Reader
+from controller_manager.devcluster.server.rendering import Renderer
 from controller_manager.devcluster.server.responses import (
-    TEXT_HEADERS,
     json_or_404,
     json_response,
     no_such_path,
@@ -57,7 +60,6 @@ from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.writing import Writer
 from controller_manager.observability.logs import Logger, silent_logger
 
-_PROBES: Final = frozenset(("/healthz", "/livez", "/readyz"))
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """A real API server takes a slash at the end of these, and at the end of the paths
 of groups and resources. The paths of probes and of OpenAPI are exact."""
@@ -112,7 +114,8 @@ class GenericAPIServer:
         """The last second for which the header Date was formatted, and the text."""
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
-        self._reader = Reader(self.objects)
+        self._renderer = Renderer(clock)
+        self._reader = Reader(self.objects, self._renderer)
         self._writer = Writer(
             self.objects, self.catalogue, tokens, authorizer, self._reader.select
         )
@@ -159,6 +162,7 @@ class GenericAPIServer:
             answer = refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
             return answer
+        answer = await presented(answer, request)
         return replace(answer, headers={**answer.headers, "date": self._date()})
 
     def _date(self) -> str:
@@ -173,8 +177,8 @@ class GenericAPIServer:
         self, request: Request, certificate_user: User | None
     ) -> Response | StreamingResponse:
         user = self._user(request, certificate_user)
-        if request.path in _PROBES:
-            return Response(200, TEXT_HEADERS, b"ok")
+        if is_probe(request.path):
+            return probe_answer(request.path, request.query)
         if request.path in _VERSION_PATHS:
             return json_response(200, discovery.VERSION)
         if user is ANONYMOUS:
@@ -213,8 +217,10 @@ class GenericAPIServer:
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
-                    self.catalogue, core=parts == ["api"]
+                    self.catalogue, request, core=parts == ["api"]
                 )
+            case []:
+                return json_response(200, discovery.paths(self.catalogue))
             case ["api"]:
                 return json_response(200, discovery.api_versions(self.address))
             case ["apis"]:
@@ -222,7 +228,7 @@ class GenericAPIServer:
             case ["apis", group]:
                 return json_or_404(discovery.api_group(self.catalogue, group))
             case ["openapi", *rest] if not request.path.endswith("/"):
-                return self._openapi.answer(rest, header(request.headers, "accept"))
+                return self._openapi.answer(rest, request)
             case ["api", version, *rest]:
                 return await self._resource(("", version), rest, request, user)
             case ["apis", group, version, *rest]:
@@ -266,7 +272,7 @@ class GenericAPIServer:
         """Answer a request about objects of a kind."""
         match request.method:
             case "GET" if target.name:
-                return self._reader.get(target, request)
+                return await self._reader.get(target, request)
             case "GET":
                 return await self._reader.list_or_watch(target, request)
             case "HEAD":
@@ -274,4 +280,6 @@ class GenericAPIServer:
         if self.storage.trouble:
             message = f"Internal error occurred: {self.storage.trouble}"
             raise Refusal(500, "InternalError", message)
-        return await self._writer.answer(target, request)
+        form = wanted_form(header(request.headers, "accept"))
+        answer = await self._writer.answer(target, request)
+        return self._renderer.rewritten(target, answer, form)

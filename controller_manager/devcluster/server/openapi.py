@@ -10,15 +10,20 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.client.transport import Response
+from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.openapi_protobuf import (
     MEDIA_TYPE,
     encode_document,
 )
 from controller_manager.devcluster.server.openapi_schemas import Schemas
-from controller_manager.devcluster.server.responses import JSON_HEADERS, no_such_path
+from controller_manager.devcluster.server.responses import (
+    JSON_HEADERS,
+    no_such_path,
+    unless_known,
+)
 from controller_manager.version import KUBERNETES_VERSION
 
 JSON = dict[str, Any]
@@ -39,9 +44,9 @@ class OpenAPI:
         self._catalogue = catalogue
         self._documents: dict[str, bytes] = {}
 
-    def answer(self, path: list[str], accept: str) -> Response:
+    def answer(self, path: list[str], request: Request) -> Response:
         """Return the document at ``/openapi/...``, 404 if there is none."""
-        name = "/".join(path)
+        name, accept = "/".join(path), header(request.headers, "accept")
         as_protobuf = name == "v2" and "protobuf" in accept
         key = f"{self._catalogue.generation} {name} {as_protobuf}"
         if key not in self._documents:
@@ -56,7 +61,8 @@ class OpenAPI:
             encode = encode_document if as_protobuf else msgspec.json.encode
             self._documents[key] = encode(document)
         headers = {"content-type": MEDIA_TYPE} if as_protobuf else JSON_HEADERS
-        return Response(200, headers, self._documents[key])
+        headers = {**headers, "vary": "Accept"}
+        return unless_known(Response(200, headers, self._documents[key]), request)
 
     def _document(self, path: list[str]) -> JSON | None:
         match path:
