@@ -18,6 +18,7 @@ from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.endpoint import MEDIA_TYPE, PATH
 from controller_manager.devcluster.data.snapshot import (
+    checked_count,
     decode_snapshot,
     encode_snapshot,
 )
@@ -53,7 +54,7 @@ async def snapshot_of_cluster(kubeconfig: Path, file: Path) -> int:
                     draft.write(piece)
         finally:
             await answer.close()
-    return read_snapshot(file).count
+    return _checked(file, _text(file))
 
 
 def snapshot_of_data(data: Path, file: Path) -> int:
@@ -75,7 +76,8 @@ async def restore_cluster(kubeconfig: Path, file: Path) -> int:
 
     Raises DataError.
     """
-    text, count = _text(file), read_snapshot(file).count
+    text = _text(file)
+    count = _checked(file, text)
     headers = {"content-type": MEDIA_TYPE}
     request = Request("PUT", PATH, headers=headers, body=text, timeout=_PATIENCE)
     async with _connection(kubeconfig) as transport:
@@ -107,11 +109,23 @@ def write_snapshot(file: Path, state: StorageState) -> None:
 
 def read_snapshot(file: Path) -> StorageState:
     """Return the state that a snapshot has; raises DataError."""
+    text = _text(file)
+    with _named(file):
+        return decode_snapshot(text)
+
+
+def _checked(file: Path, text: bytes) -> int:
+    """Return the number of objects of a snapshot; raises DataError."""
+    with _named(file):
+        return checked_count(text)
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Name the file in errors about its text."""
     try:
-        return decode_snapshot(_text(file))
+        yield
     except DataError as error:
-        if str(error).startswith(str(file)):
-            raise
         msg = f"{file}: {error}"
         raise DataError(msg) from error
 
