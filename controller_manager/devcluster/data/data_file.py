@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec import Struct
 
+from controller_manager.devcluster.data.collector import paused_collector
 from controller_manager.devcluster.data.data_error import DataError, NotSavedError
 from controller_manager.devcluster.data.schema import (
     check_form,
@@ -115,15 +116,10 @@ class DataFile:
         """
         objects: dict[str, dict[Key, Stored]] = {}
         query = "SELECT resource, namespace, name, version, object FROM objects"
-        with _explained(self.path):
+        with _explained(self.path), paused_collector():
             try:
-                for (
-                    resource,
-                    namespace,
-                    name,
-                    version,
-                    encoded,
-                ) in self._connection.execute(f"{query} ORDER BY rowid"):
+                for row in self._connection.execute(f"{query} ORDER BY rowid"):
+                    resource, namespace, name, version, encoded = row
                     obj = msgspec.json.decode(encoded, type=dict[str, Any])
                     stored = Stored(obj, version)
                     objects.setdefault(resource, {})[namespace, name] = stored

@@ -12,12 +12,13 @@ keys. ``numbers`` says which addresses were given out last.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
+from controller_manager.devcluster.data.collector import paused_collector
 from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.server.storage import Key, Stored
 from controller_manager.devcluster.server.storage_state import StorageState
@@ -88,6 +89,17 @@ def decode_snapshot(text: bytes) -> StorageState:
     """Return the state of a snapshot; raises DataError, whose message has no name."""
     lines = io.BytesIO(text)
     header = _header(next(lines, b""))
+    with paused_collector():
+        objects, count = _objects(lines)
+    if count != header.objects:
+        raise _incomplete(count, header.objects)
+    return StorageState(int(header.resource_version), objects, header.numbers)
+
+
+def _objects(
+    lines: Iterable[bytes],
+) -> tuple[dict[str, dict[Key, Stored]], int]:
+    """Return the objects of all lines but the first, and their number."""
     objects: dict[str, dict[Key, Stored]] = {}
     count = 0
     for number, line in enumerate(lines, 2):
@@ -101,9 +113,7 @@ def decode_snapshot(text: bytes) -> StorageState:
         count += 1
         key = (metadata.namespace, metadata.name)
         objects.setdefault(read.resource, {})[key] = Stored(read.object, version)
-    if count != header.objects:
-        raise _incomplete(count, header.objects)
-    return StorageState(int(header.resource_version), objects, header.numbers)
+    return objects, count
 
 
 def checked_count(text: bytes) -> int:
