@@ -17,6 +17,7 @@ import yaml
 from controller_manager.client.credentials import Credentials
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
@@ -51,6 +52,7 @@ class ClusterOptions:
     """The settings of a cluster; times are in seconds.
 
     Another program may play the provisioner, the attacher or the resizer of volumes.
+    The plugin ServiceAccount needs somebody who makes service accounts: controllers.
     """
 
     port: int = 0
@@ -64,6 +66,7 @@ class ClusterOptions:
     rbac: bool = False
     service_cluster_ip_range: str = DEFAULT_RANGE
     features: FeatureGates = field(default_factory=FeatureGates)
+    admission_plugins: frozenset[str] = WITHOUT_ACCOUNTS
     keys: ClusterKeys = field(default_factory=ClusterKeys.generate)
     data: DataFile | None = None
     """Where the state is kept, which is open; the cluster closes it at its end."""
@@ -140,10 +143,12 @@ class DevCluster:
             users={self._token: ADMIN},
             rbac=options.rbac,
             features=options.features,
+            admission_plugins=options.admission_plugins,
             service_cluster_ip_range=options.service_cluster_ip_range,
             logger=logger,
             storage=storage,
         )
+        self.server.know_everybody()
         self._http = HTTPServer(
             self.server,
             options.port,
@@ -172,8 +177,9 @@ class DevCluster:
 
     async def _start(self) -> None:
         add_system_namespaces(self.server.objects)
-        key = self._keys.account_key.public_key()
-        self.server.accept_account_tokens(key)
+        key = self._keys.account_key
+        self.server.sign_account_tokens(key)
+        self.server.accept_account_tokens(key.public_key())
         nodes = Nodes(
             self.server,
             self._clock,

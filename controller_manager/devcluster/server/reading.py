@@ -148,7 +148,7 @@ class Reader:
 
     def _ordered(self, target: Target, version: int | None) -> OrderedObjects[Stored]:
         """Return all objects of a kind in order; raises Refusal 410."""
-        collection = self._storage.collection(target.kind.resource)
+        collection = self._storage.collection(target.kind.stored.resource)
         try:
             return collection.ordered(version)
         except TooOldError:
@@ -220,7 +220,7 @@ class Reader:
         number = parse_version(wanted) if wanted else 0
         sends_initial = wants_initial_events(query)
         from_now = number == 0 or sends_initial
-        collection = self._storage.collection(target.kind.resource)
+        collection = self._storage.collection(target.kind.stored.resource)
         initial = self.select(target, selection, None) if sends_initial else []
         try:
             watcher = collection.watch(self._storage.version if from_now else number)

@@ -12,13 +12,10 @@ from rich.table import Table
 
 from tests.benchmarks.devcluster.held import measure_held
 from tests.benchmarks.devcluster.kept import measure_kept
-from tests.benchmarks.devcluster.processes import (
-    cpu_seconds,
-    resident_megabytes,
-    running_cluster,
-)
+from tests.benchmarks.devcluster.processes import running_cluster
 from tests.benchmarks.devcluster.requests import Figures, measure_requests
 from tests.benchmarks.devcluster.starts import measure_starts
+from tests.benchmarks.machine import usage_of
 
 _ALL: Final = ("requests", "held", "kept", "starts")
 
@@ -75,12 +72,12 @@ def _requests(
 ) -> Figures:
     """Measure a cluster in a process of its own, and what that costs it."""
     with running_cluster(directory, *flags) as (kubeconfig, pid):
-        before = cpu_seconds(pid)
+        before = usage_of(pid).cpu
         measured = asyncio.run(measure_requests(kubeconfig, pods, clients))
         return {
             **measured,
-            "CPU of the cluster, s": cpu_seconds(pid) - before,
-            "memory of the cluster, MB": resident_megabytes(pid),
+            "CPU of the cluster, s": usage_of(pid).cpu - before,
+            "memory of the cluster, MB": usage_of(pid).resident,
         }
 
 

@@ -46,21 +46,19 @@ class _Measured:
     async def run(self, number: int) -> Figures:
         figures = await self._pods(number)
         names = [f"{_PREFIX}-{each}" for each in range(number)]
-        for what, path, work in (
-            ("create", MAPS, lambda name: self._send("POST", MAPS, config_map(name))),
-            ("get", MAPS, lambda name: self._send("GET", f"{MAPS}/{name}")),
+        for what, work in (
+            ("create", lambda name: self._send("POST", MAPS, config_map(name))),
+            ("get", lambda name: self._send("GET", f"{MAPS}/{name}")),
             (
                 "patch",
-                MAPS,
                 lambda name: self._send(
                     "PATCH", f"{MAPS}/{name}", {"data": {"key": "new"}}, _MERGE_PATCH
                 ),
             ),
-            ("delete", MAPS, lambda name: self._send("DELETE", f"{MAPS}/{name}")),
+            ("delete", lambda name: self._send("DELETE", f"{MAPS}/{name}")),
         ):
-            del path
             figures[f"config maps, {what} /s"] = await self._rate(names, work)
-        await asyncio.gather(self._delete_pods(names))
+        await self._delete_pods(names)
         return figures
 
     async def _pods(self, number: int) -> Figures:
