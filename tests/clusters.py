@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,11 +15,13 @@ from controller_manager.client.client import Client
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.clock import Clock, LoopClock
+from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors, InformerMetrics
@@ -117,6 +119,7 @@ class Cluster:
         *,
         rbac: bool = False,
         features: FeatureGates | None = None,
+        admission_plugins: Collection[str] = WITHOUT_ACCOUNTS,
         epoch: datetime = EPOCH,
         service_cluster_ip_range: str = DEFAULT_RANGE,
     ) -> None:
@@ -126,9 +129,10 @@ class Cluster:
             clock=self.clock,
             rng=self.rng,
             users={TOKEN: User("admin", groups=("system:masters",))},
-            history=history,
+            storage=Storage(HISTORY if history is None else history),
             rbac=rbac,
             features=features,
+            admission_plugins=admission_plugins,
             service_cluster_ip_range=service_cluster_ip_range,
         )
         self.transport = InMemoryTransport(self.server, TOKEN)
@@ -163,7 +167,8 @@ class Cluster:
         With `binds_claims`, each claim gets a volume at once, for tests in which no
         controller binds claims.
         """
-        nodes = Nodes(self.server, self.clock, **options)  # type: ignore[arg-type]
+        settings: dict[str, Any] = {"details": False, **options}
+        nodes = Nodes(self.server, self.clock, **settings)
         nodes.register()
         errors: list[BaseException] = []
         loop = asyncio.get_running_loop()

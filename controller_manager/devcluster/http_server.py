@@ -5,6 +5,7 @@ import ssl
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final, Protocol
 
 from aiohttp import web
@@ -136,10 +137,6 @@ class HTTPServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         audit_id = request.headers.get("Audit-ID") or str(uuid.uuid4())
         common = {**_HEADERS, "audit-id": audit_id}
-        try:
-            body = await _body_of(request)
-        except Refusal as refusal:
-            return _plain(refused(refusal), {**common, "connection": "close"})
         plain = Request(
             request.method,
             request.path,
@@ -148,9 +145,14 @@ class HTTPServer:
                 name.lower(): "\n".join(request.headers.getall(name))
                 for name in request.headers
             },
-            body=body,
         )
         user = _certificate_user(request)
+        if request.can_read_body:
+            limit = self._server.body_limit(plain, user) or _MAX_BODY
+            try:
+                plain = replace(plain, body=await _body_of(request, limit))
+            except Refusal as refusal:
+                return _plain(refused(refusal), {**common, "connection": "close"})
         try:
             answer = await self._answer(plain, user)
         except ConnectionCutError:
@@ -193,20 +195,18 @@ class HTTPServer:
         return response
 
 
-async def _body_of(request: web.Request) -> bytes | None:
-    """Return the body of a request, `None` if it has none.
+async def _body_of(request: web.Request, limit: int) -> bytes:
+    """Return the body of a request, which may have `limit` bytes.
 
     Raises Refusal for a body that is too large, or that does not come to its end.
     """
-    if not request.can_read_body:
-        return None
-    if (request.content_length or 0) > _MAX_BODY:
-        raise too_large_body(_MAX_BODY)
+    if (request.content_length or 0) > limit:
+        raise too_large_body(limit)
     try:
         async with asyncio.timeout(_BODY_PATIENCE):
-            return await request.read()
+            return await request.clone(client_max_size=limit).read()
     except web.HTTPRequestEntityTooLarge:
-        raise too_large_body(_MAX_BODY) from None
+        raise too_large_body(limit) from None
     except TimeoutError:
         raise slow_request() from None
 

@@ -335,10 +335,12 @@ def _least(client: Client, kind: ServedKind) -> JSON:
     obj = minimal(kind, name)
     if kind.namespaced:
         obj["metadata"]["namespace"] = client.namespace
+    if kind.kind == "LimitRange":
+        obj["spec"] = {"limits": [{"type": "Pod"}]}
     if kind.kind == "PodTemplate":
         obj["template"] = deployment(client, name)["spec"]["template"]
-    if kind.kind == "Event":
-        obj["involvedObject"]["namespace"] = client.namespace
+    for about in obj.keys() & {"involvedObject", "regarding"}:  # of an event
+        obj[about]["namespace"] = client.namespace
     return obj
 
 

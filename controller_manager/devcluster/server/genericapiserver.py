@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 from email.utils import format_datetime
-from typing import Final
+from typing import Final, Protocol
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -18,16 +18,13 @@ from controller_manager.devcluster.server.accepting import wanted_form
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
-    attributes_of_path,
     in_form,
 )
 from controller_manager.devcluster.server.authentication import (
     ANONYMOUS,
-    AUTHENTICATED,
     Tokens,
     User,
     forbid_anonymous,
-    impersonated,
 )
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
@@ -39,6 +36,7 @@ from controller_manager.devcluster.server.presenting import presented
 from controller_manager.devcluster.server.probes import is_probe, probe_answer
 from controller_manager.devcluster.server.reading import Reader
 from controller_manager.devcluster.server.rendering import Renderer
+from controller_manager.devcluster.server.request_info import attributes_of_request
 from controller_manager.devcluster.server.responses import (
     json_or_404,
     json_response,
@@ -46,11 +44,7 @@ from controller_manager.devcluster.server.responses import (
     refused,
     with_warnings,
 )
-from controller_manager.devcluster.server.routing import (
-    Target,
-    attributes_of,
-    find_target,
-)
+from controller_manager.devcluster.server.routing import Target, find_target
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     method_not_allowed,
@@ -63,6 +57,20 @@ from controller_manager.observability.logs import Logger, silent_logger
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """A real API server takes a slash at the end of these, and at the end of the paths
 of groups and resources. The paths of probes and of OpenAPI are exact."""
+
+
+class PathHandler(Protocol):
+    """Answers the requests of one path that is no resource."""
+
+    def body_limit(self, user: User) -> int:
+        """Return how many bytes a user may send, 0 for the usual number."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows; raises Refusal."""
+        ...
 
 
 class GenericAPIServer:
@@ -94,6 +102,7 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admission)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
+        self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
         self._dated = (-1, "")
         """The last second for which the header Date was formatted, and the text."""
@@ -111,6 +120,26 @@ class GenericAPIServer:
         self.catalogue.add_version(api.group, api.version)
         for kind in api.kinds:
             self.catalogue.add(kind)
+
+    def serve(self, path: str, handler: PathHandler) -> None:
+        """Let a handler answer the requests of a path that is no resource."""
+        self._handlers[path] = handler
+
+    def body_limit(self, request: Request, certificate_user: User | None) -> int:
+        """Return how many bytes the body of a request may have, 0 for the usual number.
+
+        The request has no body yet.
+        """
+        handler = self._handlers.get(request.path)
+        if handler is None:
+            return 0
+        try:
+            user = certificate_user or self.tokens.authenticate(
+                header(request.headers, "authorization")
+            )
+            return handler.body_limit(user)
+        except Refusal:
+            return 0  # the request itself is refused, too
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Answer one request; an error of the server itself becomes a 500."""
@@ -144,42 +173,41 @@ class GenericAPIServer:
     async def _answer(
         self, request: Request, certificate_user: User | None
     ) -> Response | StreamingResponse:
-        user = self._user(request, certificate_user)
-        if is_probe(request.path):
-            return probe_answer(request.path, request.query)
-        if request.path in _VERSION_PATHS:
-            return json_response(200, discovery.VERSION)
-        if user is ANONYMOUS:
-            raise forbid_anonymous(request.path)
-        return await self._route(request, user)
-
-    def _user(self, request: Request, certificate_user: User | None) -> User:
-        """Return the user of a request: a client certificate goes before a token."""
+        # A client certificate goes before a token.
         user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
         )
-        other = impersonated(request.headers)
-        if other is None:
+        if is_probe(request.path):  # They need no permission, as upstream.
+            return probe_answer(request.path, request.query)
+        user = self._authorized(request, user)
+        if request.path in _VERSION_PATHS:
+            return json_response(200, discovery.VERSION)
+        return await self._route(request, user)
+
+    def _authorized(self, request: Request, user: User) -> User:
+        """Return the user as whom a request is carried out; raises Refusal."""
+        if self.authorizer.enforced:
+            user = self.impersonated(user, request)
+            self.authorizer.check(user, _attributes(request))
             return user
-        wanted = [("users", other.name)]
-        wanted += [("groups", each) for each in other.groups if each != AUTHENTICATED]
-        if other.uid:
-            wanted.append(("uids", other.uid))
-        for resource, name in wanted:
-            group = "authentication.k8s.io" if resource == "uids" else ""
-            attributes = Attributes(
-                "impersonate", group=group, resource=resource, name=name
-            )
-            self.authorizer.check(user, attributes)
-        return other
+        if user is ANONYMOUS and request.path not in _VERSION_PATHS:
+            raise forbid_anonymous(request.path)
+        return self.impersonated(user, request)
+
+    def impersonated(self, user: User, request: Request) -> User:
+        """Return the user as whom `user` wants a request to be carried out.
+
+        A server whose users may act as others overrides it. Raises Refusal.
+        """
+        del request
+        return user
 
     async def _route(
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
         parts = [part for part in request.path.split("/") if part]
-        if len(parts) < 3 or parts[0] == "openapi":
-            attributes = Attributes(request.method.lower(), path=request.path)
-            self.authorizer.check(user, attributes)
+        if handler := self._handlers.get(request.path):
+            return await handler.answer(request, user)
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
@@ -214,17 +242,15 @@ class GenericAPIServer:
             return json_or_404(discovery.api_resources(self.catalogue, *group_version))
         query = dict(request.query)
         if api := self._apis.get(group_version):
-            attributes = attributes_of_path(api.group, rest, request.method)
-            self.authorizer.check(user, attributes)
             if request.method != "GET":
                 raise method_not_allowed()
             status, body = api.answer(request.path, query)
             if status == 200:
                 now = self._clock.now()
-                body = in_form(api, attributes.resource, body, request, now)
+                resource = _attributes(request).resource
+                body = in_form(api, resource, body, request, now)
             return json_response(status, body)
         target = find_target(self.catalogue, group_version, rest, query, user)
-        self.authorizer.check(user, attributes_of(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
         answer = await self._about(target, request)
@@ -243,6 +269,13 @@ class GenericAPIServer:
                 return await self._reader.list_or_watch(target, request)
             case "HEAD":
                 raise method_not_allowed()
+        if self.storage.trouble:
+            message = f"Internal error occurred: {self.storage.trouble}"
+            raise Refusal(500, "InternalError", message)
         form = wanted_form(header(request.headers, "accept"))
         answer = await self._writer.answer(target, request)
         return self._renderer.rewritten(target, answer, form)
+
+
+def _attributes(request: Request) -> Attributes:
+    return attributes_of_request(request.method, request.path, dict(request.query))

@@ -24,6 +24,10 @@ from controller_manager.devcluster.server.negotiation import (
     parse_version,
 )
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.ordered_objects import (
+    OrderedObjects,
+    path_of,
+)
 from controller_manager.devcluster.server.query import (
     check_list_options,
     is_true,
@@ -134,36 +138,42 @@ class Reader:
 
         Raises Refusal 410.
         """
-        collection = self._storage.collection(target.kind.resource)
+        ordered = self._ordered(target, version)
+        places = ordered.range_of(target.namespace)
+        return [
+            (key, in_version(target.kind, stored))
+            for key, stored in ordered.at(places)
+            if selection.matches(stored.obj)
+        ]
+
+    def _ordered(self, target: Target, version: int | None) -> OrderedObjects[Stored]:
+        """Return all objects of a kind in order; raises Refusal 410."""
+        collection = self._storage.collection(target.kind.stored.resource)
         try:
-            snapshot = collection.snapshot(version)
+            return collection.ordered(version)
         except TooOldError:
             raise _too_old(target) from None
-        return sorted(
-            (
-                (key, in_version(target.kind, stored))
-                for key, stored in snapshot.items()
-                if (not target.namespace or key[0] == target.namespace)
-                and selection.matches(stored.obj)
-            ),
-            key=lambda entry: entry[0],
-        )
 
     # Lists
 
     async def _list(self, target: Target, selection: Selection, form: Form) -> Response:
         start, version, exact = await self._position(target)
         limit = _limit(target)
-        items = self.select(target, selection, exact)
-        remaining = [stored for key, stored in items if _path(key) > start]
-        page = remaining[:limit] if limit > 0 else remaining
+        ordered = self._ordered(target, exact)
+        places = ordered.range_of(target.namespace, start)
+        page: list[Stored] = []
+        last = start
         metadata: JSON = {"resourceVersion": str(version)}
-        if len(page) < len(remaining):
-            last = page[-1].obj["metadata"]
-            key = (last.get("namespace", ""), last["name"])
-            metadata["continue"] = encode_continue(version, _path(key))
-            if selection.is_everything:
-                metadata["remainingItemCount"] = len(remaining) - len(page)
+        for key, stored in ordered.at(places):
+            if not selection.matches(stored.obj):
+                continue
+            if 0 < limit == len(page):
+                metadata["continue"] = encode_continue(version, last)
+                if selection.is_everything:
+                    metadata["remainingItemCount"] = len(places) - len(page)
+                break
+            page.append(in_version(target.kind, stored))
+            last = path_of(key)
         return self._renderer.page(target, page, metadata, form)
 
     async def _position(self, target: Target) -> tuple[str, int, int | None]:
@@ -210,7 +220,7 @@ class Reader:
         number = parse_version(wanted) if wanted else 0
         sends_initial = wants_initial_events(query)
         from_now = number == 0 or sends_initial
-        collection = self._storage.collection(target.kind.resource)
+        collection = self._storage.collection(target.kind.stored.resource)
         initial = self.select(target, selection, None) if sends_initial else []
         try:
             watcher = collection.watch(self._storage.version if from_now else number)
@@ -237,10 +247,6 @@ class Reader:
             version=lambda: self._storage.version,
             clock=self._clock,
         )
-
-
-def _path(key: Key) -> str:
-    return "/".join(key)
 
 
 def _limit(target: Target) -> int:

@@ -1,7 +1,7 @@
 """The types of the API's objects, taken from kubernetes_asyncio's models.
 
 They are used to find unknown fields and wrong types, and to make the OpenAPI
-documents. The models are imported when the first object is decoded.
+documents. A model is read when the first object with it is decoded.
 """
 
 import re
@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import parse_time
+from controller_manager.devcluster.server.models import field_texts, model_fields
 
 JSON = dict[str, Any]
 
@@ -84,7 +85,9 @@ _INT_OR_STRING: Final = frozenset(
 _OMITTED_WHEN_ZERO: Final = frozenset(
     (
         "active",
+        "clusterScope",
         "currentReplicas",
+        "deprecatedCount",
         "failed",
         "failureThreshold",
         "fullyLabeledReplicas",
@@ -95,8 +98,10 @@ _OMITTED_WHEN_ZERO: Final = frozenset(
         "hostPID",
         "hostPort",
         "initialDelaySeconds",
+        "insecureSkipTLSVerify",
         "minReadySeconds",
         "nodePort",
+        "number",
         "numberAvailable",
         "numberUnavailable",
         "observedGeneration",
@@ -160,7 +165,13 @@ class Field:
 
     name: str
     type: Type
-    description: str
+    model: str
+    attribute: str
+
+    @property
+    def description(self) -> str:
+        """The model's text about the field."""
+        return field_texts(self.model).get(self.attribute, "")
 
 
 class TypeMismatch(ValueError):  # noqa: N818 - becomes an answer
@@ -182,24 +193,13 @@ def _parse(text: str) -> Type:
 @cache
 def fields_of(model: str) -> Mapping[str, Field] | None:
     """Return the fields of a model by their JSON names; `None` if unknown."""
-    from kubernetes_asyncio.client import models  # noqa: PLC0415 - 38 MB, on demand
-
-    cls = getattr(models, model, None)
-    if cls is None:
+    found = model_fields(model)
+    if found is None:
         return None
-    found: dict[str, Field] = {}
-    for attribute, text in cls.openapi_types.items():
-        name = cls.attribute_map[attribute]
-        found[name] = Field(name, _parse(text), _description(cls, attribute))
-    return found
-
-
-def _description(cls: type, attribute: str) -> str:
-    """Return the model's text about a field."""
-    documentation = getattr(getattr(cls, attribute, None), "__doc__", "") or ""
-    paragraphs = documentation.split("\n\n")
-    text = paragraphs[1] if len(paragraphs) > 2 else ""
-    return " ".join(text.replace("# noqa: E501", "").split())
+    return {
+        name: Field(name, _parse(text), model, attribute)
+        for attribute, name, text in found
+    }
 
 
 def go_type(model: str) -> str:
@@ -337,7 +337,7 @@ class Checker:
                 good = isinstance(value, int | float) and not isinstance(value, bool)
             case "datetime":
                 good = isinstance(value, str) and _is_time(value)
-            case _ if name in _QUANTITIES or (model, name) in _MORE_QUANTITIES:
+            case _ if _is_quantity(model, name):
                 return _quantity(value, model, path)
             case _:
                 good = isinstance(value, str) or (
@@ -346,6 +346,15 @@ class Checker:
         if not good:
             raise _mismatch(value, model, path, _go_scalar(name, type_))
         return value
+
+
+def is_text(model: str, name: str) -> bool:
+    """Tell whether a text field takes nothing but texts: quantities may be numbers."""
+    return not _is_quantity(model, name) and name not in _INT_OR_STRING
+
+
+def _is_quantity(model: str, name: str) -> bool:
+    return name in _QUANTITIES or (model, name) in _MORE_QUANTITIES
 
 
 def _is_omitted(value: Any, model: str, name: str) -> bool:

@@ -21,6 +21,8 @@ _COMMON: Final[Mapping[str, tuple[str, ...]]] = {
     "metadata.namespace": ("metadata", "namespace"),
 }
 
+_FIELD_TERM: Final = re.compile(r"([^=!]+)(==|!=|=)(.*)")
+
 
 @dataclass(frozen=True, slots=True)
 class _FieldTerm:
@@ -111,3 +113,20 @@ def _unknown_field(kind: Kind, name: str) -> str:
         return f"field label not supported: {name}"
     known = ", ".join(shown(each) for each in _COMMON)
     return f"{shown(name)} is not a known field selector: only {known}"
+
+
+def exact_name(text: str) -> str:
+    """Return the only name that a field selector lets pass, "" if it names none.
+
+    A permission for objects of that name then covers the list (requestinfo.go).
+    """
+    for part in text.split(","):
+        match = re.fullmatch(r"metadata\.name==?([^=,/%]+)", part)
+        if match and match.group(1) not in (".", ".."):
+            return match.group(1)
+    return ""
+
+
+def is_field_selector(text: str) -> bool:
+    """Tell whether a text is a field selector, whatever fields it names."""
+    return all(_FIELD_TERM.fullmatch(part) for part in text.split(",") if part)

@@ -12,7 +12,13 @@ import msgspec
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.selection import Selection
-from controller_manager.devcluster.server.storage import Change, Stored, Watcher
+from controller_manager.devcluster.server.statuses import expired
+from controller_manager.devcluster.server.storage import (
+    Change,
+    Stored,
+    TooOldError,
+    Watcher,
+)
 
 JSON = dict[str, Any]
 
@@ -83,9 +89,15 @@ class WatchResponse:
         if self.ends_initial:
             yield self._bookmark(version, initial=True)
         while True:
+            if self.watcher.has_expired():
+                why = TooOldError(self.since, self.version())
+                yield error_event(expired(str(why)).status())
+                return
             changes, version = self.watcher.take(), self.version()
             if chunk := b"".join(map(self._event, changes)):
                 yield chunk
+            if self.watcher.has_expired():
+                continue  # while the chunk was sent
             now = self.clock.monotonic()
             if now + _TICK >= end:
                 return

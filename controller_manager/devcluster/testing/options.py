@@ -100,7 +100,28 @@ OPTIONS: Final = (
         _names,
     ),
     Option(
+        "devcluster-enable-admission-plugins",
+        "LIST",
+        "",
+        "Admission plugins that are on besides those that are on by default.",
+        _names,
+    ),
+    Option(
+        "devcluster-disable-admission-plugins",
+        "LIST",
+        "",
+        "Admission plugins that are off although they are on by default.",
+        _names,
+    ),
+    Option(
         "devcluster-port", "PORT", "0", "Port of the API server; 0 for any.", _whole
+    ),
+    Option(
+        "devcluster-data",
+        "FILE",
+        "in memory",
+        "SQLite file in which the cluster keeps its state, else in memory.",
+        str,
     ),
     Option(
         "devcluster-verbosity",

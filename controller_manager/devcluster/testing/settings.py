@@ -1,5 +1,6 @@
 """The settings of a cluster for tests."""
 
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +15,13 @@ _LIMITS: Final[dict[str, tuple[float, float]]] = {
     "grace_scale": (0, 1),
     "verbosity": (-1, 10),
 }
+
+_LISTS: Final = (
+    "controllers",
+    "feature_gates",
+    "enable_admission_plugins",
+    "disable_admission_plugins",
+)
 
 
 class ClusterSettings(Struct, frozen=True, kw_only=True):
@@ -43,15 +51,24 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
     feature_gates: tuple[str, ...] = ()
     """Feature gates of the API server and of the controllers, as ``Name=true``."""
 
+    enable_admission_plugins: tuple[str, ...] = ()
+    """Admission plugins that are on besides those that are on by default."""
+
+    disable_admission_plugins: tuple[str, ...] = ()
+    """Admission plugins that are off although they are on by default."""
+
     port: int = 0
     """The port of the API server; 0 takes a free one."""
+
+    data: Path | str | None = None
+    """The SQLite file in which the cluster keeps its state; without one, in memory."""
 
     verbosity: int = -1
     """How much the cluster logs, on standard error; -1 logs nothing."""
 
     def __post_init__(self) -> None:
         """Check the numbers and the lists."""
-        for name in ("controllers", "feature_gates"):
+        for name in _LISTS:
             if isinstance(value := getattr(self, name), str):
                 msg = f"{name}: must be a tuple of names, not the text {value!r}"
                 raise ClusterError(msg)

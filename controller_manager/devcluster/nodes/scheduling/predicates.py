@@ -1,0 +1,157 @@
+"""Which nodes fit a pod, and why others do not (the scheduler's filter plugins)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.core.scheduling import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    Taint,
+    Toleration,
+)
+from controller_manager.api.quantity import parse_quantity
+from controller_manager.api.selectors import Requirement
+from controller_manager.control.scheduling.taints import untolerated
+
+JSON = dict[str, Any]
+
+UNSCHEDULABLE: Final = "node(s) were unschedulable"
+TAINTED: Final = "node(s) had untolerated taint(s)"
+UNMATCHED: Final = "node(s) didn't match Pod's node affinity/selector"
+OTHER_NODE: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+
+_CORDONED: Final = Taint("node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
+
+
+class NodeFacts(Struct, frozen=True):
+    """What the scheduler considers of a node; two equal values fit the same pods."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+    allocatable: Mapping[str, int] = {}
+    """What the pods on it may request together, in billionths of the units."""
+
+    @classmethod
+    def of(cls, node: JSON) -> "NodeFacts":
+        """Return the facts of a node object."""
+        metadata, spec = node["metadata"], node.get("spec", {})
+        return cls(
+            metadata["name"],
+            metadata.get("labels", {}),
+            msgspec.convert(spec.get("taints") or [], tuple[Taint, ...]),
+            bool(spec.get("unschedulable")),
+            _amounts(node.get("status", {}).get("allocatable") or {}),
+        )
+
+
+def _amounts(quantities: JSON) -> Mapping[str, int]:
+    return {name: parse_quantity(str(text)).nanos for name, text in quantities.items()}
+
+
+def why_not(pod: JSON, node: NodeFacts) -> str:
+    """Return why a node does not fit a pod, empty if it does.
+
+    The reason is the first one in the order of the scheduler's plugins.
+    """
+    spec = pod["spec"]
+    if not node.taints and not node.unschedulable:
+        return "" if _matches_affinity(spec, node) else UNMATCHED
+    tolerations = tolerations_of(pod)
+    if node.unschedulable and untolerated([_CORDONED], tolerations, _EFFECTS):
+        return UNSCHEDULABLE
+    if untolerated(node.taints, tolerations, _EFFECTS):
+        return TAINTED
+    if not _matches_affinity(spec, node):
+        return UNMATCHED
+    return ""
+
+
+def named_nodes(pod: JSON) -> frozenset[str] | None:
+    """Return the only nodes that the affinity allows by name, `None` for any.
+
+    Daemon pods are bound to their nodes that way.
+    """
+    terms = _terms(pod["spec"])
+    if not terms:
+        return None
+    found: set[str] = set()
+    for term in terms:
+        names = _names(term)
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)
+
+
+def _names(term: JSON) -> set[str] | None:
+    """Return the node names that one term allows, `None` if it names none."""
+    found: set[str] | None = None
+    for each in term.get("matchFields", ()):
+        if each.get("key") == "metadata.name" and each.get("operator") == "In":
+            values = set(each.get("values", ()))
+            found = values if found is None else found & values
+    return found
+
+
+def _matches_affinity(spec: JSON, node: NodeFacts) -> bool:
+    selector = spec.get("nodeSelector", {})
+    if any(node.labels.get(key) != value for key, value in selector.items()):
+        return False
+    terms = _terms(spec)
+    return terms is None or matches_terms(terms, node)
+
+
+def matches_terms(terms: Iterable[JSON], node: NodeFacts) -> bool:
+    """Tell whether a node matches one of several terms (NodeSelector)."""
+    return any(_matches_term(term, node) for term in terms)
+
+
+def _terms(spec: JSON) -> list[JSON] | None:
+    """Return the terms of the required node affinity, `None` without one."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return None if required is None else required.get("nodeSelectorTerms", [])
+
+
+def _matches_term(term: JSON, node: NodeFacts) -> bool:
+    """Tell whether a node matches one term; an empty term matches no node."""
+    expressions, fields = term.get("matchExpressions"), term.get("matchFields")
+    if not expressions and not fields:
+        return False
+    return all(_matches(each, node.labels) for each in expressions or ()) and all(
+        _matches(each, {"metadata.name": node.name}) for each in fields or ()
+    )
+
+
+def _matches(expression: JSON, values: Mapping[str, str]) -> bool:
+    """Tell whether a requirement holds; one that makes no sense never does."""
+    requirement = Requirement(
+        expression.get("key", ""),
+        expression.get("operator", ""),
+        frozenset(expression.get("values", ())),
+    )
+    try:
+        return requirement.matches(values)
+    except (KeyError, ValueError):  # an unknown operator, or a bound that is no number
+        return False
+
+
+def affinity_fits(pod: JSON, node: NodeFacts) -> bool:
+    """Tell whether the selector and the affinity of a pod allow a node."""
+    return _matches_affinity(pod["spec"], node)
+
+
+def tolerations_of(pod: JSON) -> tuple[Toleration, ...]:
+    """Return the tolerations of a pod."""
+    return msgspec.convert(pod["spec"].get("tolerations") or [], tuple[Toleration, ...])
+
+
+def matches_preference(term: JSON, node: NodeFacts) -> bool:
+    """Tell whether a node matches a preferred term; an empty one matches all."""
+    return not term or _matches_term(term, node)
