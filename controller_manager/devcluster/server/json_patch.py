@@ -16,6 +16,10 @@ class PatchError(ValueError):
     """A patch that cannot be applied."""
 
 
+class TestFailedError(PatchError):
+    """An operation ``test`` has found another value."""
+
+
 # RFC 7386
 
 
@@ -200,4 +204,4 @@ def _test(document: JSON, path: str, value: Any) -> None:
     found = _get(parent, token) if _has(parent, token) else None
     if found != value:
         msg = f"testing value {path} failed: test failed"
-        raise PatchError(msg)
+        raise TestFailedError(msg)

@@ -159,6 +159,7 @@ class Objects:
             obj = with_entries(obj, managed(shown))
         obj = self._mutated(write, obj)
         metadata = obj["metadata"]
+        _place(kind, write.namespace, metadata)
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
