@@ -21,6 +21,10 @@ from controller_manager.devcluster.server.authentication import Tokens
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.connections import (
+    connection_of,
+    options_of,
+)
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.field_owners import field_manager
@@ -106,6 +110,8 @@ class Writer:
         match request.method:
             case "POST":
                 return self._post(target, request)
+            case "GET":
+                return self._connect(target, request)
             case "PUT" if target.name:
                 return self._put(target, request)
             case "PATCH" if target.name:
@@ -149,11 +155,11 @@ class Writer:
         shown = in_version(kind, stored)
         return written(201, shown, unknown, target.field_validation)
 
-    def _admit(self, target: Target, body: JSON) -> JSON:
+    def _admit(
+        self, target: Target, body: JSON, operation: Operation = Operation.CREATE
+    ) -> JSON:
         """Return a posted body that is not stored, as admission leaves it."""
-        write = Write(
-            Operation.CREATE, target.kind, target.namespace, target.name, body
-        )
+        write = Write(operation, target.kind, target.namespace, target.name, body)
         write.subresource, write.submission = target.subresource, target.submission
         write.is_dry_run = target.dry_run
         self._objects.admission.mutate(write)
@@ -163,6 +169,9 @@ class Writer:
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
         subresource = target.kind.subresource(target.subresource)
+        if connection := connection_of(target):
+            options = options_of(connection, request.query)
+            self._admit(target, options, Operation.CONNECT)
         if subresource is None or subresource.connect is None:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
         content_type = header(request.headers, "content-type")
