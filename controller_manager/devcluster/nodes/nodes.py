@@ -89,14 +89,16 @@ class Nodes:
         self._storage = server.storage
         self._clock = clock
         self._count = count
-        self._heartbeats = Heartbeats(objects, count)
+        kubelets = objects.in_name_of("kubelet")
+        scheduler = objects.in_name_of("kube-scheduler")
+        self._heartbeats = Heartbeats(kubelets, count)
         report = self._report = Reporter(objects, details=details)
-        storage = StorageObjects(objects)
-        self._binding = VolumeBinding(storage)
-        self._scheduler = Scheduler(objects, self._binding, report)
-        self._mounts = Mounts(storage, report)
+        storage = StorageObjects(objects.in_name_of("csi-devcluster"))
+        self._binding = VolumeBinding(StorageObjects(scheduler))
+        self._scheduler = Scheduler(scheduler, self._binding, report)
+        self._mounts = Mounts(StorageObjects(kubelets), report)
         self._kubelet = Kubelet(
-            objects,
+            kubelets,
             report,
             self._mounts,
             start_delay=start_delay,
