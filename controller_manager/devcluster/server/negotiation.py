@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from controller_manager.devcluster.server import protobuf
 from controller_manager.devcluster.server.go_json import go_json_error
@@ -16,6 +15,10 @@ from controller_manager.devcluster.server.statuses import (
     Refusal,
     bad_request,
     unsupported_media_type,
+)
+from controller_manager.devcluster.server.yaml_bodies import (
+    YAMLBodyError,
+    decode_yaml,
 )
 
 JSON = dict[str, Any]
@@ -97,10 +100,9 @@ def _unrecognized(body: bytes, wanted: str) -> str:
 
 def _decode_yaml(body: bytes) -> Any:
     try:
-        return yaml.safe_load(body)
-    except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or "not valid YAML"
-        message = f"error converting YAML to JSON: yaml: {problem}"
+        return decode_yaml(body)
+    except YAMLBodyError as error:
+        message = f"error converting YAML to JSON: yaml: {error}"
         raise bad_request(message) from None
 
 
