@@ -14,6 +14,7 @@ from controller_manager.devcluster.server.admission import (
 from controller_manager.devcluster.server.applying import (
     Permit,
     apply_configuration,
+    apply_scale,
 )
 from controller_manager.devcluster.server.attempts import attempted
 from controller_manager.devcluster.server.authentication import Tokens
@@ -210,8 +211,11 @@ class Writer:
         content_type = header(request.headers, "content-type").partition(";")[0]
         check_patch_type(content_type, kind)
         if content_type == APPLY:
-            _check_replaceable(target)
             fields = self._fields(target, request, "Apply")
+            if target.subresource == "scale":
+                scale = apply_scale(self._objects, target, request, fields)
+                return json_response(200, scale)
+            _check_replaceable(target)
             permit = self._permit(target)
             return apply_configuration(self._objects, target, request, fields, permit)
         patch = decode_json(request.body or b"")
@@ -257,6 +261,8 @@ class Writer:
     ) -> Response:
         kind = target.kind
         obj, unknown = _checked(target, body)
+        if (body.get("metadata") or {}).get("managedFields") == []:
+            obj["metadata"]["managedFields"] = []  # It is dropped as all empty lists.
         stored = self._objects.update(
             kind.stored,
             target.namespace,

@@ -200,6 +200,15 @@ ROWS: Final[list[tuple[str, str, JSON, list[Any]]]] = [
         {"spec": {"policyName": "p"}},
         ["p", "<unset>"],
     ),
+    *(
+        (
+            f"{kind}webhookconfigurations.admissionregistration.k8s.io",
+            "Name Webhooks Age",
+            {"webhooks": [{}, {}]},
+            [2],
+        )
+        for kind in ("mutating", "validating")
+    ),
     ("customresourcedefinitions.apiextensions.k8s.io", "Name Created_At", {}, []),
     (
         "apiservices.apiregistration.k8s.io",
