@@ -9,8 +9,15 @@ import pytest_asyncio
 from aiohttp import web
 
 from controller_manager.client.transport import Response
+from controller_manager.devcluster.kinds.batch.job import KIND as JOB
+from controller_manager.devcluster.kinds.certificates.certificatesigningrequest import (
+    KIND as SIGNING_REQUEST,
+)
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.service import KIND as SERVICE
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.serving.certificates import self_signed
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (
@@ -22,6 +29,7 @@ from tests.devcluster.admission.webhook_server import (
     request,
     webhook_server,
 )
+from tests.devcluster.kinds.minimal import minimal
 from tests.devcluster.requests import call
 
 JSON = dict[str, Any]
@@ -658,3 +666,20 @@ async def test_another_version_is_converted(
         "name": "cpu",
         "target": {"type": "Utilization", "averageUtilization": 70},
     }
+
+
+@pytest.mark.parametrize(
+    "kind", [SERVICE, POD, JOB, SIGNING_REQUEST], ids=lambda kind: kind.plural
+)
+async def test_what_the_server_fills_in_is_that_of_the_review(
+    cluster: Cluster, hook: WebhookServer, kind: Kind
+) -> None:
+    """Addresses, uids and times are those of the review: it is asked once."""
+    rules = [{**EVERYTHING, "resources": [kind.plural]}]
+    await configure(cluster, "validating", "a", hook.config(rules=rules))
+    root = f"/apis/{kind.group}/v1" if kind.group else "/api/v1"
+    scope = "/namespaces/default" if kind.namespaced else ""
+    made = await request(cluster, "POST", f"{root}{scope}/{kind.plural}", minimal(kind))
+    made["metadata"].pop("resourceVersion")
+    (review,) = hook.requests
+    assert review["object"] == made
