@@ -1,5 +1,6 @@
 """Webhooks are asked as upstream asks them, and their answers count."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -471,16 +472,42 @@ async def test_a_dry_run_asks_no_webhook_with_side_effects(
     assert (await call(cluster, "GET", f"{MAPS}/a")).status == 404
 
 
+@pytest.mark.slow
 async def test_a_slow_webhook_fails_in_its_time(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """An answer without an end is no answer."""
+    """It holds up nobody else meanwhile."""
+    asked, ends = asyncio.Event(), asyncio.Event()
+
+    async def reply(_: JSON) -> JSON:
+        asked.set()
+        await ends.wait()
+        return {"allowed": True}
+
+    hook.reply = reply
+    await configure(cluster, "validating", "a", hook.config(timeoutSeconds=1))
+    writing = asyncio.create_task(post(cluster, MAPS, config_map()))
+    await asked.wait()
+    await request(cluster, "POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
+    assert not writing.done()
+    answer = await writing
+    ends.set()
+    url = f"https://127.0.0.1:{hook.port}/hook?timeout=1s"
+    assert refusal(answer)["message"] == _failed(
+        f'failed to call webhook: Post "{url}": context deadline exceeded'
+    )
+
+
+async def test_an_answer_that_is_too_long_is_a_failure(
+    cluster: Cluster, hook: WebhookServer
+) -> None:
+    """It is not read to its end."""
 
     async def reply(_: JSON) -> web.StreamResponse:
         return web.Response(body=b"x" * (11 << 20))
 
     hook.reply = reply
-    await configure(cluster, "validating", "a", hook.config(timeoutSeconds=5))
+    await configure(cluster, "validating", "a", hook.config())
     answer = await post(cluster, MAPS, config_map())
     assert refusal(answer)["message"] == _failed(
         "failed to call webhook: the answer is longer than 10485760 bytes"
