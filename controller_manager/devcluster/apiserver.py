@@ -1,12 +1,13 @@
 """The API server of the development cluster, with the kinds of Kubernetes."""
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from controller_manager.clock import Clock
 from controller_manager.devcluster.admission.building import Parts, build_chain
+from controller_manager.devcluster.admission.dynamic import dynamic_plugins
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
@@ -31,6 +32,7 @@ from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import Tokens, User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.observability.logs import Logger
@@ -80,7 +82,11 @@ class APIServer(GenericAPIServer):
                 self._user_of,
             ),
             authorizer=authorizer,
-            admission=build_chain(admission_plugins, parts),
+            admission=build_chain(
+                admission_plugins,
+                parts,
+                dynamic_plugins(storage, self._kinds, authorizer, rng),
+            ),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None
@@ -100,6 +106,9 @@ class APIServer(GenericAPIServer):
         """
         self._account_tokens = AccountTokens(self.objects, key)
         track_account_tokens(self.objects)
+
+    def _kinds(self) -> Iterable[Kind]:
+        return self.catalogue.all()
 
     def _user_of(self, token: str) -> User | None:
         """Return the user of a token that a secret makes valid."""

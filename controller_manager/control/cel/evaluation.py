@@ -9,6 +9,7 @@ from typing import Final
 
 from controller_manager.control.cel.arithmetic import OPERATORS, negative
 from controller_manager.control.cel.library import (
+    authorization,
     lists,
     optionals,
     resources,
@@ -50,6 +51,7 @@ METHODS: Final = {
     **lists.METHODS,
     **resources.METHODS,
     **optionals.METHODS,
+    **authorization.METHODS,
 }
 
 TYPE_NAMES: Final = frozenset(
@@ -65,15 +67,21 @@ class OutOfBudgetError(Exception):
 class Budget:
     """How many steps evaluations may still take together."""
 
-    def __init__(self, steps: int) -> None:
-        """Take the number of steps; a node is a step each time it is evaluated."""
-        self._left = steps
+    def __init__(self, steps: int, total: "Budget | None" = None) -> None:
+        """Take the number of steps; a node is a step each time it is evaluated.
 
-    def spend(self) -> None:
-        """Take a step; raises OutOfBudgetError if there is none left."""
-        self._left -= 1
+        Each step is taken from `total`, too.
+        """
+        self._left = steps
+        self._total = total
+
+    def spend(self, steps: int = 1) -> None:
+        """Take steps; raises OutOfBudgetError if there are not so many left."""
+        self._left -= steps
         if self._left < 0:
             raise OutOfBudgetError
+        if self._total is not None:
+            self._total.spend(steps)
 
 
 class Evaluator:
@@ -106,6 +114,10 @@ class Evaluator:
     # Fields and items
 
     def _selection(self, node: Selection, names: Scope) -> Value:
+        match node.operand:
+            case Identifier(name=name) if f"{name}.{node.field}" in names:
+                # A variable whose name has a dot: ``authorizer.requestResource``.
+                return names[f"{name}.{node.field}"]
         operand = self.value(node.operand, names)
         if isinstance(operand, Maybe) or node.is_optional:
             return _optional_part(operand, node.field)

@@ -88,8 +88,8 @@ class Submission:
         return self._remembered.get(key)
 
     def warn(self, text: str) -> None:
-        """Add a warning to the answer, unless it has it."""
-        if text not in self.warnings:
+        """Add a warning to the answer, unless it has it, or no header can have it."""
+        if text not in self.warnings and text.isprintable():
             self.warnings.append(text)
 
 
@@ -119,6 +119,9 @@ class Write:
 
     is_again: bool = False
     """Whether the mutating plugins see the object for the second time."""
+
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What plugins keep from the first to the second time, by their names."""
 
     @property
     def user(self) -> User:
@@ -186,6 +189,10 @@ class Plugin:
     targets: ClassVar[frozenset[Target]] = frozenset()
     """The resources, with their subresources, that it looks at; empty for all."""
 
+    def acts(self) -> bool:
+        """Tell whether the plugin has anything to do, as the cluster is now."""
+        return True
+
     def mutate(self, write: Write) -> None:
         """Change ``write.obj``, in place or by another object (Admit).
 
@@ -216,7 +223,7 @@ class Chain:
 
     def mutates(self, write: Write) -> bool:
         """Tell whether a plugin may change the object of a write."""
-        return bool(self._of("mutates", write))
+        return any(each.acts() for each in self._of("mutates", write))
 
     def mutate(self, write: Write) -> None:
         """Let the plugins change the object; raises Refusal, and Pending.

@@ -246,7 +246,8 @@ class Objects:
     def _admitted(self, write: Write, new: JSON) -> JSON:
         """Return a changed object as the plugins change it; raises Refusal."""
         assert write.old is not None  # noqa: S101 - there is one in an update
-        write.kind.strategy.apply_defaults(new)
+        if write.subresource != "status":  # whose null the defaults would drop
+            write.kind.strategy.apply_defaults(new)
         write.obj = new
         self.admission.mutate(write)
         changed = write.obj

@@ -1,4 +1,4 @@
-"""Admission policies are stored with upstream's defaults, and checked but for CEL."""
+"""Admission policies are stored with upstream's defaults, and checked."""
 
 from typing import Any
 
@@ -84,15 +84,15 @@ RULE = "spec.matchConstraints.resourceRules[0]"
             },
             [
                 (
-                    f'{RULE}.apiGroups: Invalid value: ["*","apps"]: if '
-                    "'*' is present, must not specify other apiGroups"
-                ),
-                f"{RULE}.apiVersions[0]: Required value",
-                f"{RULE}.resources: Required value",
-                (
                     f'{RULE}.operations[0]: Unsupported value: "READ": supported '
                     'values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"'
                 ),
+                (
+                    f'{RULE}.apiGroups: Invalid value: ["*","apps"]: if '
+                    "'*' is present, must not specify other API groups"
+                ),
+                f"{RULE}.apiVersions[0]: Required value",
+                f"{RULE}.resources: Required value",
                 (
                     f'{RULE}.scope: Unsupported value: "Pod": supported values: "*", '
                     '"Cluster", "Namespaced"'
@@ -144,6 +144,7 @@ RULE = "spec.matchConstraints.resourceRules[0]"
                 "auditAnnotations": [{"key": "a"}],
             },
             [
+                "spec.matchConditions[0].name: Required value",
                 (
                     'spec.variables[0].name: Invalid value: "a-b": name is not a valid '
                     "CEL identifier"
@@ -152,7 +153,6 @@ RULE = "spec.matchConstraints.resourceRules[0]"
                     "spec.variables[1].expression: Required value: expression is not "
                     "specified"
                 ),
-                "spec.matchConditions[0].name: Required value",
                 (
                     "spec.auditAnnotations[0].valueExpression: Required value: "
                     "valueExpression is not specified"
@@ -164,7 +164,7 @@ RULE = "spec.matchConstraints.resourceRules[0]"
 async def test_what_is_wrong_with_a_policy_is_told(
     cluster: Cluster, spec: JSON, expected: list[str]
 ) -> None:
-    """Whatever its expressions mean."""
+    """In upstream's order."""
     assert refused(cluster, POLICY, spec) == expected
 
 

@@ -156,7 +156,7 @@ OBJECTS: dict[str, JSON] = {
             "matchConditions": [{"name": "a", "expression": "true"}],
             "variables": [{"name": "a", "expression": "1"}],
             "validations": [{"expression": "true", "message": "m"}],
-            "auditAnnotations": [{"key": "a", "valueExpression": "1"}],
+            "auditAnnotations": [{"key": "a", "valueExpression": "'1'"}],
         }
     },
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings": {

@@ -1,11 +1,21 @@
-"""Validation of an admission policy's expressions, but for what they mean.
+"""Validation of an admission policy's expressions.
 
-Upstream: pkg/apis/admissionregistration/validation. It compiles the expressions, too.
+Upstream: pkg/apis/admissionregistration/validation.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
+from controller_manager.control.cel.types import Type
+from controller_manager.devcluster.kinds.admissionregistration.compilation import (
+    declared,
+    problem_of,
+    type_of,
+)
+from controller_manager.devcluster.kinds.admissionregistration.match_conditions import (
+    validate_conditions,
+)
 from controller_manager.devcluster.server.names import validate_qualified_name
 from controller_manager.devcluster.server.statuses import (
     Cause,
@@ -14,13 +24,11 @@ from controller_manager.devcluster.server.statuses import (
     not_supported,
     required,
     shown,
-    too_many,
 )
 
 JSON = dict[str, Any]
 
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
-_MOST_CONDITIONS: Final = 64
 _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _NO_EXPRESSION: Final = "expression is not specified"
 _EMPTY: Final = "must be non-empty if specified"
@@ -28,11 +36,16 @@ _EMPTY: Final = "must be non-empty if specified"
 
 def validate_expressions(spec: JSON, policy: str) -> list[Cause]:
     """Check what has expressions in the spec of the policy with the name `policy`."""
-    validations = spec.get("validations", [])
+    params, validations = "paramKind" in spec, spec.get("validations", [])
+    known = dict[str, Type]()
     annotations = spec.get("auditAnnotations", [])
-    causes: list[Cause] = []
+    conditions = spec.get("matchConditions", [])
+    causes = validate_conditions(conditions, "spec.matchConditions", params=params)
     for number, variable in enumerate(spec.get("variables", [])):
-        causes += _validate_variable(variable, f"spec.variables[{number}]")
+        names = declared(params=params, variables=known)
+        causes += _validate_variable(variable, f"spec.variables[{number}]", names)
+        known[variable.get("name", "")] = type_of(variable.get("expression", ""), names)
+    names = declared(params=params, variables=known or None)
     if not validations and not annotations:
         detail = "validations or auditAnnotations must contain at least one item"
         causes += [
@@ -40,12 +53,12 @@ def validate_expressions(spec: JSON, policy: str) -> list[Cause]:
             for name in ("validations", "auditAnnotations")
         ]
     for number, validation in enumerate(validations):
-        causes += _validate_validation(validation, f"spec.validations[{number}]")
-    causes += _validate_conditions(spec.get("matchConditions", []))
+        field = f"spec.validations[{number}]"
+        causes += _validate_validation(validation, field, names)
     keys = [each.get("key", "") for each in annotations]
     for number, annotation in enumerate(annotations):
         field = f"spec.auditAnnotations[{number}]"
-        causes += _validate_annotation(annotation, policy, field)
+        causes += _validate_annotation(annotation, policy, field, names)
         if keys[number] in keys[:number]:
             causes.append(duplicate(f"{field}.key", shown(keys[number])))
     return causes
@@ -55,7 +68,9 @@ def _is_empty(obj: JSON, name: str) -> bool:
     return not obj.get(name, "").strip()
 
 
-def _validate_variable(variable: JSON, field: str) -> list[Cause]:
+def _validate_variable(
+    variable: JSON, field: str, names: Mapping[str, Type]
+) -> list[Cause]:
     causes, name = [], variable.get("name", "")
     if _is_empty(variable, "name"):
         causes.append(required(f"{field}.name", "name is not specified"))
@@ -64,13 +79,29 @@ def _validate_variable(variable: JSON, field: str) -> list[Cause]:
         causes.append(invalid(f"{field}.name", shown(name), detail))
     if _is_empty(variable, "expression"):
         causes.append(required(f"{field}.expression", _NO_EXPRESSION))
+    else:
+        causes += _compiled(variable, "expression", field, names)
     return causes
 
 
-def _validate_validation(validation: JSON, field: str) -> list[Cause]:
+def _compiled(
+    obj: JSON, name: str, field: str, names: Mapping[str, Type], *wanted: str
+) -> list[Cause]:
+    problem = problem_of(obj[name], names, *wanted)
+    return [invalid(f"{field}.{name}", shown(obj[name]), problem)] if problem else []
+
+
+def _validate_validation(
+    validation: JSON, field: str, names: Mapping[str, Type]
+) -> list[Cause]:
     causes = []
     if _is_empty(validation, "expression"):
         causes.append(required(f"{field}.expression", _NO_EXPRESSION))
+    else:
+        causes += _compiled(validation, "expression", field, names, "bool")
+    if not _is_empty(validation, "messageExpression"):
+        without = {k: v for k, v in names.items() if k != "authorizer"}
+        causes += _compiled(validation, "messageExpression", field, without, "string")
     for name, detail in (
         ("messageExpression", _EMPTY),
         ("message", f"message {_EMPTY}"),
@@ -88,29 +119,15 @@ def _validate_validation(validation: JSON, field: str) -> list[Cause]:
     return causes
 
 
-def _validate_conditions(conditions: list[JSON]) -> list[Cause]:
-    causes = []
-    if len(conditions) > _MOST_CONDITIONS:
-        most = _MOST_CONDITIONS
-        causes.append(too_many("spec.matchConditions", len(conditions), most))
-    names = [each.get("name", "") for each in conditions]
-    for number, condition in enumerate(conditions):
-        field, name = f"spec.matchConditions[{number}]", names[number]
-        if _is_empty(condition, "expression"):
-            causes.append(required(f"{field}.expression"))
-        if not name:
-            causes.append(required(f"{field}.name"))
-            continue
-        causes += validate_qualified_name(name, f"{field}.name")
-        if name in names[:number]:
-            causes.append(duplicate(f"{field}.name", shown(name)))
-    return causes
-
-
-def _validate_annotation(annotation: JSON, policy: str, field: str) -> list[Cause]:
+def _validate_annotation(
+    annotation: JSON, policy: str, field: str, names: Mapping[str, Type]
+) -> list[Cause]:
     key = annotation.get("key", "")
     causes = validate_qualified_name(f"{policy}/{key}", f"{field}.key")
     if _is_empty(annotation, "valueExpression"):
         detail = "valueExpression is not specified"
         causes.append(required(f"{field}.valueExpression", detail))
+    else:
+        wanted = ("string", "null_type")
+        causes += _compiled(annotation, "valueExpression", field, names, *wanted)
     return causes

@@ -2,12 +2,14 @@
 
 from typing import Any, Final
 
+from controller_manager.devcluster.kinds.admissionregistration.rules import (
+    validate_rule,
+)
 from controller_manager.devcluster.kinds.workload_validation import validate_selector
 from controller_manager.devcluster.server.names import validate_path_segment
 from controller_manager.devcluster.server.statuses import (
     Cause,
     duplicate,
-    invalid,
     not_supported,
     required,
     shown,
@@ -16,8 +18,6 @@ from controller_manager.devcluster.server.statuses import (
 JSON = dict[str, Any]
 
 _MATCH_POLICIES: Final = ("Equivalent", "Exact")
-_SCOPES: Final = ("*", "Cluster", "Namespaced")
-_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _LISTS: Final = ("resourceRules", "excludeResourceRules")
 
 
@@ -56,25 +56,4 @@ def _validate_rule(rule: JSON, field: str) -> list[Cause]:
         causes += validate_path_segment(name, where)
         if name in names[:number]:
             causes.append(duplicate(where, shown(name)))
-    for name in ("apiGroups", "apiVersions", "resources", "operations"):
-        values, where = rule.get(name, []), f"{field}.{name}"
-        if not values:
-            causes.append(required(where))
-        if len(values) > 1 and "*" in values:
-            detail = "if '*' is present, must not specify other " + name
-            causes.append(invalid(where, shown(values), detail))
-        if name in ("apiVersions", "resources"):
-            causes += [
-                required(f"{where}[{number}]")
-                for number, each in enumerate(values)
-                if not each
-            ]
-    causes += [
-        not_supported(f"{field}.operations[{number}]", shown(each), _OPERATIONS)
-        for number, each in enumerate(rule.get("operations", []))
-        if each not in _OPERATIONS
-    ]
-    if rule.get("scope") not in _SCOPES:
-        where = f"{field}.scope"
-        causes.append(not_supported(where, shown(rule.get("scope")), _SCOPES))
-    return causes
+    return causes + validate_rule(rule, field)

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicyBinding: where a policy holds; is stored only."""
+"""ValidatingAdmissionPolicyBinding: where a policy holds, and what it does."""
 
 from collections.abc import Sequence
 from datetime import datetime

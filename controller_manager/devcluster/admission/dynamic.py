@@ -1,0 +1,50 @@
+"""The plugins that objects of the cluster configure: webhooks and policies."""
+
+import random
+from collections.abc import Mapping
+
+from controller_manager.devcluster.admission.matching import Kinds
+from controller_manager.devcluster.admission.policies.bindings import Policies
+from controller_manager.devcluster.admission.policies.validating import (
+    ValidatingAdmissionPolicy,
+)
+from controller_manager.devcluster.admission.webhooks.asking import Webhooks
+from controller_manager.devcluster.admission.webhooks.mutating import (
+    MutatingAdmissionWebhook,
+)
+from controller_manager.devcluster.admission.webhooks.validating import (
+    ValidatingAdmissionWebhook,
+)
+from controller_manager.devcluster.server.admission import Plugin
+from controller_manager.devcluster.server.authorization import Authorizer
+from controller_manager.devcluster.server.storage import Storage
+
+_GROUP = "admissionregistration.k8s.io"
+
+
+def dynamic_plugins(
+    storage: Storage, kinds: Kinds, authorizer: Authorizer, rng: random.Random
+) -> Mapping[str, Plugin]:
+    """Return the plugins by their names.
+
+    `kinds` returns all kinds of the server, `authorizer` answers the questions of
+    expressions, `rng` generates the uids of reviews.
+    """
+    mutating, validating = (
+        Webhooks(
+            f"{name}webhookconfigurations.{_GROUP}", storage, kinds, authorizer, rng
+        )
+        for name in ("mutating", "validating")
+    )
+    validated = Policies(
+        storage.collection(f"validatingadmissionpolicies.{_GROUP}"),
+        storage.collection(f"validatingadmissionpolicybindings.{_GROUP}"),
+        storage,
+        kinds,
+    )
+    plugins: tuple[Plugin, ...] = (
+        MutatingAdmissionWebhook(mutating),
+        ValidatingAdmissionPolicy(validated, authorizer),
+        ValidatingAdmissionWebhook(validating),
+    )
+    return {each.name: each for each in plugins}

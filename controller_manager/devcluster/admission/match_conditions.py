@@ -1,0 +1,40 @@
+"""Conditions of a webhook or a policy (webhook/matchconditions/matcher.go)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
+from controller_manager.control.cel.values import EvaluationError, Value
+from controller_manager.devcluster.admission.expressions import (
+    MOST_CONDITION_STEPS,
+    OUT_OF_BUDGET,
+    evaluated,
+)
+
+JSON = dict[str, Any]
+
+
+class ConditionError(Exception):
+    """Conditions cannot be evaluated; the message is upstream's."""
+
+
+def hold(conditions: Iterable[JSON], names: Mapping[str, Value]) -> bool:
+    """Tell whether all conditions are true.
+
+    One that is false decides, whatever errors the others have. Raises ConditionError
+    for errors otherwise.
+    """
+    budget, problems = Budget(MOST_CONDITION_STEPS), list[str]()
+    for each in conditions:
+        try:
+            if evaluated(each["expression"], names, budget) is False:
+                return False
+        except EvaluationError as error:
+            problems.append(str(error))
+        except OutOfBudgetError:
+            raise ConditionError(OUT_OF_BUDGET) from None
+    if len(problems) > 1:
+        raise ConditionError(f"[{', '.join(dict.fromkeys(problems))}]")
+    if problems:
+        raise ConditionError(problems[0])
+    return True

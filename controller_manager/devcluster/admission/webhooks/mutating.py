@@ -1,0 +1,132 @@
+"""The admission plugin MutatingAdmissionWebhook (mutating/dispatcher.go)."""
+
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+from controller_manager.devcluster.admission.versions import in_requested
+from controller_manager.devcluster.admission.webhooks.asking import Invocation, Webhooks
+from controller_manager.devcluster.admission.webhooks.hooks import Hook
+from controller_manager.devcluster.admission.webhooks.outcomes import (
+    Answer,
+    internal_error,
+    no_dry_run,
+)
+from controller_manager.devcluster.admission.webhooks.validating import check_outcome
+from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.conversion import to_stored
+from controller_manager.devcluster.server.json_patch import PatchError, json_patch
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import check_object
+from controller_manager.devcluster.server.statuses import Refusal
+
+JSON = dict[str, Any]
+
+
+class _Rounds:
+    """What the second round needs to know of the first (reinvocationcontext.go)."""
+
+    def __init__(self) -> None:
+        self.asked: set[Hashable] = set()
+        self.again: set[Hashable] = set()
+        self.output: JSON | None = None
+
+    def ask_again(self) -> None:
+        """Ask the webhooks once more that were asked until now, and want to be."""
+        self.again |= self.asked
+        self.asked = set()
+
+
+class MutatingAdmissionWebhook(Plugin):
+    """Lets mutating webhooks change an object, one after the other.
+
+    Each sees what those before have changed. If one has changed the object, all
+    mutating plugins see it once more, and webhooks with the reinvocationPolicy
+    IfNeeded are asked again about what was changed after them.
+    """
+
+    name: ClassVar = "MutatingAdmissionWebhook"
+    mutates: ClassVar = frozenset(Operation)
+
+    def __init__(self, webhooks: Webhooks) -> None:
+        """Take the webhooks of MutatingWebhookConfigurations."""
+        self._webhooks = webhooks
+
+    def acts(self) -> bool:
+        """Tell whether there is a configuration."""
+        return self._webhooks.are_configured
+
+    def mutate(self, write: Write) -> None:
+        """Change the object as webhooks want; raises Refusal, and Pending to ask."""
+        hooks = self._webhooks.hooks(write)
+        if not hooks:
+            return
+        rounds: _Rounds = write.notes.setdefault(self.name, _Rounds())
+        if write.is_again and rounds.output != write.obj:
+            rounds.ask_again()
+        for hook in hooks:
+            invocation = self._webhooks.invocation(hook, write)
+            if invocation is None:
+                continue
+            if write.is_again and hook.identity not in rounds.again:
+                continue
+            if self._has_changed(invocation, write):
+                rounds.ask_again()
+                write.wants_again = True
+            if hook.config.get("reinvocationPolicy") == "IfNeeded":
+                rounds.asked.add(hook.identity)
+        rounds.output = write.obj
+
+    def _has_changed(self, invocation: Invocation, write: Write) -> bool:
+        """Ask one webhook; tell whether it has changed the object."""
+        hook = invocation.hook
+        if write.is_dry_run and hook.has_side_effects:
+            raise no_dry_run(hook.name)
+        ((_, outcome),) = self._webhooks.outcomes((invocation,), write)
+        if isinstance(outcome, Answer):
+            for text in outcome.warnings:
+                write.warn(text)
+        check_outcome(hook, outcome)
+        if not isinstance(outcome, Answer) or not outcome.patch:
+            return False
+        return _patch(invocation, write, outcome.patch)
+
+
+def _patch(invocation: Invocation, write: Write, patch: Any) -> bool:
+    """Change the object of a write; tell whether it is another one. Raises Refusal."""
+    hook, kind, obj = invocation.hook, invocation.kind, write.obj
+    shown = in_requested(write, kind, obj)
+    if shown is None or obj is None:
+        raise _nothing_to_change(hook)
+    try:
+        changed = json_patch(shown, patch)
+    except PatchError as error:
+        raise internal_error(str(error)) from None
+    if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
+        raise internal_error("the patch leaves no object with metadata")
+    if changed == shown:
+        return False
+    write.obj = changed if write.body_kind else _stored(changed, obj, write, kind)
+    return True
+
+
+def _stored(changed: JSON, obj: JSON, write: Write, kind: Kind) -> JSON:
+    """Return a patched object as it may be stored, in the version of `obj`."""
+    try:
+        changed, _ = check_object(changed, kind, kind.version)
+    except Refusal as error:
+        raise internal_error(error.message) from None
+    found = to_stored(kind, changed)
+    if write.kind.is_custom and "apiVersion" in obj:
+        found["apiVersion"] = obj["apiVersion"]
+    managers = obj["metadata"].get("managedFields")
+    if managers is not None:
+        found["metadata"]["managedFields"] = managers
+    write.kind.strategy.apply_defaults(found)
+    return found
+
+
+def _nothing_to_change(hook: Hook) -> Refusal:
+    return internal_error(
+        f'admission webhook "{hook.name}" attempted to modify the object, which is '
+        "not supported for this operation"
+    )

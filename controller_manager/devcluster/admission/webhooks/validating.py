@@ -1,0 +1,57 @@
+"""The admission plugin ValidatingAdmissionWebhook (validating/dispatcher.go)."""
+
+from typing import ClassVar
+
+from controller_manager.devcluster.admission.webhooks.asking import Webhooks
+from controller_manager.devcluster.admission.webhooks.hooks import Hook
+from controller_manager.devcluster.admission.webhooks.outcomes import (
+    Failure,
+    Outcome,
+    calling_failed,
+    denied,
+    no_dry_run,
+)
+from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+
+
+class ValidatingAdmissionWebhook(Plugin):
+    """Asks validating webhooks whether an object may be stored, all at the same time.
+
+    The refusal of the first in their order counts.
+    """
+
+    name: ClassVar = "ValidatingAdmissionWebhook"
+    validates: ClassVar = frozenset(Operation)
+
+    def __init__(self, webhooks: Webhooks) -> None:
+        """Take the webhooks of ValidatingWebhookConfigurations."""
+        self._webhooks = webhooks
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal if a webhook refuses the write, and Pending to ask."""
+        found = (
+            self._webhooks.invocation(hook, write)
+            for hook in self._webhooks.hooks(write)
+        )
+        invocations = [each for each in found if each is not None]
+        if write.is_dry_run:
+            for each in invocations:
+                if each.hook.has_side_effects:
+                    raise no_dry_run(each.hook.name)
+        if not invocations:
+            return
+        outcomes = self._webhooks.outcomes(invocations, write)
+        for _, outcome in outcomes:
+            for text in () if isinstance(outcome, Failure) else outcome.warnings:
+                write.warn(text)
+        for hook, outcome in outcomes:
+            check_outcome(hook, outcome)
+
+
+def check_outcome(hook: Hook, outcome: Outcome) -> None:
+    """Raise Refusal for a webhook that refuses a write, or fails and must not."""
+    if isinstance(outcome, Failure):
+        if not hook.ignores_failures:
+            raise calling_failed(hook.name, outcome)
+    elif not outcome.allowed:
+        raise denied(hook.name, outcome.status)

@@ -1,0 +1,161 @@
+"""What the compiler of CEL says of an expression (pkg/admission/plugin/cel/compile.go).
+
+The API server compiles expressions of policies and match conditions when they are
+stored, with these variables.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller_manager.control.cel.checker import check
+from controller_manager.control.cel.messages import text_of
+from controller_manager.control.cel.syntax import (
+    Identifier,
+    Indexing,
+    Literal,
+    Node,
+    Selection,
+)
+from controller_manager.control.cel.tokens import SyntaxProblem
+from controller_manager.control.cel.types import (
+    BOOL,
+    DYN,
+    INT,
+    STRING,
+    ListOf,
+    MapOf,
+    Scalar,
+    Type,
+    object_of,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
+
+_STRINGS: Final = ListOf(STRING)
+_LABELS: Final = MapOf(STRING)
+_KIND: Final = object_of({"group": STRING, "version": STRING, "kind": STRING})
+_RESOURCE: Final = object_of({"group": STRING, "version": STRING, "resource": STRING})
+_USER: Final = object_of(
+    {
+        "username": STRING,
+        "uid": STRING,
+        "groups": _STRINGS,
+        "extra": MapOf(_STRINGS),
+    }
+)
+_REQUEST: Final = object_of(
+    {
+        "kind": _KIND,
+        "resource": _RESOURCE,
+        "subResource": STRING,
+        "requestKind": _KIND,
+        "requestResource": _RESOURCE,
+        "requestSubResource": STRING,
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
+        "userInfo": _USER,
+        "dryRun": BOOL,
+        "options": DYN,
+    }
+)
+_NAMESPACE: Final = object_of(
+    {
+        "metadata": object_of(
+            {
+                "name": STRING,
+                "generateName": STRING,
+                "namespace": STRING,
+                "labels": _LABELS,
+                "annotations": _LABELS,
+                "UID": STRING,
+                "creationTimestamp": DYN,
+                "deletionGracePeriodSeconds": INT,
+                "deletionTimestamp": DYN,
+                "generation": INT,
+                "resourceVersion": STRING,
+                "finalizers": _STRINGS,
+            }
+        ),
+        "spec": object_of({"finalizers": _STRINGS}),
+        "status": object_of({"conditions": DYN, "phase": STRING}),
+    }
+)
+_ALWAYS: Final[Mapping[str, Type]] = {
+    "object": DYN,
+    "oldObject": DYN,
+    "request": _REQUEST,
+    "namespaceObject": _NAMESPACE,
+}
+_UNTYPED: Final = frozenset(("object", "oldObject", "params"))
+
+
+def declared(
+    *,
+    params: bool,
+    authorizer: bool = True,
+    variables: Mapping[str, Type] | None = None,
+) -> Mapping[str, Type]:
+    """Return the variables that an expression may use, and their types.
+
+    `variables` are those of a policy, `None` where there are none.
+    """
+    names = dict(_ALWAYS)
+    if params:
+        names["params"] = DYN
+    if authorizer:
+        names["authorizer"] = DYN
+    if variables is not None:
+        names["variables"] = object_of(dict(variables))
+    return names
+
+
+def type_of(expression: str, names: Mapping[str, Type]) -> Type:
+    """Return the type of an expression without problems; of others it is not known."""
+    try:
+        return check(program_of(expression).node, names).type
+    except SyntaxProblem:
+        return DYN
+
+
+def problem_of(expression: str, names: Mapping[str, Type], *wanted: str) -> str:
+    """Return why an expression cannot be compiled, "" if it can.
+
+    `wanted` are the types that its value may have; any, if there are none.
+    """
+    try:
+        program = program_of(expression)
+    except SyntaxProblem as error:
+        return f"compilation failed: {error}"
+    checked = check(program.node, names)
+    problems = {*program.problems(frozenset(names)), *checked.problems}
+    if problems:
+        return f"compilation failed: {text_of(expression, sorted(problems))}"
+    found = _shown_type(program.node, checked.type)
+    if not wanted or not found or found in wanted:
+        return ""
+    if len(wanted) == 1:
+        return f"must evaluate to {wanted[0]} but got {found}"
+    return f"must evaluate to one of [{' '.join(wanted)}] but got {found}"
+
+
+def _shown_type(node: Node, found: Type) -> str:
+    """Return the type of a node as messages show it, "" if it is not known."""
+    if isinstance(found, Scalar):
+        return found.name
+    if isinstance(node, Literal) and node.type == "null_type":
+        return "null_type"
+    if isinstance(node, Selection | Indexing | Identifier) and _is_untyped(node):
+        return "dyn"
+    return ""
+
+
+def _is_untyped(node: Node) -> bool:
+    """Tell whether a node is a part of an object, of which the compiler knows nothing.
+
+    Optional selections are left out: their type is an optional one.
+    """
+    while isinstance(node, Selection | Indexing):
+        if node.is_optional:
+            return False
+        node = node.operand
+    return isinstance(node, Identifier) and node.name in _UNTYPED

@@ -1,0 +1,55 @@
+"""MutatingWebhookConfiguration: which webhooks are asked about which writes."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.admissionregistration.webhooks import (
+    apply_webhook_defaults,
+    validate_webhooks,
+)
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class MutatingWebhookConfigurationStrategy(Strategy):
+    """Fills in the defaults of webhooks, and checks them."""
+
+    counts_generations: ClassVar = True
+    models: ClassVar = (
+        "AdmissionregistrationV1ServiceReference",
+        "AdmissionregistrationV1WebhookClientConfig",
+        "V1MatchCondition",
+        "V1MutatingWebhook",
+        "V1RuleWithOperations",
+    )
+    columns: ClassVar = (NAME, Column("Webhooks", "integer"), AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the defaults of the webhooks."""
+        apply_webhook_defaults(obj, mutates=True)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the webhooks."""
+        return validate_webhooks(obj, mutates=True)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+    model="V1MutatingWebhookConfiguration",
+    categories=("api-extensions",),
+    strategy=MutatingWebhookConfigurationStrategy(),
+)
