@@ -166,7 +166,8 @@ class Cluster:
         With `binds_claims`, each claim gets a volume at once, for tests in which no
         controller binds claims.
         """
-        nodes = Nodes(self.server, self.clock, **options)  # type: ignore[arg-type]
+        settings: dict[str, Any] = {"details": False, **options}
+        nodes = Nodes(self.server, self.clock, **settings)
         nodes.register()
         errors: list[BaseException] = []
         loop = asyncio.get_running_loop()

@@ -124,7 +124,8 @@ class Correlator:
         similar.messages.add(event.message)
         self._similar.put(similar_key, similar)
         if len(similar.messages) < AGGREGATE_AFTER:
-            return event, (*similar_key, event.message)
+            field_path = event.involved_object.field_path
+            return event, (*similar_key, field_path, event.message)
         similar.messages.pop()  # keep the set from growing past the threshold
         combined = msgspec.structs.replace(event, message=COMBINED + event.message)
         return combined, similar_key

@@ -37,5 +37,5 @@ def _is_same_pod(old: Pod, new: Pod) -> bool:
     return old.metadata.uid == new.metadata.uid
 
 
-BY_CLAIM: Final = Index("claim", _claim_keys, _is_same_pod)
+PODS_BY_CLAIM: Final = Index("claim", _claim_keys, _is_same_pod)
 """Pods by the keys of their claims; the volumes of a pod never change."""

@@ -134,6 +134,7 @@ class DevCluster:
             service_cluster_ip_range=options.service_cluster_ip_range,
             logger=logger,
         )
+        self.server.know_everybody()
         self._http = HTTPServer(
             self.server,
             options.port,
@@ -152,8 +153,9 @@ class DevCluster:
     async def __aenter__(self) -> Self:
         """Listen, and start the nodes."""
         add_system_namespaces(self.server.objects)
-        key = self._options.keys.account_key.public_key()
-        self.server.accept_account_tokens(key)
+        key = self._options.keys.account_key
+        self.server.sign_account_tokens(key)
+        self.server.accept_account_tokens(key.public_key())
         nodes = Nodes(
             self.server,
             self._clock,

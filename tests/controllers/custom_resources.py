@@ -1,8 +1,11 @@
 """Definitions of custom resources, for tests."""
 
+from dataclasses import replace
 from typing import Any
 
+from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
+from controller_manager.client.client import Client, PatchType
 from tests.controllers.builders import JSON
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget", dict)
@@ -59,3 +62,24 @@ def definition(
             ],
         },
     }
+
+
+async def serve_versions(client: Client, *served: str) -> None:
+    """Serve the widgets in these of the versions v1 and v2; v1 is stored."""
+    versions: list[JSON] = [
+        {
+            "name": name,
+            "served": name in served,
+            "storage": name == "v1",
+            "schema": {"openAPIV3Schema": ANYTHING},
+        }
+        for name in ("v1", "v2")
+    ]
+    patch = {"spec": {"versions": versions}}
+    await client.patch(
+        replace(DEFINITIONS, type=PartialObject),
+        "",
+        "widgets.example.com",
+        patch,
+        PatchType.MERGE,
+    )

@@ -136,12 +136,12 @@ def _pause_after_each_cut(_: Reflector[Any]) -> bool:
 
 
 _BELOW: Final[Mapping[str, Bug]] = {
-    "ignore expectations": Bug(10, Expectations, "state", _ignore_expectations),
+    "ignore expectations": Bug(335, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(
         1, ConsistencyStore, "stale_cache", _act_on_a_stale_cache
     ),
     "trust a standby's cache": Bug(
-        1, Takeover, "must_recheck", _trust_an_inherited_cache
+        325, Takeover, "must_recheck", _trust_an_inherited_cache
     ),
     "lead without an end": Bug(9, LeaderElector, "seconds_left", _lead_without_an_end),
     "forget to requeue": Bug(1, WorkQueue, "add_after", _lose_a_delayed_key),

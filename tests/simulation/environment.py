@@ -89,12 +89,17 @@ class Environment:
             and status.get("availableReplicas", 0) == wanted
         )
 
-    async def until(self, condition: Callable[[], bool], within: float) -> float:
-        """Wait for a condition; return the seconds that it took."""
+    async def until(
+        self, condition: Callable[[], bool], within: float, every: float = 0.25
+    ) -> float:
+        """Wait for a condition; return the seconds that it took.
+
+        It is looked at `every` so many seconds.
+        """
         started = self.now
         while not condition():
             assert self.now - started < within, f"not so after {within:g} s"
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(every)
         return self.now - started
 
 

@@ -23,6 +23,7 @@ FOUND = {
     3: "a standby whose watch lagged took over and created pods that were there",
     9: "a standby's queue kept the keys of everything that ever was",
     298: "a pod that came and went unseen was waited for, for ever",
+    326: "a volume in use was no longer listed, on an old cache of its attachment",
     98: "recreating stopped for ever when two old templates had pods, as upstream's",
 }
 """Seeds that found a bug of the product, which was then fixed."""
@@ -149,7 +150,6 @@ def test_a_failing_plan_is_made_shorter() -> None:
     assert len(shorter.faults) < len(failing.faults) / 4
 
 
-@pytest.mark.slow
 def _shrink_little(outcome: Outcome, **more: Any) -> Any:
     return shrink(outcome, patience=2, **more)
 
@@ -161,9 +161,9 @@ def test_the_command_shows_what_fails_and_how_to_see_it_again(
     """With the faults that are needed, and with exit code 1."""
     monkeypatch.setattr(command, "shrink", _shrink_little)
     runner = CliRunner()
-    assert runner.invoke(command.main, ["--seed=1"]).exit_code == 0
+    assert runner.invoke(command.main, ["--seed=4"]).exit_code == 0
     with BUGS["act on a stale cache"].planted():
-        outcome = runner.invoke(command.main, ["--seed=1"])
+        outcome = runner.invoke(command.main, ["--seed=4"])
     assert outcome.exit_code == 1
-    assert "python -m tests.simulation --seed=1" in outcome.output
+    assert "python -m tests.simulation --seed=4" in outcome.output
     assert "1 seeds failed" in outcome.output

@@ -194,7 +194,9 @@ class World:
 
     def start(self, observe: Callable[[Manager], Observer]) -> None:
         """Start nodes and managers."""
-        nodes = Nodes(self.server, self.clock, start_delay=2.0, grace_scale=0.1)
+        nodes = Nodes(
+            self.server, self.clock, start_delay=2.0, grace_scale=0.1, details=False
+        )
         nodes.register()
         self._start_task(nodes.run())
         self._start_task(self._record_versions())

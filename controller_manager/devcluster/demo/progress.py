@@ -28,10 +28,13 @@ def has_started(pod: JSON) -> bool:
 
 
 def waiting_reason(pod: JSON) -> str:
-    """Return why a container waits, empty without a reason."""
+    """Return why a container cannot start, empty if it is being created."""
     for container in pod["status"].get("containerStatuses", ()):
-        if waiting := container["state"].get("waiting"):
-            return f"{waiting['reason']}: {waiting['message']}"
+        waiting = container["state"].get("waiting", {})
+        if "message" in waiting and waiting["reason"] != "ErrImagePull":
+            # An image is pulled again a moment later, so one line says it.
+            message = waiting["message"].partition(": ErrImagePull")[0]
+            return f"{waiting['reason']}: {message}"
     return ""
 
 

@@ -5,7 +5,6 @@ Only commands whose end follows from their text are known: ``true``, ``false``,
 ``&&`` and ``||``. Any other command is unknown, and nothing is guessed.
 """
 
-import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-FOREVER: Final = math.inf
+from controller_manager.devcluster.nodes.annotations import FOREVER
 
 _SHELLS: Final = frozenset(("ash", "bash", "dash", "sh"))
 _SUCCEED: Final = frozenset((":", "date", "echo", "hostname", "printf", "true"))

@@ -1,25 +1,27 @@
 """One container on its kubelet: it starts, ends, and is started again."""
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.devcluster.nodes.commands import FOREVER
-from controller_manager.devcluster.nodes.programs import Program, ProgramError, Role
+from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
+from controller_manager.devcluster.nodes.notes import Note, normal, warning
+from controller_manager.devcluster.nodes.probes import Probe, ProbeKind
+from controller_manager.devcluster.nodes.programs import OUT_OF_MEMORY, Program, Role
 from controller_manager.options.durations import format_duration
 
 JSON = dict[str, Any]
 
-BROKEN: Final = "broken"
-"""Images whose name begins with this can never be pulled."""
+JUST_NOW: Final = 0.001
+"""A timer may fire early by less than this, in seconds."""
 
 KILLED: Final = 137
 """The exit code of a container that SIGKILL has ended: 128 + 9."""
 
-_FIRST_BACK_OFF: Final = 10.0
-_LONGEST_BACK_OFF: Final = 300.0
+FIRST_BACK_OFF: Final = 10.0
+LONGEST_BACK_OFF: Final = 300.0
 _STABLE: Final = 600.0
 """A container that ran for so many seconds is restarted without a back-off again."""
 
@@ -45,17 +47,39 @@ class Moment(Struct, frozen=True):
     text: str
 
 
+class Refused(Struct, frozen=True):
+    """Why a container cannot start now, and what its kubelet reports of it.
+
+    `again` is the number of seconds until the kubelet looks again, `None` if something
+    has to change before.
+    """
+
+    reason: str
+    message: str
+    notes: tuple[Note, ...]
+    again: float | None = None
+
+
+class Machine(Protocol):
+    """The node of a container, as far as its start depends on it."""
+
+    def obtain(self, container: "ContainerRun", now: Moment) -> Refused | list[Note]:
+        """Return what is reported before a container starts, or why it cannot."""
+
+
 class ContainerRun(Struct, frozen=True):
     """A container's spec, its state as the API shows it, and what happens next.
 
     `due` is when it starts, ends or is restarted, in seconds of the monotonic clock;
     `None` if it is never due by itself. `began` is when it started. `back_off` is the
-    number of seconds before its next restart.
+    number of seconds before its next restart. `grace` is the number of seconds after
+    which SIGKILL follows SIGTERM. `stop_code` is how it ends that was told to end.
+    `notes` has what happened since its kubelet wrote its last status.
     """
 
     spec: JSON
     role: Role
-    program: Program | ProgramError
+    program: Program | AnnotationError
     step: Step = Step.NEW
     due: float | None = None
     began: float = 0.0
@@ -63,6 +87,13 @@ class ContainerRun(Struct, frozen=True):
     last: JSON = {}
     restarts: int = 0
     back_off: float = 0.0
+    pull_back_off: float = 0.0
+    pull_failed_at: float | None = None
+    is_pulling: bool = False
+    grace: float = 30.0
+    probes: tuple[Probe, ...] = ()
+    stop_code: int | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def code(self) -> int:
@@ -70,58 +101,161 @@ class ContainerRun(Struct, frozen=True):
         return int(self.state["terminated"]["exitCode"])
 
     @property
+    def is_started(self) -> bool:
+        """Whether it runs, and its startup probe has succeeded."""
+        return self.step is Step.RUNNING and self._passes(ProbeKind.STARTUP)
+
+    @property
     def is_ready(self) -> bool:
         """Whether it serves, or as an init container has succeeded."""
         if self.role is Role.INIT:
             return self.step is Step.ENDED and self.code == 0
-        return self.step is Step.RUNNING
+        return self.is_started and self._passes(ProbeKind.READINESS)
 
-    def started(self, now: Moment) -> "ContainerRun":
+    @property
+    def next(self) -> float | None:
+        """When something happens next to it by itself, on the monotonic clock."""
+        times = [each.due for each in self.probes] if self.step is Step.RUNNING else []
+        return min(
+            (each for each in (self.due, *times) if each is not None), default=None
+        )
+
+    def _passes(self, kind: ProbeKind) -> bool:
+        return all(each.passes for each in self.probes if each.kind is kind)
+
+    def noted(self, *notes: Note) -> "ContainerRun":
+        """Return it with more to report."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def started(self, now: Moment, machine: Machine) -> "ContainerRun":
         """Return it running, or waiting with the reason why it cannot start."""
-        if isinstance(self.program, ProgramError):
-            reason, message = "CreateContainerConfigError", str(self.program)
-            return self._stuck(reason, message)
-        if _is_broken(self.spec):
-            message = f'Back-off pulling image "{self.spec["image"]}"'
-            return self._stuck("ImagePullBackOff", message)
+        found = machine.obtain(self, now)
+        if isinstance(found, Refused):
+            return self._refused(found, now)
+        assert isinstance(self.program, Program)  # noqa: S101 - the machine has looked
         seconds = self.program.seconds
-        return replace(
+        running = replace(
             self,
             step=Step.RUNNING,
             state={"running": {"startedAt": now.text}},
             due=now.seconds + seconds if seconds != FOREVER else None,
             began=now.seconds,
+            stop_code=None,
+            pull_failed_at=None,
+            pull_back_off=0.0,
+            is_pulling=False,
+            probes=tuple(each.anew() for each in self.probes),
         )
+        created = normal("Created", "Container created")
+        started = normal("Started", "Container started")
+        return running.noted(*found, created, started).with_first_probes(now)
 
-    def replaced(self, now: Moment, image: str, delay: float) -> "ContainerRun":
+    def _refused(self, found: Refused, now: Moment) -> "ContainerRun":
+        waiting = {"reason": found.reason, "message": found.message}
+        state = {"waiting": waiting}
+        due = None if found.again is None else now.seconds + found.again
+        if self.step is Step.STUCK and self.state == state:
+            return replace(self, due=due)
+        stuck = replace(self, step=Step.STUCK, state=state, due=due, is_pulling=False)
+        if found.reason == "ErrImagePull":
+            following = min(self.pull_back_off * 2, LONGEST_BACK_OFF) or FIRST_BACK_OFF
+            stuck = replace(stuck, pull_failed_at=now.seconds, pull_back_off=following)
+        return stuck.noted(*found.notes)
+
+    def replaced(
+        self, now: Moment, image: str, delay: float, machine: Machine
+    ) -> "ContainerRun":
         """Return it with another image, which is there after `delay` seconds."""
-        new = replace(self, spec={**self.spec, "image": image})
+        new = replace(
+            self,
+            spec={**self.spec, "image": image},
+            pull_failed_at=None,
+            pull_back_off=0.0,
+        )
         if self.step is Step.STUCK:
             return replace(
                 new, step=Step.NEW, state={}, due=now.seconds + max(delay, 0.0)
             )
         if self.step is Step.RUNNING:
-            ended = self.ended(now, KILLED)
+            name = self.spec["name"]
+            message = f"Container {name} definition changed, will be restarted"
+            ended = new.noted(normal("Killing", message)).ended(now, KILLED)
             more = self.restarts + 1
-            return replace(new, last=ended.state, restarts=more).started(now)
+            return replace(ended, last=ended.state, restarts=more).started(now, machine)
         return new
 
-    def _stuck(self, reason: str, message: str) -> "ContainerRun":
-        waiting = {"reason": reason, "message": message}
-        return replace(self, step=Step.STUCK, state={"waiting": waiting}, due=None)
+    def probed(self, now: Moment) -> "ContainerRun":
+        """Return it after the probes that are due now."""
+        run = self
+        for number, probe in enumerate(self.probes):
+            if probe.due is None or probe.due > now.seconds + JUST_NOW:
+                continue
+            made = probe.made(self.began, now.seconds)
+            probes = (*run.probes[:number], made, *run.probes[number + 1 :])
+            run = replace(run, probes=probes)
+            if not made.last:
+                run = run.noted(warning("Unhealthy", made.failure))
+            if made.ends_container:
+                return _failing(run, made, now)
+        return run.with_first_probes(now)
+
+    def with_first_probes(self, now: Moment) -> "ContainerRun":
+        """Return it with the probes begun that nothing holds back."""
+        is_started = self._passes(ProbeKind.STARTUP)
+        probes = tuple(
+            each.started(self.began, now.seconds)
+            if each.last is None
+            and each.due is None
+            and (is_started or each.kind is ProbeKind.STARTUP)
+            else each
+            for each in self.probes
+        )
+        return self if probes == self.probes else replace(self, probes=probes)
+
+    def stopped(self, now: Moment, message: str, grace: float) -> "ContainerRun":
+        """Return it after SIGTERM, which comes after its ``preStop`` hook."""
+        if self.step is not Step.RUNNING or self.stop_code is not None:
+            return self
+        termination = (
+            self.program.termination if isinstance(self.program, Program) else FOREVER
+        )
+        hook = (self.spec.get("lifecycle") or {}).get("preStop") or {}
+        sleeps = float((hook.get("sleep") or {}).get("seconds") or 0)
+        ends = sleeps + termination
+        due, code = now.seconds + min(ends, grace), 0 if ends < grace else KILLED
+        if self.due is not None and self.due <= due:
+            due, code = self.due, self._code()
+        probes = tuple(replace(each, due=None) for each in self.probes)
+        killing = normal("Killing", message)
+        return replace(self, due=due, stop_code=code, probes=probes).noted(killing)
+
+    def _code(self) -> int:
+        """Return the code with which it ends by itself."""
+        return (
+            self.program.code(self.restarts) if isinstance(self.program, Program) else 0
+        )
+
+    def ended_by_itself(self, now: Moment) -> "ContainerRun":
+        """Return it ended, after its time has come."""
+        return self.ended(
+            now, self._code() if self.stop_code is None else self.stop_code
+        )
 
     def ended(self, now: Moment, code: int) -> "ContainerRun":
         """Return it ended for good, after it ran."""
+        reason = "Error" if code else "Completed"
+        if code == OUT_OF_MEMORY:
+            code, reason = KILLED, "OOMKilled"
         terminated = {
             "exitCode": code,
-            "reason": "Error" if code else "Completed",
+            "reason": reason,
             "startedAt": self.state["running"]["startedAt"],
             "finishedAt": now.text,
         }
         state = {"terminated": terminated}
         return replace(self, step=Step.ENDED, state=state, due=None)
 
-    def restarted(self, now: Moment, pod: str) -> "ContainerRun":
+    def restarted(self, now: Moment, pod: str, machine: Machine) -> "ContainerRun":
         """Return an ended container that is started again, maybe after a back-off.
 
         As a kubelet has it: the first restart comes at once, the next ones after 10 s,
@@ -130,36 +264,31 @@ class ContainerRun(Struct, frozen=True):
         """
         stable = now.seconds - self.began >= _STABLE
         delay = 0.0 if stable else self.back_off
-        following = min(delay * 2, _LONGEST_BACK_OFF) or _FIRST_BACK_OFF
+        following = min(delay * 2, LONGEST_BACK_OFF) or FIRST_BACK_OFF
         ended = replace(self, last=self.state, back_off=following)
         if not delay:
-            return replace(ended, restarts=self.restarts + 1).started(now)
+            return replace(ended, restarts=self.restarts + 1).started(now, machine)
+        name = self.spec["name"]
         message = (
             f"back-off {format_duration(delay)} restarting failed "
-            f"container={self.spec['name']} pod={pod}"
+            f"container={name} pod={pod}"
         )
         waiting = {"reason": "CrashLoopBackOff", "message": message}
-        return replace(
+        backing_off = replace(
             ended,
             step=Step.BACKING_OFF,
             state={"waiting": waiting},
             due=now.seconds + delay,
         )
-
-    def status(self, *, initializing: bool) -> JSON:
-        """Return the containerStatus; a new container may wait for init containers."""
-        reason = "PodInitializing" if initializing else "ContainerCreating"
-        return {
-            "name": self.spec["name"],
-            "image": self.spec["image"],
-            "imageID": "",
-            "ready": self.is_ready,
-            "started": self.step is Step.RUNNING,
-            "restartCount": self.restarts,
-            "state": self.state or {"waiting": {"reason": reason}},
-            "lastState": self.last,
-        }
+        message = f"Back-off restarting failed container {name} in pod {pod}"
+        return backing_off.noted(warning("BackOff", message))
 
 
-def _is_broken(container: JSON) -> bool:
-    return str(container["image"]).rpartition("/")[2].startswith(BROKEN)
+def _failing(run: ContainerRun, probe: Probe, now: Moment) -> ContainerRun:
+    """Return a container as it ends because of a probe."""
+    message = (
+        f"Container {run.spec['name']} failed {probe.kind.lower()} probe, will be "
+        "restarted"
+    )
+    grace = run.grace if probe.grace is None else probe.grace
+    return run.stopped(now, message, grace)

@@ -25,7 +25,10 @@ from controller_manager.devcluster.nodes.device_requests import (
     Wanted,
     alternatives_of,
 )
-from controller_manager.devcluster.nodes.predicates import NodeFacts, matches_terms
+from controller_manager.devcluster.nodes.scheduling.predicates import (
+    NodeFacts,
+    matches_terms,
+)
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,24 +11,35 @@ from msgspec.structs import replace
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
-from controller_manager.devcluster.nodes.container_runs import Moment, Step
-from controller_manager.devcluster.nodes.node_status import is_stopped
+from controller_manager.devcluster.nodes import annotations
+from controller_manager.devcluster.nodes.configuration import Configuration
+from controller_manager.devcluster.nodes.container_runs import Moment
+from controller_manager.devcluster.nodes.machine import NodeMachine
+from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     adopted_run,
     advanced,
-    full_name,
     new_run,
+    reported,
+    stopping,
+    with_annotations_of,
     with_images_of,
 )
-from controller_manager.devcluster.nodes.pod_status import is_ready, pod_status
+from controller_manager.devcluster.nodes.pod_status import Place, is_ready, pod_status
+from controller_manager.devcluster.nodes.programs import Role, pull_seconds
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.volumes.mounts import Mounts
+from controller_manager.devcluster.nodes.volumes.sources import Sources
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
 
 JSON = dict[str, Any]
+
+
+_NOT_BEGUN: Final = ("ContainerCreating", "PodInitializing")
+"""Why a container waits that is still to be started."""
 
 
 class _Held(Struct, frozen=True):
@@ -43,9 +54,9 @@ class Kubelet:
     """Runs the pods of all nodes.
 
     It remembers a pod only while something is due in it: its start, the end or the
-    restart of a container, a deadline, or its removal. All else stands in its status.
-    The containers of a node whose kubelet is stopped go on; what happens in them is
-    reported when it starts again.
+    restart of a container, a probe, a deadline, or its removal. All else stands in its
+    status. The containers of a node whose kubelet is stopped go on; what happens in
+    them is reported when it starts again.
     """
 
     def __init__(
@@ -56,10 +67,12 @@ class Kubelet:
         *,
         start_delay: float,
         grace_scale: float,
+        families: tuple[str, ...],
     ) -> None:
         """Take the delay until images are there, and the factor for grace periods.
 
-        `mounts` tells when the volumes of a pod are there.
+        `mounts` tells when the volumes of a pod are there. Pods get addresses of the
+        `families`.
         """
         self._objects = objects
         self._clock = objects.clock
@@ -67,9 +80,14 @@ class Kubelet:
         self._nodes = objects.storage.collection(NODE.resource)
         self._report = report
         self._mounts = mounts
+        self._configuration = Configuration(objects.storage)
+        self._sources = Sources(self._configuration, report)
         self._start_delay = start_delay
         self._grace_scale = grace_scale
+        self._families = families
         self._held: dict[Key, _Held] = {}
+        self._images: dict[str, set[str]] = {}
+        """The images on each node."""
 
     def sync(self, key: Key) -> None:
         """React to a pod that is new on a node, or has changed."""
@@ -87,8 +105,17 @@ class Kubelet:
             self._sync_terminating(pod, run)
         elif _is_over(pod):
             self._end(key)
+        elif run is None and _has_not_begun(pod):
+            self._sync_new(pod)
         else:
             self._sync_active(pod, run)
+
+    def adopt(self, key: Key) -> None:
+        """Take over a pod that ran before this program was started."""
+        stored = self._pods.get(key)
+        if stored is not None and key not in self._held and _has_begun(stored.obj):
+            now = self._now()
+            self._hold(stored.obj, self._adopted(stored.obj, now), now)
 
     def resume(self, node: str) -> None:
         """Make up for all that has happened in the pods of a node that was stopped."""
@@ -101,13 +128,34 @@ class Kubelet:
             if pod["status"].get("containerStatuses") and not _is_over(pod):
                 held = self._held.get(_key(pod))
                 # Somebody may have written that the pod is not ready.
-                self._write(pod, held.run if held else adopted_run(pod, now), now)
+                self._write(pod, held.run if held else self._adopted(pod, now), now)
             self.sync(_key(pod))
+
+    def source_changed(self, resource: str, key: Key) -> None:
+        """React to a config map or a secret that is new, has changed, or is gone."""
+        for pod in self._sources.waiting_for(resource, key):
+            stored = self._pods.get(pod)
+            if stored is None or _is_over(stored.obj):
+                continue
+            if _has_begun(stored.obj) and not self._is_stopped(stored.obj):
+                now = self._now()
+                self._hold(stored.obj, self._adopted(stored.obj, now), now)
+            else:
+                self.sync(pod)
+
+    def report_late(self) -> None:
+        """Tell of the pods again that wait for config maps and secrets."""
+        for key in self._sources.waiting():
+            stored = self._pods.get(key)
+            if stored is not None and not _has_begun(stored.obj):
+                self._sources.forget(key)
+                self.sync(key)
 
     def forget(self, key: Key) -> None:
         """Stop waiting for a pod that is gone or has ended."""
         if (held := self._held.pop(key, None)) is not None:
             held.timer.cancel()
+        self._sources.forget(key)
 
     def _end(self, key: Key) -> None:
         """Unmount the volumes of a pod in which nothing will run any more."""
@@ -119,23 +167,39 @@ class Kubelet:
         for key in list(self._held):
             self.forget(key)
 
-    def _sync_active(self, pod: JSON, held: PodRun | None) -> None:
+    def _sync_new(self, pod: JSON) -> None:
+        """Start a pod once its volumes are there."""
+        if pod["status"].get("phase") != "Pending":
+            return  # somebody writes the pod's status by hand
         now = self._now()
-        if held is None and not pod.get("status", {}).get("containerStatuses"):
-            if pod.get("status", {}).get("phase") == "Pending":
-                if not self._mounts.prepare(pod):
-                    return  # until its volumes are there
-                deadline = self._deadline(pod, now)
-                self._hold(pod, new_run(pod, now, self._start_delay, deadline), now)
-            return  # else somebody writes the pod's status by hand
+        machine = self._machine(pod)
+        run = new_run(
+            pod,
+            now,
+            self._delay(pod),
+            self._deadline(pod, now),
+            machine.pulls,
+            self._grace_scale,
+        )
+        if not self._mounts.prepare(pod) or not self._sources.prepare(pod):
+            if not pod["status"].get("containerStatuses"):
+                self._write(pod, run, now)
+            return
+        self._finish(pod, None, run, now)
+
+    def _sync_active(self, pod: JSON, held: PodRun | None) -> None:
         if held is None and not _needs_attention(pod):
             return
-        before = held or adopted_run(pod, now)
-        run = with_images_of(before, pod, now, self._start_delay)
+        now = self._now()
+        before = held or self._adopted(pod, now)
+        machine = self._machine(pod)
+        run = with_images_of(before, pod, now, self._delay(pod), machine)
+        run = with_annotations_of(run, pod, now, self._grace_scale)
         run = replace(run, deadline=self._deadline(pod, now))
         if run.containers != before.containers or _gates_differ(pod, run):
-            self._write(pod, run, now)
-        self._hold(pod, run, now)
+            self._finish(pod, None, run, now)
+        else:
+            self._hold(pod, run, now)
 
     def _sync_terminating(self, pod: JSON, held: PodRun | None) -> None:
         if _is_over(pod):
@@ -144,10 +208,12 @@ class Kubelet:
                 self._delete(pod)
             return
         now = self._now()
-        run = held or adopted_run(pod, now)
+        run = held or self._adopted(pod, now)
         nothing_runs = pod["status"]["phase"] == "Pending" and not run.is_running
         left = 0.0 if nothing_runs else self._grace_left(pod)
-        self._hold(pod, replace(run, kill_at=now.seconds + left), now)
+        run = stopping(replace(run, kill_at=now.seconds + left), now)
+        self._tell(pod, run)
+        self._hold(pod, reported(run), now)
 
     def _advance(self, key: Key, uid: str) -> None:
         """Do what is due in a pod."""
@@ -157,11 +223,18 @@ class Kubelet:
         held = self._held.pop(key)
         if stored is None or stored.obj["metadata"]["uid"] != uid:
             return  # the watch tells of it next
-        pod, now = stored.obj, self._now()
-        run = advanced(held.run, now)
-        if run != held.run:
+        now = self._now()
+        run = advanced(held.run, now, self._machine(stored.obj))
+        self._finish(stored.obj, held.run, run, now)
+
+    def _finish(
+        self, pod: JSON, before: PodRun | None, after: PodRun, now: Moment
+    ) -> None:
+        """Write and report what has happened in a pod; wait for what happens next."""
+        run = reported(after)
+        if run != before:
             self._write(pod, run, now)
-            self._report_back_off(pod, held.run, run)
+            self._tell(pod, after)
         if run.kill_at is not None and run.is_over:
             self._delete(pod)
         elif not run.is_over:
@@ -171,14 +244,29 @@ class Kubelet:
         """Wait for what happens next in a pod, if anything does."""
         key, uid = _key(pod), pod["metadata"]["uid"]
         self.forget(key)
+        if run.lacks_configuration:
+            self._sources.wait(pod)
         if (due := run.due) is None:
             return
         loop = asyncio.get_running_loop()
         timer = loop.call_later(max(0.0, due - now.seconds), self._advance, key, uid)
         self._held[key] = _Held(uid, run, timer)
 
+    def _tell(self, pod: JSON, run: PodRun) -> None:
+        """Report what has happened in a pod since its last status."""
+        for note in run.notes:
+            self._report.kubelet(pod, note)
+        for each in run.containers:
+            of = "containers" if each.role is Role.MAIN else "initContainers"
+            for note in each.notes:
+                path = f"spec.{of}{{{each.spec['name']}}}"
+                self._report.kubelet(pod, note, path)
+
     def _write(self, pod: JSON, run: PodRun, now: Moment) -> None:
-        metadata, status = pod["metadata"], pod_status(pod, run, now)
+        metadata = pod["metadata"]
+        node = self._nodes.get(("", pod["spec"]["nodeName"]))
+        host = addresses_of(node.obj) if node is not None else ()
+        status = pod_status(pod, run, now, Place(host, self._families))
         self._objects.update(
             POD,
             metadata["namespace"],
@@ -193,14 +281,26 @@ class Kubelet:
         options = Deletion(grace_period=0, uid=metadata["uid"])
         self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
 
-    def _report_back_off(self, pod: JSON, before: PodRun, after: PodRun) -> None:
-        for old, new in zip(before.containers, after.containers, strict=True):
-            if new.step is Step.BACKING_OFF and new.state != old.state:
-                message = (
-                    f"Back-off restarting failed container {new.spec['name']} in pod "
-                    f"{full_name(pod)}"
-                )
-                self._report.other("kubelet", pod, "Warning", "BackOff", message)
+    def _machine(self, pod: JSON) -> NodeMachine:
+        """Return the node of a pod, as its containers find it."""
+        images = self._images.setdefault(pod["spec"]["nodeName"], set())
+        return NodeMachine(pod, images, self._configuration, self._delay(pod))
+
+    def _delay(self, pod: JSON) -> float:
+        """Return the seconds until the images of a pod are on its node."""
+        try:
+            return pull_seconds(pod, self._start_delay)
+        except annotations.AnnotationError:
+            return self._start_delay  # the containers will not start, and say why
+
+    def _adopted(self, pod: JSON, now: Moment) -> PodRun:
+        """Return the pod as its status tells it."""
+        wall = self._clock.now()
+
+        def at(text: str) -> float:
+            return now.seconds - (wall - parse_time(text)).total_seconds()
+
+        return adopted_run(pod, now, at, self._grace_scale)
 
     def _grace_left(self, pod: JSON) -> float:
         """Return the seconds until a deleted pod's containers are killed."""
@@ -236,12 +336,29 @@ def _is_over(pod: JSON) -> bool:
     return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 
+def _has_begun(pod: JSON) -> bool:
+    """Tell whether a container of a pod has run, or cannot start."""
+    return bool(pod["spec"].get("nodeName")) and not _has_not_begun(pod)
+
+
+def _has_not_begun(pod: JSON) -> bool:
+    """Tell whether all containers of a pod are still to be started."""
+    status = pod.get("status", {})
+    return all(
+        each.get("state", {}).get("waiting", {}).get("reason") in _NOT_BEGUN
+        and not each.get("lastState")
+        for name in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(name, ())
+    )
+
+
 def _needs_attention(pod: JSON) -> bool:
     """Tell whether a pod in which nothing is due may need a change of its status."""
     spec = pod["spec"]
     return bool(
         spec.get("activeDeadlineSeconds") is not None
         or spec.get("readinessGates")
+        or annotations.has_any(pod)
         or list(_images(pod)) != list(_images_of_status(pod))
     )
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from controller_manager.api.times import format_time, parse_time
+from controller_manager.devcluster.nodes.addresses import node_address
 from controller_manager.version import KUBERNETES_VERSION
 
 JSON = dict[str, Any]
@@ -29,7 +30,6 @@ _RESOURCES: Final = {
 }
 _ARCHITECTURE: Final = "amd64"
 _SYSTEM: Final = "linux"
-_FIRST_ADDRESS: Final = 2
 _CONDITIONS: Final = (
     (
         "MemoryPressure",
@@ -86,7 +86,7 @@ def node_status(node: JSON, number: int, now: datetime) -> JSON:
     return {
         **before,
         "addresses": [
-            {"type": "InternalIP", "address": _address(number)},
+            {"type": "InternalIP", "address": node_address(number)},
             {"type": "Hostname", "address": name},
         ],
         "allocatable": dict(_RESOURCES),
@@ -95,6 +95,15 @@ def node_status(node: JSON, number: int, now: datetime) -> JSON:
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _node_info(name),
     }
+
+
+def addresses_of(node: JSON) -> tuple[str, ...]:
+    """Return the internal addresses of a node."""
+    return tuple(
+        each["address"]
+        for each in node.get("status", {}).get("addresses", ())
+        if each.get("type") == "InternalIP"
+    )
 
 
 def is_due(node: JSON, status: JSON, now: datetime) -> bool:
@@ -141,12 +150,6 @@ def _without_heartbeats(status: JSON) -> JSON:
 def _type(condition: JSON) -> str:
     """Return the type of a condition; the API server takes some without."""
     return str(condition.get("type", ""))
-
-
-def _address(number: int) -> str:
-    """Return the address of a node in the range 172.18.0.0/16."""
-    high, low = divmod(number + _FIRST_ADDRESS, 256)
-    return f"172.18.{high}.{low}"
 
 
 @cache

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from controller_manager.clock import Clock
+from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.event import expire_events
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
@@ -13,6 +14,10 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
+from controller_manager.devcluster.kinds.networking.servicecidr import (
+    KIND as SERVICE_CIDR,
+)
 from controller_manager.devcluster.kinds.resource.resourceclaim import (
     KIND as DEVICE_CLAIM,
 )
@@ -21,12 +26,13 @@ from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLA
 from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
 )
+from controller_manager.devcluster.nodes.addresses import IPV4, families_of
 from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.node_status import is_stopped
 from controller_manager.devcluster.nodes.reports import Reporter
-from controller_manager.devcluster.nodes.scheduler import Scheduler
+from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
 from controller_manager.devcluster.nodes.volumes.attacher import Attacher
 from controller_manager.devcluster.nodes.volumes.binding import VolumeBinding
 from controller_manager.devcluster.nodes.volumes.driver import (
@@ -42,6 +48,7 @@ from controller_manager.devcluster.nodes.volumes.storage_objects import (
 )
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Change, Watcher
 
 JSON = dict[str, Any]
@@ -60,7 +67,7 @@ class Nodes:
     scheduler, no kubelet and no driver.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the settings of a cluster, given by name
         self,
         server: GenericAPIServer,
         clock: Clock,
@@ -71,15 +78,19 @@ class Nodes:
         provisioner: bool = True,
         attacher: bool = True,
         resizer: bool = True,
+        details: bool = True,
     ) -> None:
-        """Take the API server, which is in the same process."""
+        """Take the API server, which is in the same process.
+
+        Without `details`, events tell only of what goes wrong with pods.
+        """
         objects = server.objects
         self._objects = objects
         self._storage = server.storage
         self._clock = clock
         self._count = count
         self._heartbeats = Heartbeats(objects, count)
-        report = self._report = Reporter(objects)
+        report = self._report = Reporter(objects, details=details)
         storage = StorageObjects(objects)
         self._binding = VolumeBinding(storage)
         self._scheduler = Scheduler(objects, self._binding, report)
@@ -90,6 +101,7 @@ class Nodes:
             self._mounts,
             start_delay=start_delay,
             grace_scale=grace_scale,
+            families=_families(objects),
         )
         self._provisioner = Provisioner(storage, report) if provisioner else None
         self._attacher = Attacher(storage) if attacher else None
@@ -112,6 +124,8 @@ class Nodes:
             (ATTACHMENT, self._attachment_changed),
             (DEVICE_CLAIM, self._device_claim_changed),
             (POD, self._pod_changed),
+            (CONFIG_MAP, self._config_map_changed),
+            (SECRET, self._secret_changed),
         )
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -121,6 +135,7 @@ class Nodes:
                     watcher = self._list_and_watch(kind, react)
                     tasks.create_task(_follow(watcher, react), name=kind.plural)
         finally:
+            self._scheduler.close()
             self._kubelet.close()
             self._mounts.close()
             if self._resizer is not None:
@@ -134,6 +149,8 @@ class Nodes:
             metadata = stored.obj["metadata"]
             key = (metadata.get("namespace", ""), metadata["name"])
             _react(react, Change(stored.version, "ADDED", key, stored, None))
+            if kind is POD:
+                self._kubelet.adopt(key)
         return watcher
 
     def _node_changed(self, change: Change) -> None:
@@ -178,16 +195,22 @@ class Nodes:
 
     def _pod_changed(self, change: Change) -> None:
         if change.type == "DELETED":
-            self._scheduler.forget(change.key)
+            self._scheduler.pod_changed(change.key, None)
             self._kubelet.forget(change.key)
             self._mounts.release(change.key)
             for claim in claims_of(change.after.obj):
                 self._scheduler.claim_changed(claim)  # only one pod may use it
         elif change.after.obj["spec"].get("nodeName"):
-            self._scheduler.forget(change.key)
+            self._scheduler.pod_changed(change.key, change.after.obj)
             self._kubelet.sync(change.key)
-        else:
+        elif not _changes_explanation(change):
             self._scheduler.sync(change.key)
+
+    def _config_map_changed(self, change: Change) -> None:
+        self._kubelet.source_changed("configmap", change.key)
+
+    def _secret_changed(self, change: Change) -> None:
+        self._kubelet.source_changed("secret", change.key)
 
     async def _housekeeping(self) -> None:
         """Delete old events, as an API server does; look at waiting pods again."""
@@ -196,6 +219,36 @@ class Nodes:
             expire_events(self._storage, self._clock.now() - _EVENT_LIFETIME)
             self._scheduler.retry_all()
             self._mounts.report_late()
+            self._kubelet.report_late()
+
+
+def _families(objects: Objects) -> tuple[str, ...]:
+    """Return the families of addresses of the cluster, by its default ServiceCIDR."""
+    if not objects.has(SERVICE_CIDR, "", "kubernetes"):
+        return (IPV4,)
+    spec = objects.find(SERVICE_CIDR, "", "kubernetes").obj["spec"]
+    return families_of(spec["cidrs"])
+
+
+def _changes_explanation(change: Change) -> bool:
+    """Tell whether a change is that the scheduler said why a pod waits."""
+    if change.before is None:
+        return False
+    before, after = change.before.obj, change.after.obj
+    same = ("labels", "annotations", "deletionTimestamp")
+    return bool(
+        before["spec"] == after["spec"]
+        and all(
+            before["metadata"].get(each) == after["metadata"].get(each) for each in same
+        )
+        and _unexplained(before) == _unexplained(after)
+    )
+
+
+def _unexplained(pod: JSON) -> JSON:
+    """Return the status of a pod without what the scheduler says."""
+    ours = ("conditions", "nominatedNodeName")
+    return {k: v for k, v in pod.get("status", {}).items() if k not in ours}
 
 
 async def _follow(watcher: Watcher, react: Callable[[Change], None]) -> None:

@@ -1,34 +1,36 @@
 """The containers of one pod on its kubelet, from their start to their end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
 from controller_manager.devcluster.nodes.container_runs import (
+    FIRST_BACK_OFF,
+    JUST_NOW,
     KILLED,
+    LONGEST_BACK_OFF,
     ContainerRun,
+    Machine,
     Moment,
     Step,
 )
-from controller_manager.devcluster.nodes.programs import (
-    Program,
-    ProgramError,
-    Role,
-    program_of,
-)
+from controller_manager.devcluster.nodes.machine import pulling
+from controller_manager.devcluster.nodes.notes import Note, normal
+from controller_manager.devcluster.nodes.probes import Probe, ProbeKind, probes_of
+from controller_manager.devcluster.nodes.programs import Program, Role, program_of
 
 JSON = dict[str, Any]
+At = Callable[[str], float]
+"""When a time of the API was, in seconds of the monotonic clock."""
 
 DEADLINE_EXCEEDED: Final = (
     "DeadlineExceeded",
     "Pod was active on the node longer than the specified deadline",
 )
 """Reason and message of a pod whose activeDeadlineSeconds have passed."""
-
-_JUST_NOW: Final = 0.001
-"""A timer may fire early by less than this, in seconds."""
 
 
 class PodRun(Struct, frozen=True):
@@ -38,7 +40,8 @@ class PodRun(Struct, frozen=True):
     first saw the pod, as the API shows it. `deadline` and `kill_at` are
     in seconds of the monotonic clock: when the pod has been active for too long, and
     when its termination grace period ends. `failure` has the reason and the message
-    of a pod that its kubelet has ended.
+    of a pod that its kubelet has ended. `notes` is what is to be reported of the pod
+    as a whole.
     """
 
     full_name: str
@@ -47,8 +50,10 @@ class PodRun(Struct, frozen=True):
     containers: tuple[ContainerRun, ...]
     deadline: float | None = None
     kill_at: float | None = None
+    annotations: JSON | None = None
     failure: tuple[str, str] | None = None
     is_killed: bool = False
+    notes: tuple[Note, ...] = ()
 
     @property
     def main(self) -> list[ContainerRun]:
@@ -75,6 +80,21 @@ class PodRun(Struct, frozen=True):
         return self.phase in ("Failed", "Succeeded")
 
     @property
+    def has_sandbox(self) -> bool:
+        """Whether containers of the pod can start: its network is there."""
+        return not self.is_over and any(
+            each.step is not Step.NEW for each in self.containers
+        )
+
+    @property
+    def lacks_configuration(self) -> bool:
+        """Whether a container waits for a config map, a secret or a better word."""
+        return any(
+            each.state.get("waiting", {}).get("reason") == "CreateContainerConfigError"
+            for each in self.containers
+        )
+
+    @property
     def is_running(self) -> bool:
         """Whether a container runs."""
         return any(each.step is Step.RUNNING for each in self.containers)
@@ -84,9 +104,11 @@ class PodRun(Struct, frozen=True):
         """When something happens by itself, `None` if nothing will."""
         times = [self.deadline, self.kill_at]
         if self.kill_at is None:
-            times += [each.due for each in self.containers if self._may_move(each)]
+            times += [each.next for each in self.containers if self._may_move(each)]
         else:  # what does not run is not started any more
-            times += [each.due for each in self.containers if each.step is Step.RUNNING]
+            times += [
+                each.next for each in self.containers if each.step is Step.RUNNING
+            ]
         return min((each for each in times if each is not None), default=None)
 
     def turn_of(self, container: ContainerRun) -> bool:
@@ -96,7 +118,7 @@ class PodRun(Struct, frozen=True):
                 return True
             if each.role is Role.INIT and not each.is_ready:
                 return False
-            if each.role is Role.SIDECAR and each.step in (Step.NEW, Step.STUCK):
+            if each.role is Role.SIDECAR and not each.is_started:
                 return False
         return True
 
@@ -110,20 +132,45 @@ class PodRun(Struct, frozen=True):
         )
 
 
-def new_run(pod: JSON, now: Moment, delay: float, deadline: float | None) -> PodRun:
-    """Return a pod whose images are on the node after `delay` seconds."""
+def new_run(
+    pod: JSON,
+    now: Moment,
+    delay: float,
+    deadline: float | None,
+    pulls: Callable[[JSON], bool],
+    grace_scale: float,
+) -> PodRun:
+    """Return a pod whose images are on the node after `delay` seconds.
+
+    `pulls` tells whether the image of a container is pulled.
+    """
     due = now.seconds + delay
-    return PodRun(
+    containers = tuple(
+        _container(pod, spec, role, due, grace_scale) for spec, role in _specs(pod)
+    )
+    run = PodRun(
         full_name(pod),
         now.text,
         pod["spec"]["restartPolicy"],
-        tuple(_container(pod, spec, role, due) for spec, role in _specs(pod)),
+        containers,
         deadline,
+        annotations=pod["metadata"].get("annotations"),
     )
+    begun = tuple(
+        _pulling(each, pulls) if run.turn_of(each) else each for each in containers
+    )
+    return replace(run, containers=begun)
 
 
-def adopted_run(pod: JSON, now: Moment) -> PodRun:
-    """Return the pod that a status describes; nothing of it is due by itself."""
+def _pulling(container: ContainerRun, pulls: Callable[[JSON], bool]) -> ContainerRun:
+    if not pulls(container.spec):
+        return container
+    note = pulling(container.spec["image"])
+    return replace(container, is_pulling=True).noted(note)
+
+
+def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
+    """Return the pod that a status describes; `at` tells when a time of it was."""
     status = pod.get("status", {})
     named = {
         each["name"]: each
@@ -133,35 +180,89 @@ def adopted_run(pod: JSON, now: Moment) -> PodRun:
         )
     }
     containers = (
-        _adopted(_container(pod, spec, role, now.seconds), named.get(spec["name"]))
+        _adopted(
+            _container(pod, spec, role, now.seconds, grace_scale),
+            named.get(spec["name"]),
+            now,
+            at,
+        )
         for spec, role in _specs(pod)
     )
-    policy = pod["spec"]["restartPolicy"]
-    return PodRun(full_name(pod), now.text, policy, tuple(containers))
+    return PodRun(
+        full_name(pod),
+        now.text,
+        pod["spec"]["restartPolicy"],
+        tuple(containers),
+        annotations=pod["metadata"].get("annotations"),
+    )
 
 
-def with_images_of(run: PodRun, pod: JSON, now: Moment, delay: float) -> PodRun:
+def with_images_of(
+    run: PodRun, pod: JSON, now: Moment, delay: float, machine: Machine
+) -> PodRun:
     """Return the pod with the images of its spec; a new one takes `delay` seconds."""
     images = {spec["name"]: spec["image"] for spec, _ in _specs(pod)}
     containers = tuple(
         each
         if images[each.spec["name"]] == each.spec["image"]
-        else each.replaced(now, images[each.spec["name"]], delay)
+        else each.replaced(now, images[each.spec["name"]], delay, machine)
         for each in run.containers
     )
     return run if containers == run.containers else replace(run, containers=containers)
 
 
-def advanced(run: PodRun, now: Moment) -> PodRun:
+def with_annotations_of(
+    run: PodRun, pod: JSON, now: Moment, grace_scale: float
+) -> PodRun:
+    """Return the pod as its annotations say now; what has happened stays."""
+    annotations = pod["metadata"].get("annotations")
+    if annotations == run.annotations:
+        return run
+    containers = []
+    for old, (spec, role) in zip(run.containers, _specs(pod), strict=True):
+        new = _container(pod, spec, role, now.seconds, grace_scale)
+        containers.append(_with_fate_of(old, new, now))
+    return replace(run, containers=tuple(containers), annotations=annotations)
+
+
+def _with_fate_of(old: ContainerRun, new: ContainerRun, now: Moment) -> ContainerRun:
+    """Return a container with what becomes of another one."""
+    changed = replace(old, program=new.program, probes=new.probes)
+    if old.step is Step.STUCK:
+        return replace(changed, due=now.seconds)
+    if old.step is not Step.RUNNING or old.stop_code is not None:
+        return changed
+    passing = {each.kind: each.passes for each in old.probes}
+    status = {
+        "started": old.is_started,
+        "ready": old.is_ready and passing.get(ProbeKind.READINESS, True),
+    }
+    return _running(changed, status, now, lambda _: old.began)
+
+
+def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
     """Return the pod after all that is due now has happened."""
     if _is_due(run.deadline, now) and not run.is_over:
-        return killed(replace(run, failure=DEADLINE_EXCEEDED), now)
+        reason, message = DEADLINE_EXCEEDED
+        failed = replace(run, failure=DEADLINE_EXCEEDED)
+        told = replace(failed, notes=(*run.notes, normal(reason, message)))
+        return killed(stopping(told, now), now)
     while True:
-        following = _step(run, now)
+        following = _step(run, now, machine)
         if following is run:
             break
         run = following
     return killed(run, now) if _is_due(run.kill_at, now) else run
+
+
+def stopping(run: PodRun, now: Moment) -> PodRun:
+    """Return the pod after its kubelet has told all its containers to end."""
+    left = 0.0 if run.kill_at is None else max(0.0, run.kill_at - now.seconds)
+    containers = tuple(
+        each.stopped(now, f"Stopping container {each.spec['name']}", left)
+        for each in run.containers
+    )
+    return replace(run, containers=containers)
 
 
 def killed(run: PodRun, now: Moment) -> PodRun:
@@ -174,38 +275,55 @@ def killed(run: PodRun, now: Moment) -> PodRun:
     )
 
 
+def reported(run: PodRun) -> PodRun:
+    """Return the pod after what happened in it was reported."""
+    if not run.notes and not any(each.notes for each in run.containers):
+        return run
+    containers = tuple(
+        replace(each, notes=()) if each.notes else each for each in run.containers
+    )
+    return replace(run, containers=containers, notes=())
+
+
 def full_name(pod: JSON) -> str:
     """Return how kubelets name a pod in messages: ``NAME_NAMESPACE(UID)``."""
     metadata = pod["metadata"]
     return f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
 
 
-def _step(run: PodRun, now: Moment) -> PodRun:
+def _step(run: PodRun, now: Moment, machine: Machine) -> PodRun:
     """Return the pod after one container has moved, or the same pod if none can."""
     for number, each in enumerate(run.containers):
-        moved = _moved(run, each, now)
+        moved = _moved(run, each, now, machine)
         if moved is not each:
             before, after = run.containers[:number], run.containers[number + 1 :]
             return replace(run, containers=(*before, moved, *after))
     return run
 
 
-def _moved(run: PodRun, container: ContainerRun, now: Moment) -> ContainerRun:
+def _moved(
+    run: PodRun, container: ContainerRun, now: Moment, machine: Machine
+) -> ContainerRun:
     if run.is_over:
         # Sidecars run until the others have ended.
         return container.ended(now, 0) if container.step is Step.RUNNING else container
-    if not _is_due(container.due, now):
+    if not _is_due(container.next, now):
         return container
-    if container.step is Step.RUNNING and isinstance(container.program, Program):
-        code = container.program.code(container.restarts)
-        ended = container.ended(now, code)
-        return ended.restarted(now, run.full_name) if _again(run, ended) else ended
+    if container.step is Step.RUNNING:
+        if not _is_due(container.due, now):
+            return container.probed(now)
+        ended = container.ended_by_itself(now)
+        again = _again(run, ended)
+        return ended.restarted(now, run.full_name, machine) if again else ended
     if run.kill_at is not None:
         return container
     if container.step is Step.BACKING_OFF:
-        return replace(container, restarts=container.restarts + 1).started(now)
+        more = container.restarts + 1
+        return replace(container, restarts=more).started(now, machine)
+    if container.step is Step.STUCK:
+        return container.started(now, machine)
     if container.step is Step.NEW and run.turn_of(container):
-        return container.started(now)
+        return container.started(now, machine)
     return container
 
 
@@ -229,7 +347,7 @@ def _killed(container: ContainerRun, now: Moment) -> ContainerRun:
 
 
 def _is_due(due: float | None, now: Moment) -> bool:
-    return due is not None and due <= now.seconds + _JUST_NOW
+    return due is not None and due <= now.seconds + JUST_NOW
 
 
 def _specs(pod: JSON) -> Iterator[tuple[JSON, Role]]:
@@ -241,34 +359,85 @@ def _specs(pod: JSON) -> Iterator[tuple[JSON, Role]]:
         yield each, Role.MAIN
 
 
-def _container(pod: JSON, spec: JSON, role: Role, due: float) -> ContainerRun:
-    program: Program | ProgramError
+def _container(
+    pod: JSON, spec: JSON, role: Role, due: float, grace_scale: float
+) -> ContainerRun:
+    program: Program | AnnotationError
+    probes: tuple[Probe, ...] = ()
     try:
         program = program_of(pod, spec, role)
-    except ProgramError as error:
+        if role is not Role.INIT:
+            probes = probes_of(pod, spec, shared=role is Role.MAIN)
+    except AnnotationError as error:
         program = error
-    return ContainerRun(spec, role, program, due=due)
+    seconds = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    grace = float(seconds) * grace_scale
+    return ContainerRun(spec, role, program, due=due, grace=grace, probes=probes)
 
 
-def _adopted(container: ContainerRun, status: JSON | None) -> ContainerRun:
+def _adopted(
+    container: ContainerRun, status: JSON | None, now: Moment, at: At
+) -> ContainerRun:
     """Return a container in the state of a status, with the image that it has there."""
     if status is None:
         return container
-    state = status.get("state", {})
-    step = Step.STUCK
+    state = status.get("state") or {}
+    adopted = replace(
+        container,
+        spec={**container.spec, "image": status.get("image", container.spec["image"])},
+        step=Step.STUCK,
+        state=state,
+        last=status.get("lastState") or {},
+        restarts=status.get("restartCount", 0),
+    )
     if "running" in state:
-        step = Step.RUNNING
-    elif "terminated" in state:
-        step = Step.ENDED
-    elif status.get("lastState"):
-        step = Step.BACKING_OFF
-    image = status.get("image", container.spec["image"])
+        return _running(adopted, status, now, at)
+    if "terminated" in state:
+        return replace(adopted, step=Step.ENDED, due=None)
+    reason = state.get("waiting", {}).get("reason")
+    if reason in ("ContainerCreating", "PodInitializing") and not adopted.last:
+        return replace(adopted, step=Step.NEW, state={})
+    if adopted.last and reason == "CrashLoopBackOff":
+        return _backing_off(adopted, now)
+    return adopted
+
+
+def _running(
+    container: ContainerRun, status: JSON, now: Moment, at: At
+) -> ContainerRun:
+    """Return a container that runs since the time that its status tells."""
+    started = container.state["running"].get("startedAt")
+    began = at(started) if started else now.seconds
+    is_started = status.get("started", True)
+    passing = {
+        ProbeKind.STARTUP: is_started,
+        ProbeKind.READINESS: status.get("ready", False),
+        ProbeKind.LIVENESS: True,
+    }
+    probes = tuple(
+        each.resumed(began, now.seconds, passes=passing[each.kind])
+        if is_started or each.kind is ProbeKind.STARTUP
+        else each
+        for each in container.probes
+    )
+    program = container.program
+    due = began + program.seconds if isinstance(program, Program) else None
     return replace(
         container,
-        spec={**container.spec, "image": image},
-        step=step,
-        due=None,
-        state=state,
-        last=status.get("lastState", {}),
-        restarts=status.get("restartCount", 0),
+        step=Step.RUNNING,
+        began=began,
+        due=None if due == FOREVER else due,
+        probes=probes,
+    )
+
+
+def _backing_off(container: ContainerRun, now: Moment) -> ContainerRun:
+    """Return a container that is started again after its back-off."""
+    restarts = max(0, container.restarts - 1)
+    delay = min(FIRST_BACK_OFF * 2.0 ** min(restarts, 5), LONGEST_BACK_OFF)
+    return replace(
+        container,
+        step=Step.BACKING_OFF,
+        due=now.seconds + delay,
+        back_off=min(delay * 2, LONGEST_BACK_OFF),
     )

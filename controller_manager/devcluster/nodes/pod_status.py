@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec import Struct
+
+from controller_manager.devcluster.nodes.addresses import IPV4, pod_address
 from controller_manager.devcluster.nodes.container_runs import (
     ContainerRun,
     Moment,
     Step,
 )
+from controller_manager.devcluster.nodes.container_status import container_status
 from controller_manager.devcluster.nodes.pod_runs import PodRun
 from controller_manager.devcluster.nodes.programs import Role
 
@@ -17,7 +21,14 @@ _OVER: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """The reason why a pod of a phase is not ready."""
 
 
-def pod_status(pod: JSON, run: PodRun, now: Moment) -> JSON:
+class Place(Struct, frozen=True):
+    """Where a pod is: the addresses of its node, and the families of its network."""
+
+    host: tuple[str, ...] = ()
+    families: tuple[str, ...] = (IPV4,)
+
+
+def pod_status(pod: JSON, run: PodRun, now: Moment, place: Place) -> JSON:
     """Return the status of a pod whose containers are as in `run`.
 
     Conditions that are not the kubelet's stay, and so does a condition's time if its
@@ -28,23 +39,39 @@ def pod_status(pod: JSON, run: PodRun, now: Moment) -> JSON:
     initializing = any(each.step is Step.NEW for each in init)
     status = {
         **before,
+        "observedGeneration": pod["metadata"].get("generation", 1),
         "phase": run.phase,
         "conditions": list(_conditions(pod, run, now)),
         "containerStatuses": [
-            each.status(initializing=bool(init)) for each in run.main
+            container_status(pod, each, initializing=bool(init)) for each in run.main
         ],
         "startTime": before.get("startTime") or run.seen,
     }
     if init:
         status["initContainerStatuses"] = [
-            each.status(initializing=initializing) for each in init
+            container_status(pod, each, initializing=initializing) for each in init
         ]
     if run.failure is not None:
         status["reason"], status["message"] = run.failure
-    if run.is_running:
-        status["podIP"] = before.get("podIP") or _address(pod)
-        status["podIPs"] = [{"ip": status["podIP"]}]
-    return status
+    return status | _addresses(pod, run, place)
+
+
+def _addresses(pod: JSON, run: PodRun, place: Place) -> JSON:
+    """Return the addresses of a pod; it has some of its own once it has run."""
+    found: JSON = {}
+    if place.host:
+        found["hostIP"] = place.host[0]
+        found["hostIPs"] = [{"ip": each} for each in place.host]
+    if not run.is_running:
+        return found
+    addresses = [pod_address(pod, each) for each in place.families]
+    if pod["spec"].get("hostNetwork") and place.host:
+        addresses = list(place.host)
+    first = pod.get("status", {}).get("podIP")
+    addresses = [first, *addresses[1:]] if first else addresses
+    found["podIP"] = addresses[0]
+    found["podIPs"] = [{"ip": each} for each in addresses]
+    return found
 
 
 def is_ready(pod: JSON, run: PodRun) -> bool:
@@ -59,9 +86,10 @@ _Condition = tuple[str, str, str, str]
 
 def _conditions(pod: JSON, run: PodRun, now: Moment) -> Iterator[JSON]:
     before = pod.get("status", {}).get("conditions", [])
+    generation = pod["metadata"].get("generation", 1)
     named = {each["type"]: each for each in before}
     of_kubelet = (
-        ("PodReadyToStartContainers", str(run.phase not in _OVER), "", ""),
+        ("PodReadyToStartContainers", str(run.has_sandbox), "", ""),
         _initialized(run),
         _ready(pod, run),
         _containers_ready(run, "ContainersReady"),
@@ -72,6 +100,7 @@ def _conditions(pod: JSON, run: PodRun, now: Moment) -> Iterator[JSON]:
         same = old.get("status") == status
         condition = {
             "type": type_,
+            "observedGeneration": generation,
             "status": status,
             "lastTransitionTime": old["lastTransitionTime"] if same else now.text,
         }
@@ -91,7 +120,7 @@ def _initialized(run: PodRun) -> _Condition:
         each.spec["name"]
         for each in run.containers
         if (each.role is Role.INIT and not each.is_ready)
-        or (each.role is Role.SIDECAR and each.step in (Step.NEW, Step.STUCK))
+        or (each.role is Role.SIDECAR and not each.is_started)
     ]
     if not missing or any(each.step is not Step.NEW for each in run.main):
         return type_, "True", "", ""
@@ -139,8 +168,3 @@ def _serving(run: PodRun) -> Iterator[ContainerRun]:
 
 def _listed(names: list[str]) -> str:
     return f"[{' '.join(names)}]"
-
-
-def _address(pod: JSON) -> str:
-    number = int(pod["metadata"]["uid"].replace("-", "")[:8], 16)
-    return f"10.244.{number >> 8 & 255}.{number & 255}"

@@ -5,20 +5,31 @@ one, its command does, as far as a short list of commands goes (`commands`). The
 table in docs/devcluster.md shows both.
 """
 
-import math
 from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
 
-from controller_manager.devcluster.nodes.commands import FOREVER, run_of
+from controller_manager.devcluster.nodes.annotations import (
+    EXIT_CODE,
+    FAILING_INDEXES,
+    FOREVER,
+    PULL_SECONDS,
+    RUN_SECONDS,
+    TERMINATION_SECONDS,
+    AnnotationError,
+    find,
+    seconds_of,
+)
+from controller_manager.devcluster.nodes.commands import run_of
 
 JSON = dict[str, Any]
 
-RUN_SECONDS: Final = "devcluster/run-seconds"
-EXIT_CODE: Final = "devcluster/exit-code"
-FAILING_INDEXES: Final = "devcluster/failing-indexes"
+OUT_OF_MEMORY: Final = -1
+"""In place of an exit code: the kernel killed the container for its use of memory."""
+
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_OUT_OF_MEMORY_TEXT: Final = "OOMKilled"
 
 _BRIEFLY: Final = 1.0
 """Seconds for which a container runs that has to end, and of which we know no more."""
@@ -33,20 +44,18 @@ class Role(StrEnum):
     MAIN = "main"
 
 
-class ProgramError(Exception):
-    """An annotation cannot be understood; the message names it."""
-
-
 class Program(Struct, frozen=True):
     """What a container does each time that it runs.
 
     It runs for `seconds`, for ever if that is infinite. It ends with the first of
     `codes` at first, with the second after its first restart, and so on; the last one
-    holds from then on.
+    holds from then on. After SIGTERM it goes on for `termination` seconds, or until it
+    is killed.
     """
 
     seconds: float = FOREVER
     codes: tuple[int, ...] = (0,)
+    termination: float = FOREVER
 
     def code(self, restarts: int) -> int:
         """Return the exit code of the run after so many restarts."""
@@ -57,38 +66,44 @@ def program_of(pod: JSON, container: JSON, role: Role) -> Program:
     """Return what a container of a pod does.
 
     An annotation without a container's name holds for all that are no init
-    containers. Raises ProgramError.
+    containers. Raises AnnotationError.
     """
+    name, shared = container["name"], role is Role.MAIN
+    seconds = find(pod, RUN_SECONDS, name, shared=shared)
+    codes = find(pod, EXIT_CODE, name, shared=shared)
     annotations = pod["metadata"].get("annotations") or {}
-    shared = role is Role.MAIN
-    seconds = _find(annotations, RUN_SECONDS, container["name"], shared=shared)
-    codes = _find(annotations, EXIT_CODE, container["name"], shared=shared)
     indexes = annotations.get(FAILING_INDEXES) if shared else None
+    termination = _termination(pod, name)
     if seconds is None and codes is None and indexes is None:
-        return _unannotated(pod, container, role)
+        return _unannotated(pod, container, role, termination)
     return Program(
-        _BRIEFLY if seconds is None else _seconds(*seconds),
+        _BRIEFLY if seconds is None else seconds_of(*seconds),
         _codes_of(pod, codes, indexes),
+        termination,
     )
 
 
-def _find(
-    annotations: JSON, key: str, container: str, *, shared: bool
-) -> tuple[str, str] | None:
-    """Return the annotation for one container, or the one for all: name and text."""
-    for name in (f"{key}.{container}", key) if shared else (f"{key}.{container}",):
-        if name in annotations:
-            return name, annotations[name].strip()
-    return None
+def pull_seconds(pod: JSON, default: float) -> float:
+    """Return the seconds until the images of a pod are there; raises AnnotationError.
+
+    They are `default` unless an annotation says so.
+    """
+    text = (pod["metadata"].get("annotations") or {}).get(PULL_SECONDS)
+    return default if text is None else seconds_of(PULL_SECONDS, text)
 
 
-def _unannotated(pod: JSON, container: JSON, role: Role) -> Program:
+def _termination(pod: JSON, name: str) -> float:
+    found = find(pod, TERMINATION_SECONDS, name)
+    return FOREVER if found is None else seconds_of(*found)
+
+
+def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> Program:
     command = [*container.get("command", ()), *container.get("args", ())]
     run = run_of(command) if container.get("command") else None
     if run is not None:
-        return Program(run.seconds, (run.code,))
+        return Program(run.seconds, (run.code,), termination)
     ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))
-    return Program(_BRIEFLY if ends else FOREVER)
+    return Program(_BRIEFLY if ends else FOREVER, (0,), termination)
 
 
 def _belongs_to_a_job(pod: JSON) -> bool:
@@ -108,24 +123,23 @@ def _codes_of(
     return (given or (1,)) if fails else (0,)
 
 
-def _seconds(key: str, text: str) -> float:
-    if text == "forever":
-        return FOREVER
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < FOREVER:
-        raise ProgramError(_wrong(key, text, 'a number of seconds, or "forever"'))
-    return seconds
-
-
 def _codes(key: str, text: str) -> tuple[int, ...]:
-    parts = [each.strip() for each in text.split(",")]
-    if not all(each.isdecimal() and int(each) <= _MAX_CODE for each in parts):
-        expected = f'numbers from 0 to {_MAX_CODE}, with commas between, as "1,1,0"'
-        raise ProgramError(_wrong(key, text, expected))
-    return tuple(map(int, parts))
+    codes = tuple(_code(each.strip()) for each in text.split(","))
+    if None in codes:
+        expected = (
+            f"numbers from 0 to {_MAX_CODE} or {_OUT_OF_MEMORY_TEXT}, with commas "
+            'between, as "1,1,0"'
+        )
+        raise AnnotationError.of(key, text, expected)
+    return tuple(each for each in codes if each is not None)
+
+
+def _code(text: str) -> int | None:
+    """Return one exit code, `None` if it cannot be understood."""
+    if text == _OUT_OF_MEMORY_TEXT:
+        return OUT_OF_MEMORY
+    is_code = text.isascii() and text.isdecimal() and len(text) <= 3
+    return int(text) if is_code and int(text) <= _MAX_CODE else None
 
 
 def _indexes(text: str) -> list[range]:
@@ -134,10 +148,6 @@ def _indexes(text: str) -> list[range]:
         first, dash, last = part.strip().partition("-")
         last = last if dash else first
         if not first.isdecimal() or not last.isdecimal():
-            raise ProgramError(_wrong(FAILING_INDEXES, text, 'indexes as "1,3-5"'))
+            raise AnnotationError.of(FAILING_INDEXES, text, 'indexes as "1,3-5"')
         found.append(range(int(first), int(last) + 1))
     return found
-
-
-def _wrong(key: str, text: str, expected: str) -> str:
-    return f"annotation {key}: must be {expected}, it is {text!r}"

@@ -48,10 +48,15 @@ def condition(status: JSON, type_: str) -> tuple[str, str, str]:
 
 
 async def events(cluster: Cluster) -> list[str]:
-    """Return all events, as ``OBJECT TYPE REASON: MESSAGE``."""
+    """Return all events, as ``OBJECT TYPE REASON: MESSAGE``, with their counts."""
     items = (await send(cluster, "GET", f"{DEFAULT}/events"))["items"]
     return [
         f"{each['involvedObject']['name']} {each['type']} {each['reason']}: "
-        f"{each['message']}"
+        f"{each['message']}" + times(each.get("count", 1))
         for each in items
     ]
+
+
+def times(count: int) -> str:
+    """Return how kubectl shows how often an event was seen."""
+    return f" (x{count})" if count > 1 else ""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from controller_manager.devcluster.nodes.commands import FOREVER, Run, run_of
+from controller_manager.devcluster.nodes.annotations import FOREVER
+from controller_manager.devcluster.nodes.commands import Run, run_of
 
 
 @pytest.mark.parametrize(

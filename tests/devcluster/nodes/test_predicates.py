@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.nodes.predicates import (
+from controller_manager.devcluster.nodes.scheduling.predicates import (
     TAINTED,
     UNMATCHED,
     UNSCHEDULABLE,

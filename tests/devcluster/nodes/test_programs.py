@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.nodes.commands import FOREVER
+from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
 from controller_manager.devcluster.nodes.programs import (
     Program,
-    ProgramError,
     Role,
     program_of,
 )
@@ -21,7 +20,8 @@ SLEEP: JSON = {**PLAIN, "command": ["sleep", "5"]}
 
 
 WRONG_CODES = (
-    "must be numbers from 0 to 255, with commas between, as \"1,1,0\", it is '1,256'"
+    "must be numbers from 0 to 255 or OOMKilled, with commas between, as "
+    "\"1,1,0\", it is '1,256'"
 )
 
 
@@ -125,7 +125,7 @@ def test_single_indexes_of_a_job_fail(
 def test_a_wrong_annotation_is_named(annotation: str, text: str, message: str) -> None:
     """With what it must be."""
     expected = f"annotation devcluster/{annotation}: {message}"
-    with pytest.raises(ProgramError, match=f"^{re.escape(expected)}$"):
+    with pytest.raises(AnnotationError, match=f"^{re.escape(expected)}$"):
         program_of(pod({f"devcluster/{annotation}": text}), PLAIN, Role.MAIN)
 
 

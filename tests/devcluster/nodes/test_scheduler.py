@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.nodes import scheduler
-from controller_manager.devcluster.nodes.predicates import why_not
+from controller_manager.devcluster.nodes.scheduling import fit, scheduler
+from controller_manager.devcluster.nodes.scheduling.predicates import why_not
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     CORE,
@@ -182,6 +182,7 @@ async def test_heartbeats_of_nodes_cause_no_scheduling(
         looked.append(node.name)
         return why_not(pod, node)
 
+    monkeypatch.setattr(fit, "why_not", counted)
     monkeypatch.setattr(scheduler, "why_not", counted)
     async with cluster.nodes(count=20):
         for number in range(10):
@@ -213,7 +214,7 @@ async def test_a_node_is_found_without_a_search_through_all(
         looked.append(node.name)
         return why_not(pod, node)
 
-    monkeypatch.setattr(scheduler, "why_not", counted)
+    monkeypatch.setattr(fit, "why_not", counted)
     async with cluster.nodes(count=50):
         for number in range(3):
             await create_pod(cluster, f"p{number}")

@@ -69,7 +69,7 @@ Upstream does so at the pod's next event. Whoever deletes a claim first sees tha
 is gone.
 """
 
-BY_CLAIM: Final = Index(
+PODS_BY_CLAIM: Final = Index(
     "claimPrefix",
     claim_prefixes,
     lambda old, new: old.spec.volume_claim_templates == new.spec.volume_claim_templates,
@@ -95,7 +95,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._metrics = context.metrics.of(StatefulSetMetrics)
         self._pods = self.lister(PODS)
         self._claims = self.lister(CLAIMS)
-        self._by_claim = context.lister(STATEFUL_SETS, BY_CLAIM)
+        self._by_claim = context.lister(STATEFUL_SETS, PODS_BY_CLAIM)
         revisions = self.lister(CONTROLLER_REVISIONS)
         self._history = History(context.client, STATEFUL_SETS, revisions)
         self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
@@ -138,7 +138,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         if found is None:
             return
         namespace, (prefix, ordinal) = claim.metadata.namespace, found
-        for each in self._by_claim.by_index(BY_CLAIM, f"{namespace}/{prefix}"):
+        for each in self._by_claim.by_index(PODS_BY_CLAIM, f"{namespace}/{prefix}"):
             pod = self._pods.get(namespace, pod_name(each, ordinal))
             yield key_of(each), pod is not None
 

@@ -20,6 +20,21 @@ _NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
 GroupKind = tuple[str, str]
 """A group and a kind, without a version."""
 
+_PODS: Final[GroupKind] = ("", "Pod")
+_REVISIONS: Final[GroupKind] = ("apps", "ControllerRevision")
+_USUAL_DEPENDENTS: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
+    ("", "ReplicationController"): (_PODS,),
+    ("", "Service"): (("discovery.k8s.io", "EndpointSlice"),),
+    ("apps", "DaemonSet"): (_PODS, _REVISIONS),
+    ("apps", "Deployment"): (("apps", "ReplicaSet"),),
+    ("apps", "ReplicaSet"): (_PODS,),
+    ("apps", "StatefulSet"): (_PODS, _REVISIONS),
+    ("batch", "CronJob"): (("batch", "Job"),),
+    ("batch", "Job"): (_PODS,),
+}
+"""Kinds of objects that the controllers here create for an owner: a watch may not have
+shown the first of them yet."""
+
 
 class Identity(NamedTuple):
     """The identity of an object: all fields of an owner reference, and a namespace."""
@@ -161,7 +176,9 @@ class Graph:
         self._to_orphan = to_orphan
         self._on_invalid_namespace = on_invalid_namespace
         self._nodes: dict[str, Node] = {}
-        self._kinds: dict[GroupKind, dict[GroupKind, None]] = {}
+        self._kinds: dict[GroupKind, dict[GroupKind, None]] = {
+            owner: dict.fromkeys(kinds) for owner, kinds in _USUAL_DEPENDENTS.items()
+        }
         self._gone: Recent[str] = Recent()
 
     def __len__(self) -> int:
@@ -177,7 +194,7 @@ class Graph:
         return list(self._nodes.values())
 
     def kinds_owned_by(self, identity: Identity) -> list[GroupKind]:
-        """Return the kinds whose objects have ever had an owner of this kind."""
+        """Return the kinds that objects of this kind own usually, or have owned."""
         return list(self._kinds.get(_group_kind(identity), ()))
 
     def was_deletion_seen(self, uid: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
+from controller_manager.control.superseded_versions import SupersededVersions
 from controller_manager.controllers.cluster.garbagecollector.graph import (
     Graph,
     GroupKind,
@@ -22,9 +23,6 @@ from controller_manager.observability.logs import Logger
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _MISSING: Final = 60.0
 """Seconds after which a resource that discovery does not list counts as gone."""
-
-_SUPERSEDED: Final = 60.0
-"""Seconds after which the version that the API server prefers is watched instead."""
 
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 """(group, plural) of resources that have many objects and no dependents."""
@@ -57,7 +55,7 @@ class Monitors:
         """
         self._served_changes = served_changes
         self._missing_since: dict[tuple[str, str], float] = {}
-        self._superseded_since: dict[tuple[str, str], float] = {}
+        self._versions = SupersededVersions()
         self._retired: dict[tuple[str, str], Resource[PartialObject]] = {}
         self._informers = informers
         self._graph = graph
@@ -115,27 +113,16 @@ class Monitors:
         for name, monitor in list(self._monitors.items()):
             resource, successor = monitor.resource, wanted.get(name)
             is_served = (resource.api_version, resource.kind) in served
-            if not is_served or self._is_superseded(name, resource, successor, now):
+            preferred = successor.api_version if successor is not None else None
+            if not is_served or self._versions.supersedes(
+                name, resource.api_version, preferred, now
+            ):
                 self._stop(name, monitor, successor)
         for name, found in wanted.items():
             if name not in self._monitors:
                 self._start(name, found)
         self._drop_retired()
         return changed
-
-    def _is_superseded(
-        self,
-        name: tuple[str, str],
-        watched: Resource[PartialObject],
-        preferred: ServedResource | None,
-        now: float,
-    ) -> bool:
-        """Tell whether another version than the watched one has long been preferred."""
-        if preferred is None or preferred.api_version == watched.api_version:
-            self._superseded_since.pop(name, None)
-            return False
-        since = self._superseded_since.setdefault(name, now)
-        return now - since >= _SUPERSEDED
 
     def _served_now(
         self, discovery: Discovery, now: float
@@ -192,7 +179,7 @@ class Monitors:
     ) -> None:
         """Stop to watch a version; `successor` may show the same objects."""
         del self._monitors[name]
-        self._superseded_since.pop(name, None)
+        self._versions.forget(name)
         monitor.informer.remove_handler(monitor.registration)
         self._informers.stop_monitor(monitor.resource)
         if successor is None:

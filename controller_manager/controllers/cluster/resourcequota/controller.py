@@ -128,6 +128,7 @@ class QuotaController:
             context.resources,
             self.discoveries,
             self._monitors,
+            context.clock,
             context.logger,
             self._count_what_lacks_usage,
         )

@@ -14,6 +14,7 @@ from controller_manager.control.quota.evaluators import (
     count_evaluator,
     device_claim_evaluator,
 )
+from controller_manager.control.superseded_versions import SupersededVersions
 from controller_manager.controllers.cluster.resourcequota.devices import Devices
 from controller_manager.controllers.cluster.resourcequota.sources import (
     CachedObjects,
@@ -100,6 +101,7 @@ class Monitors:
         self._others = others
         self._monitors: dict[Name, _Monitor] = {}
         self._reported: set[Name] = set()
+        self._versions = SupersededVersions()
         informers.read_monitored(RESOURCE_CLAIMS)
         informers.read_monitored(DEVICE_CLASSES)
 
@@ -132,20 +134,25 @@ class Monitors:
         for each in list(self._monitors.values()):
             await each.registration.wait_for_sync()
 
-    def adjust(self, discovery: Discovery) -> None:
+    def adjust(self, discovery: Discovery, now: float) -> None:
         """Watch the served resources and no others.
 
         A resource stays as it is while its group could not be discovered. Its version
-        is kept as long as it is served.
+        is kept as long as it is served, or until another one has been the preferred
+        one for a minute. `now` is a monotonic time in seconds.
         """
         versions = {(each.api_version, each.plural) for each in discovery.resources}
+        preferred = {
+            (each.group, each.plural): each for each in discovery.preferred(*VERBS)
+        }
         for name, monitor in list(self._monitors.items()):
-            version = monitor.resource.api_version
-            if (version, name[1]) in versions or version in discovery.failures:
-                continue
-            self._stop(name, monitor)
-        for served in discovery.preferred(*VERBS):
-            name = (served.group, served.plural)
+            version, successor = monitor.resource.api_version, preferred.get(name)
+            latest = successor.api_version if successor is not None else None
+            is_old = self._versions.supersedes(name, version, latest, now)
+            is_served = (version, name[1]) in versions
+            if is_old or not (is_served or version in discovery.failures):
+                self._stop(name, monitor)
+        for name, served in preferred.items():
             if name not in self._monitors and self._is_wanted(served):
                 self._start(name, served)
 
@@ -198,6 +205,7 @@ class Monitors:
     def _stop(self, name: Name, monitor: _Monitor) -> None:
         del self._monitors[name]
         self._reported.discard(name)
+        self._versions.forget(name)
         monitor.informer.remove_handler(monitor.registration)
         self._informers.stop_monitor(monitor.resource)
         self._logger.v(2).info(

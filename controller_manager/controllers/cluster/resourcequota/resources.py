@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from controller_manager.client.resource_mapper import ResourceMapper
+from controller_manager.clock import Clock
 from controller_manager.controllers.cluster.resourcequota.monitors import (
     VERBS,
     Monitors,
@@ -41,6 +42,7 @@ class Resources:
         mapper: ResourceMapper,
         queue: WorkQueue,
         monitors: Monitors,
+        clock: Clock,
         logger: Logger,
         synced: Callable[[], None],
     ) -> None:
@@ -48,6 +50,7 @@ class Resources:
         self._mapper = mapper
         self._queue = queue
         self._monitors = monitors
+        self._clock = clock
         self._logger = logger
         self._synced = synced
         self._discovered = asyncio.Event()
@@ -79,7 +82,7 @@ class Resources:
             return
         if problem := discovery.problem():
             self._logger.warning("Not all resources are known", err=problem)
-        self._monitors.adjust(discovery)
+        self._monitors.adjust(discovery, self._clock.monotonic())
         self._discovered.set()
         self._queue.add(_UNSYNCED)
 

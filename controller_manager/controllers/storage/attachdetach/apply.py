@@ -119,8 +119,9 @@ class Applier:
         entries = [
             {"devicePath": each.device_path, "name": each.name} for each in plan.listed
         ]
-        for key in plan.joining:
-            await self._check_attached(view.places[key])
+        for key in (*plan.joining, *plan.lost):
+            place = view.places[key]
+            await self._check_attachment(place, is_attached=key not in plan.lost)
         # The list is written whole: one of an old cache would bring back what is gone.
         known = view.node.metadata
         patch = {
@@ -134,20 +135,23 @@ class Applier:
             self._joined(view, view.places[key])
         return node
 
-    async def _check_attached(self, place: Place) -> None:
+    async def _check_attachment(self, place: Place, *, is_attached: bool) -> None:
         """Raise SyncError if the attachment of a place is not as in the cache.
 
-        A kubelet that finds a volume on the list trusts that it is attached.
+        A kubelet trusts the list: a volume that is on it is attached, any other is not.
+        Upstream reads attachments, too (VolumesAreAttached of the plugin for CSI).
         """
-        if place.attachment is None:
-            return
         name = place.attachment_name
+        if not name:
+            return
         try:
             found = await self._client.get(ATTACHMENTS, "", name)
         except NotFound:
             found = None
-        if found is None or is_deleting(found) or not found.status.attached:
-            msg = f"the volume attachment {name} is gone or detached; the cache is old"
+        stays = found is not None and found.status.attached and not is_deleting(found)
+        if stays is not is_attached:
+            state = "attached" if stays else "gone or detached"
+            msg = f"the volume attachment {name} is {state}; the cache is old"
             raise SyncError(msg)
 
     def _joined(self, view: NodeView, place: Place) -> None:

@@ -27,12 +27,14 @@ class Plan(Struct, frozen=True):
     """The steps of the places by key, and the list for the node's status.
 
     `listed` is `None` if the status is right. `joining` are the keys of the places that
-    it lists newly.
+    it lists newly, `lost` those of places that it no longer lists although pods need
+    them: by the cache their volumes are detached.
     """
 
     steps: Mapping[str, Step]
     listed: tuple[AttachedVolume, ...] | None = None
     joining: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     def to_do(self, view: NodeView, do: Do) -> Iterator[tuple[Place, Step]]:
         """Yield the places about whose attachment this is to be done."""
@@ -70,8 +72,13 @@ def plan(
     waiting = {
         key: each.joins_at for key, each in steps.items() if each.joins_at is not None
     }
+    lost = tuple(
+        key
+        for key, place in view.places.items()
+        if place.is_listed and place.volume is not None and not steps[key].lists
+    )
     is_shorter = len(stay) < len(view.listed)
     if waiting and (is_shorter or min(waiting.values()) <= now):
         joined = tuple(AttachedVolume(name=key) for key in waiting)
-        return Plan(steps, (*stay, *joined), tuple(waiting))
-    return Plan(steps, stay if is_shorter else None)
+        return Plan(steps, (*stay, *joined), tuple(waiting), lost)
+    return Plan(steps, stay if is_shorter else None, lost=lost)

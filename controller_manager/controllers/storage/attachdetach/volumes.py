@@ -20,7 +20,7 @@ from controller_manager.control.csi_migration import (
     csi_volume,
     inline_csi_volume,
 )
-from controller_manager.control.pods_by_claim import BY_CLAIM, claim_name
+from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.controllers.storage.attachdetach.names import (
     csi_name,
     fc_name,
@@ -146,7 +146,7 @@ class Volumes:
         """Take the context; watch claims, persistent volumes and CSI drivers."""
         self._claims = context.lister(CLAIMS)
         self._drivers = context.lister(CSI_DRIVERS)
-        self._pods = context.lister(PODS, BY_CLAIM)
+        self._pods = context.lister(PODS, PODS_BY_CLAIM)
         self.persistent = context.lister(PERSISTENT_VOLUMES, BY_UNIQUE_NAME)
 
     def of(self, pod: Pod) -> Iterator[Found]:
@@ -160,7 +160,7 @@ class Volumes:
 
     def pods_of_claim(self, claim: str) -> Iterable[Pod]:
         """Return the pods that use the claim with this key."""
-        return self._pods.by_index(BY_CLAIM, claim)
+        return self._pods.by_index(PODS_BY_CLAIM, claim)
 
     def _find(self, pod: Pod, volume: PodVolume) -> Found | None:
         name = claim_name(pod, volume)

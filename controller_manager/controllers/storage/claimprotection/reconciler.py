@@ -7,7 +7,7 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import NotFound
-from controller_manager.control.pods_by_claim import BY_CLAIM, claim_names
+from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_names
 from controller_manager.control.protection import Protection
 from controller_manager.controllers.storage.claimprotection.live_pods import (
     LivePods,
@@ -64,7 +64,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     def __init__(self, context: ControllerContext) -> None:
         """Take the context; index the pods by their claims."""
         super().__init__(context)
-        self._pods = context.lister(PODS, BY_CLAIM)
+        self._pods = context.lister(PODS, PODS_BY_CLAIM)
         self._live_pods = LivePods(context.client)
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
@@ -82,7 +82,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         return DONE
 
     async def _user_of(self, claim: PersistentVolumeClaim) -> Pod | None:
-        cached = self._pods.by_index(BY_CLAIM, key_of(claim))
+        cached = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
         if (found := user_among(cached, claim)) is not None:
             return found
         found = await self._live_pods.user_of(claim)

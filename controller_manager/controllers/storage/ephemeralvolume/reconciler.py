@@ -19,7 +19,7 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.control.pods_by_claim import BY_CLAIM, claim_name
+from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.controllers.storage.ephemeralvolume.claims import (
     claim_of,
     conflict,
@@ -63,7 +63,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
 
     def _pods_of(self, claim: KubeObject) -> Iterable[str]:
         """Return the pods that name a claim and need some."""
-        found = self._pods.by_index(BY_CLAIM, key_of(claim))
+        found = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
         return map(key_of, filter(needs_claims, found))
 
     watches = (
@@ -76,7 +76,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
         super().__init__(context)
         self.workers = context.config.of(EphemeralVolumeOptions).concurrent_syncs
         self._metrics = context.metrics.of(EphemeralVolumeMetrics)
-        self._pods = context.lister(PODS, BY_CLAIM)
+        self._pods = context.lister(PODS, PODS_BY_CLAIM)
 
     async def reconcile(self, pod: Pod) -> Outcome:
         """Create the claims that the pod lacks, up to the first that fails."""

@@ -16,7 +16,7 @@ from controller_manager.control.csi_migration import (
     csi_volume,
     inline_csi_volume,
 )
-from controller_manager.control.pods_by_claim import BY_CLAIM, claim_name
+from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.controllers.storage.selinuxwarning.metrics import (
     SELinuxWarningMetrics,
 )
@@ -57,7 +57,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         """Return the pods of a claim that is bound."""
         if not claim.spec.volume_name:
             return ()
-        return map(key_of, self._pods.by_index(BY_CLAIM, key_of(claim)))
+        return map(key_of, self._pods.by_index(PODS_BY_CLAIM, key_of(claim)))
 
     def _of_volume(self, volume: PersistentVolume) -> Iterable[str]:
         """Return the pods of the claim that a volume is bound to."""
@@ -65,7 +65,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         if reference is None or not reference.uid:
             return ()
         key = f"{reference.namespace}/{reference.name}"
-        return map(key_of, self._pods.by_index(BY_CLAIM, key))
+        return map(key_of, self._pods.by_index(PODS_BY_CLAIM, key))
 
     def _of_driver(self, driver: CSIDriver) -> Iterable[str]:
         """Return the pods with volumes of a driver, which may mount labels now."""
@@ -81,7 +81,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
     def __init__(self, context: ControllerContext) -> None:
         """Take the context; index the pods by their claims."""
         self._uses = VolumeUses()
-        self._pods = context.lister(PODS, BY_CLAIM)
+        self._pods = context.lister(PODS, PODS_BY_CLAIM)
         context.metrics.of(SELinuxWarningMetrics).show(self._uses.conflicts)
         super().__init__(context)
 

@@ -17,7 +17,7 @@ from controller_manager.api.storage.v1 import (
     WAIT_FOR_FIRST_CONSUMER,
     StorageClass,
 )
-from controller_manager.control.pods_by_claim import BY_CLAIM
+from controller_manager.control.pods_by_claim import PODS_BY_CLAIM
 from controller_manager.controllers.storage.volumebinder.assumed import AssumedObjects
 from controller_manager.controllers.storage.volumebinder.holds import Holds
 from controller_manager.controllers.storage.volumebinder.matching import VolumeIndex
@@ -79,7 +79,7 @@ class Caches:
         self._claims = context.lister(CLAIMS, CLAIMS_BY_VOLUME)
         self._volumes = context.lister(PERSISTENT_VOLUMES)
         self._classes = context.lister(STORAGE_CLASSES, _DEFAULT_CLASSES)
-        self._pods = context.lister(PODS, BY_CLAIM)
+        self._pods = context.lister(PODS, PODS_BY_CLAIM)
 
     @property
     def provisions(self) -> bool:
@@ -118,7 +118,7 @@ class Caches:
         """Return the names of the pods that use a claim and have no node yet."""
         return [
             pod.metadata.name
-            for pod in self._pods.by_index(BY_CLAIM, key_of(claim))
+            for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
             if _is_unscheduled(pod)
         ]
 

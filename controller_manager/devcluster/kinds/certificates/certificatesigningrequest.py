@@ -77,6 +77,7 @@ class CertificateSigningRequestStrategy(Strategy):
             "uid": user.uid,
             # Authentication adds this group to every user.
             "groups": list(dict.fromkeys((*user.groups, AUTHENTICATED))),
+            "extra": {key: list(values) for key, values in user.extra.items()},
         }
         spec.update({key: value for key, value in found.items() if value})
 

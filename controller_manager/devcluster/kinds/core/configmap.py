@@ -27,7 +27,7 @@ JSON = dict[str, Any]
 class ConfigMapStrategy(Strategy):
     """May be immutable; shows the number of entries."""
 
-    columns: ClassVar = (NAME, Column("Data", "integer"), AGE)
+    columns: ClassVar = (NAME, Column("Data"), AGE)
     messages: ClassVar = {
         "ConfigMap": {
             1: "metadata:ObjectMeta",

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.claim_messages import CLAIM_MESSAGES
 from controller_manager.devcluster.kinds.core.claim_validation import (
     validate_claim_spec,
     validate_claim_status,
@@ -31,6 +32,7 @@ JSON = dict[str, Any]
 class PersistentVolumeClaimStrategy(Strategy):
     """The spec is immutable, except for a larger size and what is set once."""
 
+    messages: ClassVar = CLAIM_MESSAGES
     returns_deleted: ClassVar = True
     null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     columns: ClassVar = (

@@ -49,7 +49,7 @@ class SecretStrategy(Strategy):
     """Encodes ``stringData`` as base64 into ``data``; may be immutable."""
 
     selectable_fields: ClassVar = fields_by_path("type")
-    columns: ClassVar = (NAME, Column("Type"), Column("Data", "integer"), AGE)
+    columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
     messages: ClassVar = {
         "Secret": {
             1: "metadata:ObjectMeta",

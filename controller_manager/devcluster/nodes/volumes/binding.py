@@ -13,7 +13,7 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
-from controller_manager.devcluster.nodes.predicates import NodeFacts
+from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
 from controller_manager.devcluster.nodes.volumes.driver import (
     ON_DEMAND,
     SELECTED_NODE,
@@ -109,6 +109,8 @@ class VolumeBinding:
 
     def why_not(self, pod: JSON, node: NodeFacts) -> str:
         """Return why the volumes of a pod keep it from a node, if they do."""
+        if conflict := self.conflict(pod):
+            return conflict
         for key in claims_of(pod):
             claim = self._storage.claim(key)
             if claim is None or not is_bound(claim):

@@ -6,7 +6,10 @@ import msgspec
 
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.nodes.predicates import NodeFacts, matches_terms
+from controller_manager.devcluster.nodes.scheduling.predicates import (
+    NodeFacts,
+    matches_terms,
+)
 
 JSON = dict[str, Any]
 

@@ -14,7 +14,6 @@ from controller_manager.api.resource import Resource
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import (
     DeleteOptions,
-    PatchType,
     PropagationPolicy,
 )
 from controller_manager.client.errors import NotFound
@@ -29,7 +28,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON
-from tests.controllers.custom_resources import ANYTHING, DEFINITIONS, definition
+from tests.controllers.custom_resources import DEFINITIONS, definition
 
 COLLECTOR = "garbage-collector-controller"
 
@@ -190,23 +189,3 @@ def serve_widgets(user: User, *, served: bool) -> None:
     found = kinds.find("example.com", "v1", "widgets")
     assert found is not None
     kinds.remove(found)
-
-
-async def serve_versions(user: User, *served: str) -> None:
-    versions: list[JSON] = [
-        {
-            "name": name,
-            "served": name in served,
-            "storage": name == "v1",
-            "schema": {"openAPIV3Schema": ANYTHING},
-        }
-        for name in ("v1", "v2")
-    ]
-    patch = {"spec": {"versions": versions}}
-    await user.cluster.client.patch(
-        replace(DEFINITIONS, type=PartialObject),
-        "",
-        "widgets.example.com",
-        patch,
-        PatchType.MERGE,
-    )

@@ -66,6 +66,8 @@ class GarbageCollectorProperties(Properties):
             daemon = manager.manager
             if daemon is None or (daemon.elector is not None and not manager.leads):
                 continue
+            if self.controller not in daemon.controllers.names:
+                continue  # the process has only just started
             pools = pools_of(daemon.controllers[self.controller].controller)
             collector = pools[0]._reconcile.__self__  # type: ignore[attr-defined]
             assert isinstance(collector, GarbageCollector)

@@ -14,10 +14,9 @@ from tests.controllers.cluster.garbagecollector.collecting import (
     User,
     collecting,
     define,
-    serve_versions,
     serve_widgets,
 )
-from tests.controllers.custom_resources import WIDGETS
+from tests.controllers.custom_resources import WIDGETS, serve_versions
 
 pytestmark = pytest.mark.looptime
 
@@ -81,7 +80,7 @@ async def test_orphans_whose_references_name_another_version_are_found(
 ) -> None:
     """A kind is the same in all its versions."""
     await define(user)
-    await serve_versions(user, "v1", "v2")
+    await serve_versions(user.cluster.client, "v1", "v2")
     owner = await user.create("owner", resource=WIDGETS)
     by_v1 = {**owner, "apiVersion": "example.com/v1"}
     await user.create("early", by_v1)

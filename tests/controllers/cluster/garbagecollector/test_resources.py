@@ -20,10 +20,9 @@ from tests.controllers.cluster.garbagecollector.collecting import (
     blocking,
     collecting,
     define,
-    serve_versions,
     serve_widgets,
 )
-from tests.controllers.custom_resources import DEFINITIONS, WIDGETS
+from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, serve_versions
 
 pytestmark = pytest.mark.looptime
 
@@ -221,11 +220,11 @@ async def test_a_version_that_is_preferred_for_a_minute_is_watched_instead(
     await user.create("held", resource=WIDGETS)
     async with collecting(user.cluster) as collector:
         await asyncio.sleep(3)
-        await serve_versions(user, "v1", "v2")
+        await serve_versions(user.cluster.client, "v1", "v2")
         await asyncio.sleep(50)
-        await serve_versions(user, "v1")
+        await serve_versions(user.cluster.client, "v1")
         await asyncio.sleep(50)
-        await serve_versions(user, "v1", "v2")
+        await serve_versions(user.cluster.client, "v1", "v2")
         await asyncio.sleep(50)
         assert versions_of_widgets(collector) == {"example.com/v1"}
         await asyncio.sleep(60)
@@ -244,10 +243,10 @@ async def test_a_new_preferred_version_of_a_resource_changes_nothing(
     async with collecting(user.cluster) as collector:
         await asyncio.sleep(3)
         await user.delete("owner", PropagationPolicy.FOREGROUND)
-        await serve_versions(user, "v1", "v2")
+        await serve_versions(user.cluster.client, "v1", "v2")
         await asyncio.sleep(130)
         assert await user.names() == ["owner"]
-        await serve_versions(user, "v2")
+        await serve_versions(user.cluster.client, "v2")
         await asyncio.sleep(130)
         assert await user.names() == ["owner"]
         assert versions_of_widgets(collector) == {"example.com/v2"}

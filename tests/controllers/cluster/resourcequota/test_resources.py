@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.client.builder import Connections
 from controller_manager.client.errors import Forbidden
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.cluster.resourcequota.counting import (
     Failing,
     User,
@@ -18,7 +19,12 @@ from tests.controllers.cluster.resourcequota.counting import (
     controller_of,
     counting,
 )
-from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, definition
+from tests.controllers.custom_resources import (
+    DEFINITIONS,
+    WIDGETS,
+    definition,
+    serve_versions,
+)
 
 pytestmark = pytest.mark.looptime
 
@@ -147,6 +153,33 @@ async def test_nothing_is_watched_twice_beside_the_garbage_collector(
         assert found is not None
         kinds.remove(found)  # the garbage collector waits a minute longer
         await asyncio.sleep(200)
+
+
+async def test_the_version_that_the_garbage_collector_watches_is_counted(
+    user: User,
+) -> None:
+    """One watch is enough for both when the API server prefers another version."""
+    user.add_quota({"count/widgets.example.com": "3"})
+    settings = make_config(controllers=("resourcequota", "garbagecollector"))
+    await _define(user)
+    cluster = user.cluster
+    connections = Connections(cluster.transport)
+    async with run_manager(
+        connections, cluster.clock, cluster.rng, settings
+    ) as manager:
+        await asyncio.sleep(5)
+        await _create_widget(user, "a")
+        await serve_versions(user.cluster.client, "v1", "v2")
+        await asyncio.sleep(200)
+        watched = [
+            each.resource.api_version
+            for each in manager.informers.all()
+            if each.resource.kind == "Widget"
+        ]
+        assert watched == ["example.com/v2"]
+        await _create_widget(user, "b")
+        await asyncio.sleep(5)
+        assert user.used() == {"count/widgets.example.com": "2"}
 
 
 async def test_claims_to_devices_are_counted_by_class(user: User) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.storage.attachdetach import (
     decide,
     plan,
@@ -26,12 +27,23 @@ from controller_manager.controllers.storage.attachdetach.reconciler import (
 from tests.simulation.planted import Bug
 
 _plan = plan.plan
-_attach = decide._attach
 _detach = decide._detach
 
 
-async def _ask_nobody(*_: object) -> bool:
-    return False
+_list = Applier._list
+
+
+async def _list_blindly(applier: Applier, view: NodeView, plan: Plan) -> Node | None:
+    """Write the list of a node whatever the node has become meanwhile."""
+    if view.node is None:
+        return None
+    metadata = replace(view.node.metadata, resource_version="")
+    node = replace(view.node, metadata=metadata)
+    return await _list(applier, replace(view, node=node), plan)
+
+
+async def _trust_the_cache(*_: object, **__: object) -> None:
+    """Ask nobody whether a volume is still attached."""
 
 
 def _keep_the_list(
@@ -50,16 +62,6 @@ def _take_nothing(*_: object) -> None:
     """Hold no volume for a node."""
 
 
-def _hope(place: Place, memory: Memory, now: float) -> Step:
-    """List a volume whose attachment was asked for."""
-    if place.attachment is None:
-        return _attach(place, memory, now)
-    return Step(memory=memory, joins_at=now)
-
-
-_attach = decide._attach
-
-
 def _detach_at_once(
     place: Place, memory: Memory, view: NodeView, now: float, rules: Rules
 ) -> Step:
@@ -71,11 +73,11 @@ def _detach_at_once(
 _WATCHES: Final[tuple[Any, ...]] = tuple(AttachDetachReconciler.watches)
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "ask no node before a volume is detached": Bug(
-        0, Applier, "_is_in_use", _ask_nobody, "use-of-a-volume-is-not-seen"
+    "write the list of volumes of an old cache": Bug(
+        0, Applier, "_list", _list_blindly, "use-of-a-volume-is-not-seen"
     ),
-    "detach volumes that are in use": Bug(
-        0, decide, "_detach", _detach_at_once, "use-of-a-volume-is-not-seen"
+    "take volumes that are in use off the list": Bug(
+        0, decide, "_detach", _detach_at_once, "volume-moves"
     ),
     "list a volume until its attachment is gone": Bug(
         0, reconciler, "plan", _keep_the_list, "volume-moves"
@@ -86,8 +88,8 @@ BUGS: Final[Mapping[str, Bug]] = {
     "hold no volume for a node": Bug(
         0, Holds, "take", _take_nothing, "two-nodes-want-one-volume"
     ),
-    "list a volume before it is attached": Bug(
-        0, decide, "_attach", _hope, "volume-moves"
+    "list a volume that is being detached": Bug(
+        0, Applier, "_check_attachment", _trust_the_cache, "attachment-goes-unseen"
     ),
     "miss that a pod is gone": Bug(
         0,

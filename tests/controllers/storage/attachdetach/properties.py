@@ -104,13 +104,24 @@ class AttachDetachProperties(Properties):
                 yield f"{write}: the volume {volume} has the nodes {sorted(nodes)}"
 
     def _of_list(self, write: Write) -> Iterator[str]:
-        """Check that a node lists only what was attached at some time."""
+        """Check that a node lists what was attached at some time, and what it uses."""
         before = set(listed(write.before)) if write.before is not None else set()
-        node = write.target.name
-        for name in set(listed(write.after or {})) - before:
-            found = self.state.find(_ATTACHMENTS, "", attachment_name(name, node))
-            if found is None or not found["status"].get("attached"):
+        after, node = set(listed(write.after or {})), write.target.name
+        for name in after - before:
+            if not self._is_attached(name, node):
                 yield f"{write}: {name} is listed and not attached"
+        if may_be_forced(write.after or {}):
+            return
+        for name in (before - after) & self._held.get(node, set()):
+            if self._is_attached(name, node, and_stays=True):
+                yield f"{write}: {name} is in use and no longer listed"
+
+    def _is_attached(self, volume: str, node: str, *, and_stays: bool = False) -> bool:
+        """Tell whether a volume is attached, or even that nobody asked to detach it."""
+        found = self.state.find(_ATTACHMENTS, "", attachment_name(volume, node))
+        if found is None or not found["status"].get("attached"):
+            return False
+        return not and_stays or "deletionTimestamp" not in found["metadata"]
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
         """Check that all is attached that pods need, and nothing else."""

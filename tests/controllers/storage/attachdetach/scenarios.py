@@ -49,7 +49,8 @@ def _lists(environment: Environment, node: str) -> bool:
 async def use_of_a_volume_is_not_seen(environment: Environment) -> None:
     """No issue: the cache of nodes lags while a node begins to use a volume.
 
-    As upstream: the node is read from the API server before a volume is detached.
+    The list of the node is written only on the status that was read. As upstream, the
+    node is read from the API server before a volume is detached.
     """
     users = _prepare(environment)
     await asyncio.sleep(5)
@@ -92,6 +93,27 @@ async def two_nodes_want_one_volume(environment: Environment) -> None:
     assert len(_attachments(environment)) == 1
 
 
+async def attachment_goes_unseen(environment: Environment) -> None:
+    """No issue: an attachment is deleted before its node lists the volume.
+
+    The cache of attachments lags, so it still shows the attachment as it was.
+    """
+    users = _prepare(environment)
+    await asyncio.sleep(5)
+    users.run_pod("user", _FIRST, _VOLUME)
+    await environment.until(
+        lambda: _attachments(environment) == [(_FIRST, True)], within=60, every=0.01
+    )
+    await asyncio.sleep(0.05)
+    assert not _lists(environment, _FIRST)
+    lag = environment.manager.connection.lagging
+    lag["volumeattachments"] = environment.now + 30
+    users.delete_attachment(_VOLUME)
+    await asyncio.sleep(20)
+    assert not _lists(environment, _FIRST)
+    await environment.until(lambda: _lists(environment, _FIRST), within=120)
+
+
 async def volume_moves(environment: Environment) -> None:
     """No issue: a volume is attached to another node once the first has released it."""
     users = _prepare(environment)
@@ -110,5 +132,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     use_of_a_volume_is_not_seen,
     two_nodes_want_one_volume,
     volume_moves,
+    attachment_goes_unseen,
     pod_goes_that_never_used_its_volume,
 )

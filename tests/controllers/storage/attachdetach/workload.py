@@ -142,6 +142,12 @@ class VolumeUsers(Workload):
         if found := self._attachments():
             self.world.delete("volumeattachments", rng.choice(found))
 
+    def delete_attachment(self, volume: str) -> None:
+        """Delete the attachments of a volume, as an administrator does."""
+        for each in self._attachments():
+            if each["spec"]["source"].get("persistentVolumeName") == volume:
+                self.world.delete("volumeattachments", each)
+
     # The cluster
 
     @property

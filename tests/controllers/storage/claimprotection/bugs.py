@@ -34,7 +34,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "release claims by what the cache shows": Bug(
         0, LivePods, "user_of", _ask_nobody, "claim-of-an-unseen-pod"
     ),
-    "release claims of pods that end": Bug(11, use, "uses", _believe_in_deletions),
+    "release claims of pods that end": Bug(330, use, "uses", _believe_in_deletions),
     "restore no finalizer": Bug(2, reconciler, "is_settled", _look_at_deleted_claims),
     "miss that a pod is gone": Bug(
         0,

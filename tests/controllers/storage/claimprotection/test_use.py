@@ -14,7 +14,7 @@ from controller_manager.api.core.v1 import (
     PodVolume,
 )
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
-from controller_manager.control.pods_by_claim import BY_CLAIM, claim_names
+from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_names
 from controller_manager.controllers.storage.claimprotection.use import (
     uses,
 )
@@ -92,5 +92,5 @@ def test_a_pod_names_its_claims_whether_it_uses_them_or_not() -> None:
     """The claim of an ephemeral volume is named after the pod and the volume."""
     user = pod(DATA, OTHER, SCRATCH, node="")
     assert list(claim_names(user)) == ["claim", "web-scratch"]
-    assert list(BY_CLAIM.function(user)) == ["ns/claim", "ns/web-scratch"]
-    assert BY_CLAIM.has_same_values(user, pod(DATA)) is True
+    assert list(PODS_BY_CLAIM.function(user)) == ["ns/claim", "ns/web-scratch"]
+    assert PODS_BY_CLAIM.has_same_values(user, pod(DATA)) is True

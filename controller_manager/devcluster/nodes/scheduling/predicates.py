@@ -12,6 +12,7 @@ from controller_manager.api.core.scheduling import (
     Taint,
     Toleration,
 )
+from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.selectors import Requirement
 from controller_manager.control.scheduling.taints import untolerated
 
@@ -33,6 +34,8 @@ class NodeFacts(Struct, frozen=True):
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     unschedulable: bool
+    allocatable: Mapping[str, int] = {}
+    """What the pods on it may request together, in billionths of the units."""
 
     @classmethod
     def of(cls, node: JSON) -> "NodeFacts":
@@ -43,7 +46,12 @@ class NodeFacts(Struct, frozen=True):
             metadata.get("labels", {}),
             msgspec.convert(spec.get("taints") or [], tuple[Taint, ...]),
             bool(spec.get("unschedulable")),
+            _amounts(node.get("status", {}).get("allocatable") or {}),
         )
+
+
+def _amounts(quantities: JSON) -> Mapping[str, int]:
+    return {name: parse_quantity(str(text)).nanos for name, text in quantities.items()}
 
 
 def why_not(pod: JSON, node: NodeFacts) -> str:
@@ -52,8 +60,9 @@ def why_not(pod: JSON, node: NodeFacts) -> str:
     The reason is the first one in the order of the scheduler's plugins.
     """
     spec = pod["spec"]
-    given = spec.get("tolerations") or []
-    tolerations = msgspec.convert(given, tuple[Toleration, ...])
+    if not node.taints and not node.unschedulable:
+        return "" if _matches_affinity(spec, node) else UNMATCHED
+    tolerations = tolerations_of(pod)
     if node.unschedulable and untolerated([_CORDONED], tolerations, _EFFECTS):
         return UNSCHEDULABLE
     if untolerated(node.taints, tolerations, _EFFECTS):
@@ -131,3 +140,18 @@ def _matches(expression: JSON, values: Mapping[str, str]) -> bool:
         return requirement.matches(values)
     except (KeyError, ValueError):  # an unknown operator, or a bound that is no number
         return False
+
+
+def affinity_fits(pod: JSON, node: NodeFacts) -> bool:
+    """Tell whether the selector and the affinity of a pod allow a node."""
+    return _matches_affinity(pod["spec"], node)
+
+
+def tolerations_of(pod: JSON) -> tuple[Toleration, ...]:
+    """Return the tolerations of a pod."""
+    return msgspec.convert(pod["spec"].get("tolerations") or [], tuple[Toleration, ...])
+
+
+def matches_preference(term: JSON, node: NodeFacts) -> bool:
+    """Tell whether a node matches a preferred term; an empty one matches all."""
+    return not term or _matches_term(term, node)

@@ -1,0 +1,138 @@
+"""Which config maps and secrets a pod needs, and which of them are not there.
+
+Upstream: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go, and the plugins
+configmap, secret and projected in pkg/volume.
+"""
+
+from collections.abc import Container, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
+from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
+from controller_manager.devcluster.server.storage import Key, Storage
+
+JSON = dict[str, Any]
+
+_ROOT_CA: Final = "kube-root-ca.crt"
+"""A config map that a controller creates, which may not run here: nobody misses it."""
+
+_ALL: Final = ""
+
+
+class Source(Struct, frozen=True):
+    """A config map or a secret that a pod needs, and one of its keys, or all."""
+
+    resource: str
+    key: Key
+    item: str = _ALL
+
+    @property
+    def not_found(self) -> str:
+        """What a kubelet says if the object is not there."""
+        return f'{self.resource} "{self.key[1]}" not found'
+
+    @property
+    def no_item(self) -> str:
+        """What a kubelet says of a volume if the object has no such key."""
+        if self.resource == "configmap":
+            return f"configmap references non-existent config key: {self.item}"
+        return f"references non-existent secret key: {self.item}"
+
+
+class Configuration:
+    """Says what a pod misses of its config maps and secrets."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Take the storage of the API server in the same process."""
+        self._collections = {
+            "configmap": storage.collection(CONFIG_MAP.resource),
+            "secret": storage.collection(SECRET.resource),
+        }
+
+    def problem_of_container(self, pod: JSON, container: JSON) -> str:
+        """Return why the variables of a container cannot be made, empty if they can."""
+        for source in _of_container(pod, container):
+            data = self._data(source)
+            if data is None:
+                return source.not_found
+            if source.item and source.item not in data:
+                namespace, name = source.key
+                kind = "ConfigMap" if source.resource == "configmap" else "Secret"
+                return f"couldn't find key {source.item} in {kind} {namespace}/{name}"
+        return ""
+
+    def problem_of_volumes(self, pod: JSON) -> tuple[str, str] | None:
+        """Return a volume that cannot be mounted, and why; `None` if all can."""
+        for volume in pod["spec"].get("volumes", ()):
+            for source in _of_volume(pod, volume):
+                data = self._data(source)
+                if data is None:
+                    return volume["name"], source.not_found
+                if source.item and source.item not in data:
+                    return volume["name"], source.no_item
+        return None
+
+    def _data(self, source: Source) -> Container[str] | None:
+        """Return the keys of an object, `None` if it is not there."""
+        stored = self._collections[source.resource].get(source.key)
+        if stored is None:
+            return None
+        obj = stored.obj
+        return {*(obj.get("data") or ()), *(obj.get("binaryData") or ())}
+
+
+def sources_of(pod: JSON) -> set[tuple[str, Key]]:
+    """Return the config maps and secrets that a pod needs: their kinds and keys."""
+    spec = pod["spec"]
+    found = set()
+    for each in (*spec.get("initContainers", ()), *spec["containers"]):
+        found |= {(each.resource, each.key) for each in _of_container(pod, each)}
+    for each in spec.get("volumes", ()):
+        found |= {(each.resource, each.key) for each in _of_volume(pod, each)}
+    return found
+
+
+def _of_container(pod: JSON, container: JSON) -> Iterator[Source]:
+    """Yield what a container's variables need, in the order of kubelets."""
+    for each in container.get("envFrom") or ():
+        yield from _source(pod, "configmap", each.get("configMapRef"))
+        yield from _source(pod, "secret", each.get("secretRef"))
+    for each in container.get("env") or ():
+        value = each.get("valueFrom") or {}
+        for resource, field in (
+            ("configmap", "configMapKeyRef"),
+            ("secret", "secretKeyRef"),
+        ):
+            reference = value.get(field)
+            yield from _source(pod, resource, reference, (reference or {}).get("key"))
+
+
+def _of_volume(pod: JSON, volume: JSON) -> Iterator[Source]:
+    """Yield what a volume needs, those of a projected one included."""
+    parts = (volume.get("projected") or {}).get("sources") or ()
+    for each in (volume, *parts):
+        yield from _items(pod, "configmap", each.get("configMap"))
+        yield from _items(pod, "secret", each.get("secret"))
+
+
+def _items(pod: JSON, resource: str, reference: JSON | None) -> Iterator[Source]:
+    if not reference:
+        return
+    items = reference.get("items") or ()
+    for each in items:
+        yield from _source(pod, resource, reference, each.get("key"))
+    if not items:
+        yield from _source(pod, resource, reference)
+
+
+def _source(
+    pod: JSON, resource: str, reference: JSON | None, item: str | None = _ALL
+) -> Iterator[Source]:
+    """Yield the source that a reference names, unless it is optional."""
+    if not reference or reference.get("optional"):
+        return
+    name = reference.get("secretName") or reference.get("name") or ""
+    if name != _ROOT_CA:
+        yield Source(resource, (pod["metadata"]["namespace"], name), item or _ALL)

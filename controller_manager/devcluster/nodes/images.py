@@ -1,0 +1,92 @@
+"""The images of containers: their names, and how pulling them fails.
+
+Upstream: pkg/kubelet/images, pkg/util/parsers; the names of
+github.com/distribution/reference.
+"""
+
+import re
+from hashlib import sha256
+from typing import Any, Final
+
+JSON = dict[str, Any]
+
+_BROKEN: Final = "broken"
+"""Images whose name begins with this can never be pulled."""
+
+_MAX_NAME: Final = 255
+_HOST: Final = (
+    r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::\d+)?"
+)
+_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_NAME: Final = re.compile(
+    rf"(?:(?P<host>{_HOST})/)?(?P<path>{_PART}(?:/{_PART})*)"
+    r"(?::(?P<tag>[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?"
+    r"(?:@(?P<digest>[a-zA-Z][a-zA-Z0-9]*(?:[-_+.][a-zA-Z][a-zA-Z0-9]*)*:[0-9a-fA-F]{32,}))?"
+)
+
+
+def why_invalid(image: str) -> str:
+    """Return why a text is no name of an image, empty if it is one."""
+    if len(image) > _MAX_NAME * 4:
+        return "repository name must not be more than 255 characters"
+    if _NAME.fullmatch(image):
+        return ""
+    if _NAME.fullmatch(image.lower()):
+        path = image.partition(":")[0]
+        full = path if "/" in path else f"library/{path}"
+        return f"invalid reference format: repository name ({full}) must be lowercase"
+    return "invalid reference format"
+
+
+def invalid_name_message(image: str) -> str:
+    """Return what a kubelet says of a name of an image, empty if it is valid."""
+    why = why_invalid(image)
+    if not why:
+        return ""
+    return (
+        f'Failed to apply default image tag "{image}": couldn\'t parse image name '
+        f'"{image}": {why}'
+    )
+
+
+def is_broken(image: str) -> bool:
+    """Tell whether an image cannot be pulled."""
+    return image.rpartition("/")[2].startswith(_BROKEN)
+
+
+def pull_error(image: str) -> str:
+    """Return what containerd says of an image that no registry has."""
+    full = full_name(image)
+    return (
+        "rpc error: code = NotFound desc = failed to pull and unpack image "
+        f'"{full}": failed to resolve image: {full}: not found'
+    )
+
+
+def full_name(image: str) -> str:
+    """Return the name of an image with its registry and its tag."""
+    first, slash, _ = image.partition("/")
+    has_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    if not has_host:
+        image = f"docker.io/{image}" if slash else f"docker.io/library/{image}"
+    is_tagged = "@" in image or ":" in image.rpartition("/")[2]
+    return image if is_tagged else f"{image}:latest"
+
+
+def image_id(image: str) -> str:
+    """Return the imageID of an image: its name with a digest."""
+    full = full_name(image)
+    if "@" in full:
+        return full
+    name = full.rpartition(":")[0]
+    return f"{name}@sha256:{sha256(full.encode()).hexdigest()}"
+
+
+def size_of(image: str) -> int:
+    """Return the size of an image in bytes; nothing knows the real one."""
+    return 1_000_000 + int(sha256(image.encode()).hexdigest()[:6], 16) * 4
+
+
+def pull_policy(container: JSON) -> str:
+    """Return the policy that the API server has filled in."""
+    return str(container.get("imagePullPolicy", "IfNotPresent"))

@@ -1,0 +1,158 @@
+"""The probes of one container: when they are made, and what they find.
+
+Upstream: pkg/kubelet/prober (worker.go, prober.go). Nothing is asked here: a probe
+succeeds unless an annotation says that it fails at that time. So probes that would
+find nothing new are left out.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller_manager.devcluster.nodes.addresses import pod_address
+from controller_manager.devcluster.nodes.annotations import (
+    FAILING_LIVENESS,
+    FAILING_READINESS,
+    FAILING_STARTUP,
+    Periods,
+    find,
+    periods_of,
+)
+
+JSON = dict[str, Any]
+
+
+class ProbeKind(StrEnum):
+    """What a probe is for, as kubelets spell it in messages."""
+
+    STARTUP = "Startup"
+    LIVENESS = "Liveness"
+    READINESS = "Readiness"
+
+
+_SETTINGS: Final = (
+    (ProbeKind.STARTUP, "startupProbe", FAILING_STARTUP),
+    (ProbeKind.LIVENESS, "livenessProbe", FAILING_LIVENESS),
+    (ProbeKind.READINESS, "readinessProbe", FAILING_READINESS),
+)
+_JUST_NOW: Final = 0.001
+"""A timer may fire early by less than this, in seconds."""
+
+
+class Probe(Struct, frozen=True):
+    """A probe, when it fails, and what it has found; times are in seconds.
+
+    `passes` is the result that counts. `streak` is how often in a row the probe has
+    found `last`. `due` is when it is made next, on the monotonic clock; `None` if it
+    will find nothing new. `grace` is how long a container may take to end that fails
+    the probe, `None` if its pod says it.
+    """
+
+    kind: ProbeKind
+    delay: float
+    period: float
+    successes: int
+    failures: int
+    failing: Periods
+    output: str
+    grace: float | None
+    passes: bool
+    last: bool | None = None
+    streak: int = 0
+    due: float | None = None
+
+    def started(self, began: float, now: float) -> "Probe":
+        """Return it with its first look at a container that has begun to run."""
+        return replace(self, due=max(began + self.delay, now))
+
+    def made(self, began: float, now: float) -> "Probe":
+        """Return it after a look at a container that began at `began`."""
+        found = not self.failing.include(now - began + _JUST_NOW)
+        streak = self.streak + 1 if found is self.last else 1
+        needed = self.successes if found else self.failures
+        passes = found if streak >= needed else self.passes
+        made = replace(self, last=found, streak=streak, passes=passes)
+        return replace(made, due=made.next_look(began, now))
+
+    def resumed(self, began: float, now: float, *, passes: bool) -> "Probe":
+        """Return it for a container that runs already, with the result that counts."""
+        if not passes:
+            return replace(self, passes=False, due=max(began + self.delay, now))
+        resumed = replace(self, passes=True, last=True, streak=self.successes)
+        return replace(resumed, due=resumed.next_look(began, now))
+
+    def anew(self) -> "Probe":
+        """Return it as it is before the first look at a container."""
+        passes = self.kind is ProbeKind.LIVENESS
+        return replace(self, passes=passes, last=None, streak=0, due=None)
+
+    @property
+    def ends_container(self) -> bool:
+        """Whether its kubelet ends the container because of what it has found."""
+        if self.kind is ProbeKind.READINESS or self.last is not False:
+            return False
+        return self.streak >= self.failures
+
+    @property
+    def failure(self) -> str:
+        """What the event ``Unhealthy`` says."""
+        return f"{self.kind} probe failed: {self.output}"
+
+    def next_look(self, began: float, now: float) -> float | None:
+        """Return when the next look may find something new."""
+        if not self.last or not self.passes:
+            return now + self.period
+        if self.kind is ProbeKind.STARTUP:
+            return None  # it is not made any more
+        after = self.failing.following(now - began + _JUST_NOW, self.period)
+        return None if after is None else began + after - _JUST_NOW
+
+
+def probes_of(pod: JSON, container: JSON, *, shared: bool) -> tuple[Probe, ...]:
+    """Return the probes of a container, those first that others wait for.
+
+    Annotations hold for it without its name only if they are `shared`. Raises
+    AnnotationError.
+    """
+    return tuple(_probes(pod, container, shared=shared))
+
+
+def _probes(pod: JSON, container: JSON, *, shared: bool) -> Iterator[Probe]:
+    for kind, field, annotation in _SETTINGS:
+        spec = container.get(field)
+        found = find(pod, annotation, container["name"], shared=shared)
+        if spec is None and found is None:
+            continue
+        failing = Periods() if found is None else periods_of(*found)
+        yield _probe(pod, kind, spec or {}, failing)
+
+
+def _probe(pod: JSON, kind: ProbeKind, spec: JSON, failing: Periods) -> Probe:
+    grace = spec.get("terminationGracePeriodSeconds")
+    return Probe(
+        kind=kind,
+        delay=float(spec.get("initialDelaySeconds", 0)),
+        period=float(spec.get("periodSeconds") or 10),
+        successes=spec.get("successThreshold") or 1,
+        failures=spec.get("failureThreshold") or 3,
+        failing=failing,
+        output=_output(pod, spec),
+        grace=None if grace is None else float(grace),
+        passes=kind is ProbeKind.LIVENESS,
+    )
+
+
+def _output(pod: JSON, spec: JSON) -> str:
+    """Return what a kubelet says about a probe that fails."""
+    if "httpGet" in spec:
+        return "HTTP probe failed with statuscode: 503"
+    if "grpc" in spec:
+        return 'service unhealthy (responded with "NOT_SERVING")'
+    if "tcpSocket" in spec:
+        address = pod.get("status", {}).get("podIP") or pod_address(pod)
+        port = spec["tcpSocket"].get("port", "")
+        return f"dial tcp {address}:{port}: connect: connection refused"
+    return "an annotation says so"

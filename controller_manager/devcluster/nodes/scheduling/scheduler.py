@@ -1,0 +1,370 @@
+"""The scheduler: binds each pod to a node that fits it, or says why none does."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod_binding import bind
+from controller_manager.devcluster.nodes.devices import TOO_FEW, DeviceAllocation
+from controller_manager.devcluster.nodes.notes import normal
+from controller_manager.devcluster.nodes.reports import SCHEDULER, Reporter
+from controller_manager.devcluster.nodes.scheduling.fit import Fit, Misfit
+from controller_manager.devcluster.nodes.scheduling.node_infos import (
+    NodeInfo,
+    NodeInfos,
+    PodInfo,
+)
+from controller_manager.devcluster.nodes.scheduling.predicates import (
+    OTHER_NODE,
+    NodeFacts,
+    named_nodes,
+    why_not,
+)
+from controller_manager.devcluster.nodes.scheduling.preemption import (
+    NOT_HELPFUL,
+    Preemption,
+)
+from controller_manager.devcluster.nodes.scheduling.preference import (
+    best,
+    prefers_nodes,
+    repels,
+)
+from controller_manager.devcluster.nodes.scheduling.unschedulable import unschedulable
+from controller_manager.devcluster.nodes.volumes.binding import (
+    ONE_POD,
+    Binding,
+    VolumeBinding,
+)
+from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.storage import Change, Key
+
+JSON = dict[str, Any]
+
+_RETRY_DELAY: Final = 1.0
+"""Seconds after which waiting pods are tried again when pods have left nodes."""
+
+_BIND_TIMEOUT: Final = 600.0
+"""Seconds after which the scheduler gives up waiting for claims to be bound."""
+
+
+class _Assumed(Struct, frozen=True):
+    """The node of a pod that waits for its claims to be bound, and since when."""
+
+    uid: str
+    node: str
+    since: float
+    bindings: tuple[Binding, ...]
+
+
+class Scheduler:
+    """Takes nodes in turn, and stops at the first that fits.
+
+    A pod that no node fits waits. It is tried again when a node that fits it appears,
+    when pods leave nodes, when one of its claims changes, when it changes itself, and
+    once a minute (`retry_all`). Changes of a node that do not matter, such as
+    heartbeats, cost one comparison. A pod with claims that are bound only on demand is
+    bound after them.
+    """
+
+    def __init__(
+        self, objects: Objects, volumes: VolumeBinding, report: Reporter
+    ) -> None:
+        """Take what looks at the claims of pods, and what reports failures."""
+        self._objects = objects
+        self._pods = objects.storage.collection(POD.resource)
+        self._namespaces = objects.storage.collection(NAMESPACE.resource)
+        self._volumes = volumes
+        self._devices = DeviceAllocation(objects)
+        self._plugins = (
+            (volumes, frozenset((ONE_POD,))),
+            (self._devices, frozenset((TOO_FEW,))),
+        )
+        self._report = report
+        self._infos = NodeInfos()
+        self._preemption = Preemption(objects, self._infos, report)
+        self._order: list[str] = []
+        self._next = 0
+        self._waiting: dict[Key, tuple[Key, ...]] = {}
+        """The claims of each waiting pod."""
+        self._waiting_for: dict[Key, set[Key]] = {}
+        """The waiting pods, by each of their claims."""
+        self._nominated: dict[Key, tuple[str, PodInfo]] = {}
+        """The nodes on which room is kept for waiting pods."""
+        self._assumed: dict[Key, _Assumed] = {}
+        self._retry: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Try no waiting pods again."""
+        if self._retry is not None:
+            self._retry.cancel()
+
+    def node_changed(self, change: Change) -> None:
+        """React to a node that is new, has changed, or is gone."""
+        facts, nodes = NodeFacts.of(change.after.obj), self._infos.nodes
+        if change.type == "DELETED":
+            self._infos.remove_node(facts.name)
+        elif facts.name in nodes and nodes[facts.name].facts == facts:
+            return
+        else:
+            self._infos.set_node(facts)
+        if len(self._order) != len(nodes):
+            self._order = list(nodes)
+        if change.type == "DELETED":
+            return
+        for key in list(self._waiting):
+            stored = self._pods.get(key)
+            if stored is not None and not why_not(stored.obj, facts):
+                self.sync(key)
+
+    def pod_changed(self, key: Key, pod: JSON | None) -> None:
+        """React to a pod that is on a node, has ended, or is gone (`None`)."""
+        self._assumed.pop(key, None)
+        self._stop_waiting(key)
+        if pod is None or pod.get("status", {}).get("phase") in ("Failed", "Succeeded"):
+            changed = self._infos.remove_pod(key)
+        else:
+            node = pod["spec"]["nodeName"]
+            changed = self._infos.set_pod(PodInfo.of(pod), node)
+        if changed:
+            self._retry_soon()
+
+    def _retry_soon(self) -> None:
+        """Try the waiting pods again: those on nodes are others now."""
+        if self._waiting and self._retry is None:
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(_RETRY_DELAY, self._retry_waiting)
+
+    def _retry_waiting(self) -> None:
+        """Try the waiting pods again, those of the highest priority first."""
+        self._retry = None
+        self.retry_all()
+
+    def claim_changed(self, key: Key) -> None:
+        """React to a claim that is new, has changed, or is gone."""
+        for pod in list(self._waiting_for.get(key, ())):
+            self.sync(pod)
+
+    def retry_all(self) -> None:
+        """Try all waiting pods again, so that what is reported of them stays true."""
+        for key in sorted(self._waiting, key=self._priority, reverse=True):
+            self.sync(key)
+
+    def _priority(self, key: Key) -> int:
+        stored = self._pods.get(key)
+        return 0 if stored is None else stored.obj["spec"].get("priority") or 0
+
+    def _stop_waiting(self, key: Key) -> None:
+        self._nominated.pop(key, None)
+        for claim in self._waiting.pop(key, ()):
+            pods = self._waiting_for.get(claim, set())
+            pods.discard(key)
+            if not pods:
+                self._waiting_for.pop(claim, None)
+
+    def sync(self, key: Key) -> None:
+        """Schedule a pod if it waits for a node."""
+        stored = self._pods.get(key)
+        self._stop_waiting(key)
+        if stored is None or not _is_ours(stored.obj):
+            self._assumed.pop(key, None)
+            return
+        pod = stored.obj
+        if self._continue_binding(key, pod):
+            return
+        if self._devices.waits(pod):
+            self._wait(key, pod)  # upstream says nothing of it either
+            return
+        if blocker := self._volumes.blocker(pod) or self._devices.blocker(pod):
+            self._wait(key, pod)
+            self._explain_blocked(pod, blocker)
+            return
+        fit = self._fit(pod)
+        node = self._find_node(fit)
+        if node is None:
+            self._wait(key, pod)
+            self._fail(key, fit)
+            return
+        self._place(key, pod, node)
+
+    def _place(self, key: Key, pod: JSON, node: NodeInfo) -> None:
+        """Bind a pod to a node, or let its claims be bound before."""
+        bindings = self._volumes.prepare(pod, node.facts)
+        self._devices.reserve(pod, node.facts)
+        if not bindings:
+            self._bind(key, pod, node.facts.name)
+            return
+        now, uid = self._objects.clock.monotonic(), pod["metadata"]["uid"]
+        self._assumed[key] = _Assumed(uid, node.facts.name, now, bindings)
+        self._wait(key, pod)
+
+    def _bind(self, key: Key, pod: JSON, node: str) -> None:
+        bind(self._objects, POD, *key, node)
+        self._infos.set_pod(PodInfo.of(pod), node)
+        self._retry_soon()
+        message = f"Successfully assigned {key[0]}/{key[1]} to {node}"
+        self._report.scheduler(pod, normal("Scheduled", message), "Binding")
+
+    def _continue_binding(self, key: Key, pod: JSON) -> bool:
+        """Bind a pod whose claims are bound now; tell whether it has a node, or waits.
+
+        If its claims cannot be bound, it is scheduled anew.
+        """
+        assumed = self._assumed.get(key)
+        if assumed is None or assumed.uid != pod["metadata"]["uid"]:
+            return False
+        if self._volumes.are_bound(assumed.bindings):
+            del self._assumed[key]
+            self._bind(key, pod, assumed.node)
+            return True
+        failure = self._volumes.failure(assumed.bindings, assumed.node)
+        if self._objects.clock.monotonic() - assumed.since > _BIND_TIMEOUT:
+            failure = failure or "context deadline exceeded"
+        if not failure:
+            self._wait(key, pod)
+            return True
+        del self._assumed[key]
+        message = f'running PreBind plugin "VolumeBinding": binding volumes: {failure}'
+        self._report.unschedulable(pod, message)
+        return False
+
+    def _wait(self, key: Key, pod: JSON) -> None:
+        claims = (*claims_of(pod), *self._devices.keys_of(pod))
+        self._waiting[key] = claims
+        for claim in claims:
+            self._waiting_for.setdefault(claim, set()).add(key)
+        nominated = pod.get("status", {}).get("nominatedNodeName")
+        if nominated:
+            self._nominated[key] = (nominated, PodInfo.of(pod))
+
+    def _fit(self, pod: JSON) -> Fit:
+        return Fit(pod, self._infos, self._plugins, self._labels_of, self._kept_for)
+
+    def _labels_of(self, namespace: str) -> Mapping[str, str]:
+        """Return the labels of a namespace."""
+        stored = self._namespaces.get(("", namespace))
+        labels: Mapping[str, str] = {}
+        if stored is not None:
+            labels = stored.obj["metadata"].get("labels") or {}
+        return labels
+
+    def _kept_for(self, node: str, pod: PodInfo) -> Iterator[PodInfo]:
+        """Yield the pods for which room on a node is kept from another pod."""
+        for key, (name, other) in self._nominated.items():
+            if name == node and key != pod.key and other.priority >= pod.priority:
+                yield other
+
+    def _find_node(self, fit: Fit) -> NodeInfo | None:
+        """Return the node that a pod gets, `None` if none fits."""
+        nominated = fit.pod.get("status", {}).get("nominatedNodeName", "")
+        node = self._infos.nodes.get(nominated)
+        if node is not None and fit.misfit(node) is None:
+            return node
+        candidates = self._candidates(fit.pod)
+        if prefers_nodes(fit.pod):
+            return self._best(
+                fit, [each for each in candidates if not fit.misfit(each)]
+            )
+        avoided = None
+        for each in candidates:
+            if fit.misfit(each) is None:
+                if not repels(each):
+                    return each
+                avoided = avoided or each
+        return avoided
+
+    def _best(self, fit: Fit, nodes: Sequence[NodeInfo]) -> NodeInfo | None:
+        return best(fit, nodes, self._infos, self._labels_of) if nodes else None
+
+    def _candidates(self, pod: JSON) -> Iterator[NodeInfo]:
+        nodes, named = self._infos.nodes, named_nodes(pod)
+        if named is not None:
+            yield from (nodes[each] for each in sorted(named & nodes.keys()))
+            return
+        for _ in range(len(self._order)):
+            name = self._order[self._next % len(self._order)]
+            self._next += 1
+            yield nodes[name]
+
+    def _fail(self, key: Key, fit: Fit) -> None:
+        """Make room for a pod that no node fits, if that is possible; say why none."""
+        found = [(each, fit.misfit(each)) for each in self._candidates(fit.pod)]
+        misfits = [(node, misfit) for node, misfit in found if misfit is not None]
+        total = len(self._infos.nodes)
+        reasons = _counted(misfits)
+        if others := total - len(misfits):
+            reasons[OTHER_NODE] += others
+        if why := self._preemption.ineligible(fit.pod):
+            self._explain(fit.pod, unschedulable(total, reasons, why))
+            return
+        candidate, counts = self._preemption.find(fit, misfits)
+        if candidate is None:
+            counts[NOT_HELPFUL] += others
+            self._explain(fit.pod, unschedulable(total, reasons, +counts), nominated="")
+            return
+        self._preemption.evict(fit.pod, candidate)
+        self._nominated[key] = (candidate.node, fit.info)
+        message = unschedulable(total, reasons, "")
+        self._explain(fit.pod, message, nominated=candidate.node)
+
+    def _explain_blocked(self, pod: JSON, blocker: str) -> None:
+        total = len(self._infos.nodes)
+        self._explain(pod, unschedulable(total, blocker, {NOT_HELPFUL: total}))
+
+    def _explain(self, pod: JSON, message: str, nominated: str | None = None) -> None:
+        """Write the condition and the event of a pod that waits, unless they stand.
+
+        `nominated` is the node on which room is made, `None` leaves it as it is.
+        """
+        status = pod.get("status", {})
+        conditions = status.get("conditions", [])
+        old: JSON = {}
+        for each in conditions:
+            if each["type"] == "PodScheduled":
+                old = each
+        was = status.get("nominatedNodeName", "")
+        nominated = was if nominated is None else nominated
+        if old.get("message") == message and nominated == was:
+            return
+        condition = {
+            "type": "PodScheduled",
+            "observedGeneration": pod["metadata"].get("generation", 1),
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": old.get("lastTransitionTime")
+            or format_time(self._objects.clock.now()),
+        }
+        others = [each for each in conditions if each is not old]
+        new_status = {**status, "conditions": [*others, condition]}
+        new_status.pop("nominatedNodeName", None)
+        if nominated:
+            new_status["nominatedNodeName"] = nominated
+        metadata = pod["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        new = {**pod, "status": new_status}
+        self._objects.update(POD, namespace, name, new, "status")
+        self._report.unschedulable(pod, message)
+
+
+def _counted(misfits: Iterable[tuple[NodeInfo, Misfit]]) -> Counter[str]:
+    """Return from how many nodes each reason keeps a pod."""
+    return Counter(reason for _, misfit in misfits for reason in misfit.reasons)
+
+
+def _is_ours(pod: JSON) -> bool:
+    """Tell whether a pod waits for a node, and for this scheduler to find it."""
+    spec = pod["spec"]
+    return (
+        not spec.get("nodeName")
+        and not spec.get("schedulingGates")
+        and spec.get("schedulerName", SCHEDULER) == SCHEDULER
+        and "deletionTimestamp" not in pod["metadata"]
+        and pod.get("status", {}).get("phase", "Pending") == "Pending"
+    )

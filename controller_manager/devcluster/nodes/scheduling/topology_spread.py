@@ -1,0 +1,105 @@
+"""Which nodes the topology spread constraints of a pod allow.
+
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.selectors import Selector
+from controller_manager.devcluster.nodes.scheduling.affinity_terms import selector_of
+from controller_manager.devcluster.nodes.scheduling.node_infos import (
+    NodeInfo,
+    NodeInfos,
+)
+
+JSON = dict[str, Any]
+
+UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
+NO_LABEL: Final = f"{UNEVEN} (missing required label)"
+
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+
+
+class _Spread(Struct, frozen=True):
+    """A constraint, and how many pods it counts in each domain."""
+
+    key: str
+    max_skew: int
+    counts: dict[str, int]
+    least: int
+    counts_itself: bool
+
+
+class TopologySpread:
+    """Says which nodes the constraints of one pod allow."""
+
+    def __init__(
+        self,
+        pod: JSON,
+        infos: NodeInfos,
+        is_eligible: Callable[[JSON, NodeInfo], bool],
+        kind: str = HARD,
+    ) -> None:
+        """Count the pods; `is_eligible` tells which nodes a constraint counts."""
+        self._spreads = [
+            _counted(pod, each, infos, is_eligible)
+            for each in pod["spec"].get("topologySpreadConstraints") or ()
+            if each.get("whenUnsatisfiable", HARD) == kind
+        ]
+
+    def why_not(self, node: NodeInfo) -> str:
+        """Return why a node does not fit, empty if it does."""
+        for each in self._spreads:
+            domain = node.facts.labels.get(each.key)
+            if domain is None:
+                return NO_LABEL
+            count = each.counts.get(domain, 0) + each.counts_itself
+            if count - each.least > each.max_skew:
+                return UNEVEN
+        return ""
+
+    def count(self, node: NodeInfo) -> int:
+        """Return how many pods are in the domains of a node."""
+        return sum(
+            each.counts.get(node.facts.labels.get(each.key, ""), 0)
+            for each in self._spreads
+        )
+
+
+def _counted(
+    pod: JSON,
+    constraint: JSON,
+    infos: NodeInfos,
+    is_eligible: Callable[[JSON, NodeInfo], bool],
+) -> _Spread:
+    key, selector = constraint["topologyKey"], selector_of(pod, constraint)
+    metadata = pod["metadata"]
+    counts: dict[str, int] = {}
+    eligible = set()
+    for name, node in infos.nodes.items():
+        domain = node.facts.labels.get(key)
+        if domain is not None and is_eligible(constraint, node):
+            counts.setdefault(domain, 0)
+            eligible.add(name)
+    for other in infos.pods_in(metadata["namespace"]):
+        found = infos.node_of(other.key)
+        if found is None or found.facts.name not in eligible or other.is_terminating:
+            continue
+        if selector.matches(other.labels):
+            counts[found.facts.labels[key]] += 1
+    too_few = len(counts) < (constraint.get("minDomains") or 1)
+    return _Spread(
+        key,
+        constraint.get("maxSkew", 1),
+        counts,
+        0 if too_few else min(counts.values(), default=0),
+        _selects(selector, metadata),
+    )
+
+
+def _selects(selector: Selector, metadata: JSON) -> bool:
+    return selector.matches(metadata.get("labels") or {})

@@ -1,0 +1,439 @@
+"""What becomes of a pod is said by annotations, images and missing objects."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.devcluster.nodes.objects import (
+    DEFAULT,
+    PODS,
+    condition,
+    create_pod,
+    send,
+    status_of,
+    times,
+)
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+NOT_FOUND = (
+    "rpc error: code = NotFound desc = failed to pull and unpack image "
+    '"docker.io/library/broken:latest": failed to resolve image: '
+    "docker.io/library/broken:latest: not found"
+)
+
+
+async def told(cluster: Cluster, name: str = "p") -> list[str]:
+    """Return what kubectl describe shows of the events of a pod."""
+    items = (await send(cluster, "GET", f"{DEFAULT}/events"))["items"]
+    return [
+        f"{each['type']} {each['reason']} "
+        f"{each['source'].get('component') or each['reportingComponent']} "
+        f"{each['involvedObject'].get('fieldPath', '-')} {each['message']}"
+        + times(each.get("count", 1))
+        for each in items
+        if each["involvedObject"]["name"] == name
+    ]
+
+
+async def container_of(cluster: Cluster, name: str = "p") -> JSON:
+    (status,) = (await status_of(cluster, name))["containerStatuses"]
+    return dict(status)
+
+
+async def waiting(cluster: Cluster, name: str = "p") -> tuple[str, str]:
+    """Return reason and message of the waiting container of a pod."""
+    state = (await container_of(cluster, name))["state"]["waiting"]
+    return state["reason"], state.get("message", "")
+
+
+async def test_the_events_of_a_pod_are_those_of_a_real_cluster(
+    cluster: Cluster,
+) -> None:
+    """From the scheduler to the end; a second pod finds the image on the node."""
+    async with cluster.nodes(count=1, details=True):
+        containers = [{"name": "c", "image": "i:1"}]
+        await create_pod(
+            cluster, "p", terminationGracePeriodSeconds=5, containers=containers
+        )
+        await asyncio.sleep(0.5)
+        assert await waiting(cluster) == ("ContainerCreating", "")
+        await asyncio.sleep(1)
+        await create_pod(cluster, "q", containers=containers)
+        await asyncio.sleep(2)
+        await send(cluster, "DELETE", f"{PODS}/p")
+        await asyncio.sleep(6)
+        at = "kubelet spec.containers{c}"
+        assert await told(cluster) == [
+            (
+                "Normal Scheduled default-scheduler - Successfully assigned default/p "
+                "to node-0"
+            ),
+            f'Normal Pulling {at} Pulling image "i:1"',
+            (
+                f'Normal Pulled {at} Successfully pulled image "i:1" in 1s (1s '
+                "including waiting). Image size: 54169712 bytes."
+            ),
+            f"Normal Created {at} Container created",
+            f"Normal Started {at} Container started",
+            f"Normal Killing {at} Stopping container c",
+        ]
+        assert (await told(cluster, "q"))[1:] == [
+            (
+                f'Normal Pulled {at} Container image "i:1" already present on machine '
+                "and can be accessed by the pod"
+            ),
+            f"Normal Created {at} Container created",
+            f"Normal Started {at} Container started",
+        ]
+
+
+async def test_an_image_that_cannot_be_pulled_is_tried_again_and_again(
+    cluster: Cluster,
+) -> None:
+    """After 10 seconds, 20 seconds and so on."""
+    async with cluster.nodes(count=1, details=True):
+        await create_pod(cluster, "p", containers=[{"name": "c", "image": "broken"}])
+        await asyncio.sleep(1.5)
+        assert await waiting(cluster) == ("ErrImagePull", NOT_FOUND)
+        await asyncio.sleep(1)
+        backing_off = 'Back-off pulling image "broken"'
+        assert await waiting(cluster) == (
+            "ImagePullBackOff",
+            f"{backing_off}: ErrImagePull: {NOT_FOUND}",
+        )
+        await asyncio.sleep(30)
+        at = "kubelet spec.containers{c}"
+        assert (await told(cluster))[1:] == [
+            f'Normal Pulling {at} Pulling image "broken" (x3)',
+            f'Warning Failed {at} Failed to pull image "broken": {NOT_FOUND} (x3)',
+            f"Warning Failed {at} Error: ErrImagePull (x3)",
+            f"Normal BackOff {at} {backing_off} (x3)",
+            f"Warning Failed {at} Error: ImagePullBackOff (x3)",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("image", "policy", "reason", "message"),
+    [
+        (
+            "UPPER",
+            "Always",
+            "InvalidImageName",
+            (
+                'Failed to apply default image tag "UPPER": couldn\'t parse image name '
+                '"UPPER": invalid reference format: repository name (library/UPPER) '
+                "must be lowercase"
+            ),
+        ),
+        (
+            "x:y:z",
+            "Always",
+            "InvalidImageName",
+            (
+                'Failed to apply default image tag "x:y:z": couldn\'t parse image name '
+                '"x:y:z": invalid reference format'
+            ),
+        ),
+        (
+            "example.com/a/broken:v1",
+            "Never",
+            "ErrImageNeverPull",
+            (
+                'Container image "example.com/a/broken:v1" is not present with pull '
+                "policy of Never"
+            ),
+        ),
+    ],
+)
+async def test_a_container_waits_whose_image_is_wrong(
+    cluster: Cluster, image: str, policy: str, reason: str, message: str
+) -> None:
+    """And the kubelet says so once."""
+    container = {"name": "c", "image": image, "imagePullPolicy": policy}
+    async with cluster.nodes(count=1, details=True):
+        await create_pod(cluster, "p", containers=[container])
+        await asyncio.sleep(2)
+        assert await waiting(cluster) == (reason, message)
+        assert (await told(cluster))[-1] == (
+            f"Warning Failed kubelet spec.containers{{c}} Error: {reason}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("variables", "message", "objects"),
+    [
+        (
+            {"envFrom": [{"configMapRef": {"name": "m"}}]},
+            'configmap "m" not found',
+            [("configmaps", {})],
+        ),
+        (
+            {"envFrom": [{"secretRef": {"name": "m"}}]},
+            'secret "m" not found',
+            [("secrets", {})],
+        ),
+        (
+            {
+                "env": [
+                    {
+                        "name": "A",
+                        "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}},
+                    }
+                ]
+            },
+            "couldn't find key k in ConfigMap default/m",
+            [("configmaps", {"j": "1"}), ("configmaps", {"k": "1"})],
+        ),
+        (
+            {
+                "env": [
+                    {
+                        "name": "A",
+                        "valueFrom": {"secretKeyRef": {"name": "m", "key": "k"}},
+                    }
+                ]
+            },
+            "couldn't find key k in Secret default/m",
+            [("secrets", {"j": "MQ=="}), ("secrets", {"k": "MQ=="})],
+        ),
+    ],
+)
+async def test_a_container_waits_for_what_its_variables_need(
+    cluster: Cluster, variables: JSON, message: str, objects: list[tuple[str, JSON]]
+) -> None:
+    """It starts as soon as the object, with its key, is there."""
+    async with cluster.nodes(count=1, details=True):
+        if len(objects) > 1:
+            await _store(cluster, *objects.pop(0))
+        container = {"name": "c", "image": "i", **variables}
+        await create_pod(cluster, "p", containers=[container])
+        await asyncio.sleep(2)
+        assert await waiting(cluster) == ("CreateContainerConfigError", message)
+        assert (await told(cluster))[-1] == (
+            f"Warning Failed kubelet spec.containers{{c}} Error: {message}"
+        )
+        await _store(cluster, *objects[0])
+        await asyncio.sleep(0.5)
+        assert "running" in (await container_of(cluster))["state"]
+
+
+async def _store(cluster: Cluster, plural: str, data: JSON) -> None:
+    """Create an object with data, or patch it."""
+    path = f"{DEFAULT}/{plural}"
+    body = {"metadata": {"name": "m"}, "data": data}
+    items = (await send(cluster, "GET", path))["items"]
+    if any(each["metadata"]["name"] == "m" for each in items):
+        await send(cluster, "PATCH", f"{path}/m", {"data": data})
+    else:
+        await send(cluster, "POST", path, body)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"configMap": {"name": "m"}}, 'configmap "m" not found'),
+        ({"secret": {"secretName": "m"}}, 'secret "m" not found'),
+        (
+            {"configMap": {"name": "n", "items": [{"key": "k", "path": "k"}]}},
+            "configmap references non-existent config key: k",
+        ),
+        (
+            {"projected": {"sources": [{"secret": {"name": "m"}}]}},
+            'secret "m" not found',
+        ),
+    ],
+)
+async def test_a_pod_waits_for_what_its_volumes_need(
+    cluster: Cluster, source: JSON, message: str
+) -> None:
+    """Its containers are being created, and the event is repeated."""
+    async with cluster.nodes(count=1, details=True):
+        await send(
+            cluster, "POST", f"{DEFAULT}/configmaps", {"metadata": {"name": "n"}}
+        )
+        await create_pod(cluster, "p", volumes=[{"name": "v", **source}])
+        await asyncio.sleep(70)
+        assert await waiting(cluster) == ("ContainerCreating", "")
+        text = f'MountVolume.SetUp failed for volume "v" : {message}'
+        assert (await told(cluster))[1:] == [
+            f"Warning FailedMount kubelet - {text} (x2)"
+        ]
+        for plural in ("configmaps", "secrets"):
+            body = {"metadata": {"name": "m"}}
+            await send(cluster, "POST", f"{DEFAULT}/{plural}", body)
+        await send(cluster, "PATCH", f"{DEFAULT}/configmaps/n", {"data": {"k": "1"}})
+        await asyncio.sleep(2)
+        assert "running" in (await container_of(cluster))["state"]
+
+
+async def test_a_container_that_uses_too_much_memory_is_killed(
+    cluster: Cluster,
+) -> None:
+    """With the reason of a real node."""
+    async with cluster.nodes(count=1):
+        await create_pod(
+            cluster,
+            "p",
+            restartPolicy="Never",
+            annotations={"devcluster/exit-code": "OOMKilled"},
+        )
+        await asyncio.sleep(3)
+        status = await status_of(cluster, "p")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert (status["phase"], ended["reason"], ended["exitCode"]) == (
+        "Failed",
+        "OOMKilled",
+        137,
+    )
+
+
+async def ready(cluster: Cluster, name: str = "p") -> tuple[bool, bool, str, int]:
+    """Return ready, started, the condition Ready, and the restarts of a pod."""
+    status = await status_of(cluster, name)
+    (each,) = status["containerStatuses"]
+    is_ready = condition(status, "Ready")[0]
+    return each["ready"], each["started"], is_ready, each["restartCount"]
+
+
+async def test_a_readiness_probe_decides_when_a_pod_is_ready(
+    cluster: Cluster,
+) -> None:
+    """After its delay; it fails in the periods that an annotation names."""
+    probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 3, "periodSeconds": 5}
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        await create_pod(
+            cluster,
+            "p",
+            containers=[{"name": "c", "image": "i", "readinessProbe": probe}],
+            annotations={"devcluster/failing-readiness": "20-40"},
+        )
+        seen = []
+        # It looks at 3, 8, ... s: the third failure is at 33, the next success at 43.
+        for until in (2.5, 3.5, 32.5, 33.5, 42.5, 43.5):
+            await asyncio.sleep(until - asyncio.get_running_loop().time())
+            seen.append(await ready(cluster))
+        no, yes = (False, True, "False", 0), (True, True, "True", 0)
+        assert seen == [no, yes, yes, no, no, yes]
+        message = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+        assert (await told(cluster))[-1] == (
+            f"Warning Unhealthy kubelet spec.containers{{c}} {message} (x4)"
+        )
+
+
+async def test_an_annotation_changes_what_a_probe_finds(cluster: Cluster) -> None:
+    """Also of a container without such a probe: it has one every ten seconds then."""
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "p")
+        await asyncio.sleep(5)
+        assert await ready(cluster) == (True, True, "True", 0)
+        key = "devcluster/failing-readiness"
+        for value, expected in (("always", False), (None, True)):
+            patch = {"metadata": {"annotations": {key: value}}}
+            await send(cluster, "PATCH", f"{PODS}/p", patch)
+            await asyncio.sleep(40)
+            assert (await ready(cluster))[0] is expected
+
+
+async def test_a_liveness_probe_restarts_a_container(cluster: Cluster) -> None:
+    """After it has failed three times, and after the grace period."""
+    probe = {"exec": {"command": ["x"]}, "failureThreshold": 3}
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        await create_pod(
+            cluster,
+            "p",
+            terminationGracePeriodSeconds=4,
+            containers=[{"name": "c", "image": "i", "livenessProbe": probe}],
+            annotations={"devcluster/failing-liveness": "15-"},
+        )
+        await asyncio.sleep(43.5)
+        assert await ready(cluster) == (True, True, "True", 0)
+        await asyncio.sleep(1)
+        assert await ready(cluster) == (True, True, "True", 1)
+        at = "kubelet spec.containers{c}"
+        pulled = (
+            f'Normal Pulled {at} Successfully pulled image "i" in 0s (0s including '
+            "waiting). Image size: 59324076 bytes."
+        )
+        lines = await told(cluster)
+    assert lines[-5:] == [
+        f"{pulled} (x2)",
+        f"Normal Created {at} Container created (x2)",
+        f"Normal Started {at} Container started (x2)",
+        f"Warning Unhealthy {at} Liveness probe failed: an annotation says so (x3)",
+        f"Normal Killing {at} Container c failed liveness probe, will be restarted",
+    ]
+
+
+async def test_a_startup_probe_holds_the_others_back(cluster: Cluster) -> None:
+    """Until it succeeds the container is not started; then it is ready."""
+    probe = {"tcpSocket": {"port": 80}, "periodSeconds": 2, "failureThreshold": 10}
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        await create_pod(
+            cluster,
+            "p",
+            containers=[
+                {
+                    "name": "c",
+                    "image": "i",
+                    "startupProbe": probe,
+                    "readinessProbe": {"exec": {"command": ["x"]}},
+                }
+            ],
+            annotations={"devcluster/failing-startup": "-5"},
+        )
+        await asyncio.sleep(5.5)
+        assert await ready(cluster) == (False, False, "False", 0)
+        await asyncio.sleep(1)
+        assert await ready(cluster) == (True, True, "True", 0)
+        address = (await status_of(cluster, "p"))["podIP"]
+        assert (await told(cluster))[-1] == (
+            "Warning Unhealthy kubelet spec.containers{c} Startup probe failed: dial "
+            f"tcp {address}:80: connect: connection refused (x3)"
+        )
+
+
+@pytest.mark.parametrize(
+    ("annotations", "lifecycle", "seconds", "code"),
+    [
+        ({}, {}, 20, 137),
+        ({"devcluster/termination-seconds": "3"}, {}, 3, 0),
+        (
+            {"devcluster/termination-seconds": "3"},
+            {"preStop": {"sleep": {"seconds": 4}}},
+            7,
+            0,
+        ),
+        ({"devcluster/termination-seconds": "60"}, {}, 20, 137),
+    ],
+)
+async def test_a_pod_terminates_as_long_as_its_containers_need(
+    cluster: Cluster,
+    annotations: JSON,
+    lifecycle: JSON,
+    seconds: int,
+    code: int,
+) -> None:
+    """At most for its grace period; a finalizer shows how they ended."""
+    container = {"name": "c", "image": "i", "lifecycle": lifecycle}
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster,
+            "p",
+            terminationGracePeriodSeconds=20,
+            containers=[container],
+            annotations=annotations,
+        )
+        held = {"metadata": {"finalizers": ["example.com/hold"]}}
+        await send(cluster, "PATCH", f"{PODS}/p", held)
+        await asyncio.sleep(1)
+        await send(cluster, "DELETE", f"{PODS}/p")
+        await asyncio.sleep(seconds - 0.1)
+        assert "running" in (await container_of(cluster))["state"]
+        await asyncio.sleep(0.2)
+        ended = (await container_of(cluster))["state"]["terminated"]
+        assert ended["exitCode"] == code
