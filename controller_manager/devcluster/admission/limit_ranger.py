@@ -28,6 +28,9 @@ from controller_manager.devcluster.server.storage import Storage
 JSON = dict[str, Any]
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
+_OF_PODS: Final = ("cpu", "memory")
+"""What a pod may state for itself as a whole."""
+
 _LISTS: Final = (("containers", "container"), ("initContainers", "init container"))
 """The lists of containers, and what the annotation calls what is in them."""
 
@@ -159,7 +162,9 @@ def _of_pod(spec: JSON, field: str) -> Amounts:
         else:
             stated = added(stated, sidecars)
         largest = larger([largest, stated])
-    return {**larger([total, largest]), **_stated(spec, field)}
+    of_pod = _stated(spec, field).items()
+    stated = {name: amount for name, amount in of_pod if name in _OF_PODS}
+    return {**larger([total, largest]), **stated}
 
 
 def _stated(holder: JSON, field: str) -> dict[str, Quantity]:
