@@ -88,7 +88,7 @@ async def test_what_was_applied_goes_with_the_configuration(cluster: Cluster) ->
     await send(cluster, "PATCH", f"{ROLES}/r", by_hand, "merge-patch+json")
     _, role = await apply(cluster, f"{ROLES}/r", {"metadata": {}}, force="true")
     assert role["rules"] == [ALL_NODES]
-    labels = {"f:labels": {".": {}, "f:l": {}}}
+    labels: JSON = {"f:labels": {".": {}, "f:l": {}}}
     assert managers(role)["kubectl", "Update"] == {
         "f:metadata": labels,
         "f:rules": {},
