@@ -904,7 +904,8 @@ def test_an_admission_plugin_that_does_not_exist_is_named() -> None:
     ]
     assert problems("devcluster", "--enable-admission-plugins=EventRateLimit") == [
         (
-            "devcluster: enable-admission-plugins: the development cluster does not have "
+            "devcluster: enable-admission-plugins: the development cluster does "
+            "not have "
             "EventRateLimit"
         )
     ]
