@@ -146,10 +146,18 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(
         Subresource("attach", "PodAttachOptions", _CONNECT),
-        Subresource("binding", "Binding", ("create",), connect=binding),
+        Subresource(
+            "binding", "Binding", ("create",), connect=binding, model="V1Binding"
+        ),
         Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
         Subresource(
-            "eviction", "Eviction", ("create",), "policy", "v1", connect=eviction
+            "eviction",
+            "Eviction",
+            ("create",),
+            "policy",
+            "v1",
+            connect=eviction,
+            model="V1Eviction",
         ),
         Subresource("exec", "PodExecOptions", _CONNECT),
         Subresource("log", "Pod", ("get",)),
