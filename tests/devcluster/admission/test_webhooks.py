@@ -80,7 +80,6 @@ async def test_a_review_says_what_is_written(
         "operation": "CREATE",
         "userInfo": {
             "username": "admin",
-            "uid": "admin",
             "groups": ["system:masters"],
         },
         "object": stored,
