@@ -45,7 +45,7 @@ _LEEWAY: Final = timedelta(minutes=1)
 """How long a token stays valid after the deletion of its object has begun."""
 
 _CACHED: Final = 4096
-"""How many tokens are remembered whose signature was found right."""
+"""How many tokens are remembered that were issued, or whose signature was right."""
 
 _INVALIDATED: Final = "service account token has been invalidated"
 
@@ -65,7 +65,7 @@ class BoundTokens:
         self._algorithm = "HS256"
         self._verified: dict[str, JSON] = {}
         self._revoked: dict[str, set[str]] = {}
-        self._ids: dict[str, set[str]] = {}
+        self._issued: dict[str, str] = {}
 
     def sign_with(self, key: EllipticCurvePrivateKey) -> None:
         """Sign tokens with a key on the curve P-256 from now on."""
@@ -85,7 +85,7 @@ class BoundTokens:
         now = int(self._clock.now().timestamp())
         token_id = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         subject = f"system:serviceaccount:{namespace}:{name}"
-        self._ids.setdefault(subject, set()).add(token_id)
+        self._remember(token_id, subject)
         claims = {
             "aud": list(audiences),
             "exp": int(ends_at.timestamp()),
@@ -123,8 +123,14 @@ class BoundTokens:
         return claims
 
     def revoke(self, name: str) -> None:
-        """Make the tokens of a user invalid that were issued by this process."""
-        self._revoked.setdefault(name, set()).update(self._ids.pop(name, ()))
+        """Make the tokens of a user invalid that this process has issued lately."""
+        ids = {each for each, subject in self._issued.items() if subject == name}
+        self._revoked.setdefault(name, set()).update(ids)
+
+    def _remember(self, token_id: str, subject: str) -> None:
+        self._issued[token_id] = subject
+        if len(self._issued) > _CACHED:
+            self._issued.pop(next(iter(self._issued)))
 
     def identify(self, token: str) -> Identity | None:
         """Return whom a token authenticates, `None` if it is none of these tokens.
