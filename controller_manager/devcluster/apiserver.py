@@ -31,6 +31,13 @@ from controller_manager.devcluster.kinds.core.bootstrap_token import (
 )
 from controller_manager.devcluster.kinds.core.bound_tokens import BoundTokens
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
+from controller_manager.devcluster.kinds.core.token_discovery import (
+    CONFIGURATION_PATH,
+    KEYS_PATH,
+    KEYS_TYPE,
+    key_set,
+    openid_configuration,
+)
 from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
     add_bootstrap_flows,
 )
@@ -126,9 +133,16 @@ class APIServer(GenericAPIServer):
     def sign_account_tokens(self, key: EllipticCurvePrivateKey) -> None:
         """Sign the tokens that service accounts get with a key on the curve P-256.
 
-        So they are valid as well after a restart with the same key.
+        So they are valid as well after a restart with the same key, and others can
+        verify them.
         """
         self._bound_tokens.sign_with(key)
+        self.serve(KEYS_PATH, KEYS_TYPE, lambda: key_set(key))
+        self.serve(
+            CONFIGURATION_PATH,
+            "application/json",
+            lambda: openid_configuration(self.address),
+        )
 
     def know_everybody(self) -> None:
         """Say in reviews that every user may do everything, unless roles decide.

@@ -150,10 +150,10 @@ class Tokens:
 
         A header that names no bearer token says nothing of the user, as upstream.
         """
-        scheme, _, token = (header or "").strip().partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        scheme, token, *_ = [*(header or "").strip().split(" ", 2), "", ""]
+        if scheme.lower() != "bearer" or not token:
             return ANONYMOUS
-        user = self.lookup(token.strip())
+        user = self.lookup(token)
         if user is None:
             raise unauthorized()
         return user

@@ -5,10 +5,10 @@ client sees the same over HTTP and in memory.
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from email.utils import format_datetime
-from typing import Final
+from typing import Any, Final
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -51,6 +51,8 @@ from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.writing import Writer
 from controller_manager.observability.logs import Logger, silent_logger
 
+JSON = dict[str, Any]
+
 _PROBES: Final = frozenset(("/healthz", "/livez", "/readyz"))
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """A real API server takes a slash at the end of these, and at the end of the paths
@@ -86,6 +88,7 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admission)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
+        self._documents: dict[str, tuple[str, Callable[[], JSON]]] = {}
         self._clock = clock
         self._dated = (-1, "")
         """The last second for which the header Date was formatted, and the text."""
@@ -184,7 +187,21 @@ class GenericAPIServer:
                 return await self._resource(("", version), rest, request, user)
             case ["apis", group, version, *rest]:
                 return await self._resource((group, version), rest, request, user)
-        return no_such_path()
+        return self._document(request)
+
+    def serve(self, path: str, media_type: str, make: Callable[[], JSON]) -> None:
+        """Answer GET of a path with a JSON document that `make` returns."""
+        self._documents[path] = (media_type, make)
+
+    def _document(self, request: Request) -> Response:
+        """Return the document of a path; raises Refusal 405 for another method."""
+        if request.path not in self._documents:
+            return no_such_path()
+        if request.method != "GET":
+            raise method_not_allowed()
+        media_type, make = self._documents[request.path]
+        answer = json_response(200, make())
+        return replace(answer, headers={**answer.headers, "content-type": media_type})
 
     async def _resource(
         self,

@@ -227,6 +227,37 @@ async def test_a_wrong_request_for_a_token_is_refused(
     assert answer["message"] == message
 
 
+async def test_others_verify_tokens_by_published_keys() -> None:
+    """Service accounts may read where the keys are, and the keys."""
+    cluster = Cluster(rbac=True)
+    await set_up(cluster)
+    cluster.server.sign_account_tokens(ec.generate_private_key(ec.SECP256R1()))
+    token = await token_for(cluster, audiences=["vault", AUDIENCE])
+    path = "/.well-known/openid-configuration"
+    assert (await ask(cluster, "", "GET", path))[0] == 403
+    status, found = await ask(cluster, token, "GET", path)
+    assert (status, found) == (
+        200,
+        {
+            "issuer": AUDIENCE,
+            "jwks_uri": f"https://{cluster.server.address}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        },
+    )
+    status, found = await ask(cluster, token, "GET", "/openid/v1/jwks")
+    keys = jwt.PyJWKSet.from_dict(found)
+    key = keys[jwt.get_unverified_header(token)["kid"]]
+    claims = jwt.decode(
+        token,
+        key,
+        audience="vault",
+        options={"verify_exp": False, "verify_nbf": False, "verify_iat": False},
+    )
+    assert claims["sub"] == "system:serviceaccount:default:bot"
+
+
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [

@@ -16,6 +16,7 @@ from jwt.types import Options
 
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
+from controller_manager.controllers.identity.tokens.signing import key_id
 from controller_manager.devcluster.server.authentication import (
     AUDIENCE,
     CREDENTIAL_ID,
@@ -30,6 +31,9 @@ from controller_manager.devcluster.server.storage import Storage
 JSON = dict[str, Any]
 
 ISSUER: Final = AUDIENCE
+ALGORITHM: Final = "ES256"
+"""How tokens are signed with the key of a cluster."""
+
 _KUBERNETES: Final = "kubernetes.io"
 _EXTRA: Final = "authentication.kubernetes.io/"
 _UNCHECKED: Final[Options] = {
@@ -63,13 +67,15 @@ class BoundTokens:
         self._rng = rng
         self._key: EllipticCurvePrivateKey | bytes = b""
         self._algorithm = "HS256"
+        self._headers: dict[str, str | None] = {"typ": None}
         self._verified: dict[str, JSON] = {}
         self._revoked: dict[str, set[str]] = {}
         self._issued: dict[str, str] = {}
 
     def sign_with(self, key: EllipticCurvePrivateKey) -> None:
         """Sign tokens with a key on the curve P-256 from now on."""
-        self._key, self._algorithm = key, "ES256"
+        self._key, self._algorithm = key, ALGORITHM
+        self._headers = {"kid": key_id(key), "typ": None}
         self._verified.clear()
 
     def issue(
@@ -100,7 +106,7 @@ class BoundTokens:
             "nbf": now,
             "sub": subject,
         }
-        return jwt.encode(claims, self._signing_key(), self._algorithm, {"typ": None})
+        return jwt.encode(claims, self._signing_key(), self._algorithm, self._headers)
 
     def _signing_key(self) -> Any:
         """Return the key; a secret is made when the first token needs one."""
