@@ -163,7 +163,7 @@ async def _check_unused(access: Access) -> None:
     others = [
         each["metadata"]["name"]
         for each in listed
-        if each["spec"]["group"] in VERSIONS
+        if each["spec"].get("group", "") in VERSIONS
         and (each["spec"].get("service") or {}).get("name") != SERVICE
     ]
     assert others == [], f"the cluster has metrics APIs of its own: {others}"
