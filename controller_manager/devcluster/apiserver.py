@@ -19,8 +19,11 @@ from controller_manager.devcluster.kinds.apiregistration.local_services import (
     add_local_services,
 )
 from controller_manager.devcluster.kinds.authentication.impersonation import (
-    account_of,
     impersonated,
+    impersonates,
+)
+from controller_manager.devcluster.kinds.authentication.impersonation_modes import (
+    account_of,
 )
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
@@ -57,6 +60,7 @@ from controller_manager.devcluster.server.authorization import KnownUsers
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.request_info import attributes_of_request
 from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
@@ -163,7 +167,12 @@ class APIServer(GenericAPIServer):
 
     def impersonated(self, user: User, request: Request) -> User:
         """Return the user that the Impersonate headers name; raises Refusal."""
-        return impersonated(user, request.headers, self.authorizer)
+        if not impersonates(request.headers):
+            return user
+        attributes = attributes_of_request(
+            request.method, request.path, dict(request.query)
+        )
+        return impersonated(user, request.headers, attributes, self.authorizer)
 
     def _kinds(self) -> Iterable[Kind]:
         return self.catalogue.all()

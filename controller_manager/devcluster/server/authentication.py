@@ -15,6 +15,9 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 """The key of a user's extra that tells by which credential the user was known."""
 
+NODE_NAME: Final = "authentication.kubernetes.io/node-name"
+"""The key of a user's extra that tells on which node its pod runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class User:
