@@ -111,9 +111,14 @@ class Nodes:
         """Create the node objects, the driver, and its storage classes."""
         self._heartbeats.register()
         if self._count:
-            self._objects.create(DRIVER, "", csi_driver())
+            self._create_missing(DRIVER, csi_driver())
             for each in storage_classes():
-                self._objects.create(CLASS, "", each)
+                self._create_missing(CLASS, each)
+
+    def _create_missing(self, kind: Kind, obj: JSON) -> None:
+        """Create an object of the cluster, unless an earlier run has done so."""
+        if not self._objects.has(kind, "", obj["metadata"]["name"]):
+            self._objects.create(kind, "", obj)
 
     async def run(self) -> None:
         """Work until cancelled."""

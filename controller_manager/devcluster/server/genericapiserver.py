@@ -5,15 +5,16 @@ client sees the same over HTTP and in memory.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from email.utils import format_datetime
-from typing import Any, Final
+from typing import Final, Protocol
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
+from controller_manager.devcluster.server.accepting import wanted_form
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
@@ -27,14 +28,17 @@ from controller_manager.devcluster.server.authentication import (
 )
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.connections import connection_of
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
+from controller_manager.devcluster.server.presenting import presented
+from controller_manager.devcluster.server.probes import is_probe, probe_answer
 from controller_manager.devcluster.server.reading import Reader
+from controller_manager.devcluster.server.rendering import Renderer
 from controller_manager.devcluster.server.request_info import attributes_of_request
 from controller_manager.devcluster.server.responses import (
-    TEXT_HEADERS,
     json_or_404,
     json_response,
     no_such_path,
@@ -51,12 +55,23 @@ from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.writing import Writer
 from controller_manager.observability.logs import Logger, silent_logger
 
-JSON = dict[str, Any]
-
-_PROBES: Final = frozenset(("/healthz", "/livez", "/readyz"))
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """A real API server takes a slash at the end of these, and at the end of the paths
 of groups and resources. The paths of probes and of OpenAPI are exact."""
+
+
+class PathHandler(Protocol):
+    """Answers the requests of one path that is no resource."""
+
+    def body_limit(self, user: User) -> int:
+        """Return how many bytes a user may send, 0 for the usual number."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows; raises Refusal."""
+        ...
 
 
 class GenericAPIServer:
@@ -88,13 +103,14 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admission)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
-        self._documents: dict[str, tuple[str, Callable[[], JSON]]] = {}
+        self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
         self._dated = (-1, "")
         """The last second for which the header Date was formatted, and the text."""
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
-        self._reader = Reader(self.objects)
+        self._renderer = Renderer(clock)
+        self._reader = Reader(self.objects, self._renderer)
         self._writer = Writer(
             self.objects, self.catalogue, tokens, authorizer, self._reader.select
         )
@@ -105,6 +121,26 @@ class GenericAPIServer:
         self.catalogue.add_version(api.group, api.version)
         for kind in api.kinds:
             self.catalogue.add(kind)
+
+    def serve(self, path: str, handler: PathHandler) -> None:
+        """Let a handler answer the requests of a path that is no resource."""
+        self._handlers[path] = handler
+
+    def body_limit(self, request: Request, certificate_user: User | None) -> int:
+        """Return how many bytes the body of a request may have, 0 for the usual number.
+
+        The request has no body yet.
+        """
+        handler = self._handlers.get(request.path)
+        if handler is None:
+            return 0
+        try:
+            user = certificate_user or self.tokens.authenticate(
+                header(request.headers, "authorization")
+            )
+            return handler.body_limit(user)
+        except Refusal:
+            return 0  # the request itself is refused, too
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Answer one request; an error of the server itself becomes a 500."""
@@ -124,6 +160,7 @@ class GenericAPIServer:
             answer = refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
             return answer
+        answer = await presented(answer, request)
         return replace(answer, headers={**answer.headers, "date": self._date()})
 
     def _date(self) -> str:
@@ -141,8 +178,8 @@ class GenericAPIServer:
         user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
         )
-        if request.path in _PROBES:  # They need no permission, as upstream.
-            return Response(200, TEXT_HEADERS, b"ok")
+        if is_probe(request.path):  # They need no permission, as upstream.
+            return probe_answer(request.path, request.query)
         user = self._authorized(request, user)
         if request.path in _VERSION_PATHS:
             return json_response(200, discovery.VERSION)
@@ -170,11 +207,15 @@ class GenericAPIServer:
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
         parts = [part for part in request.path.split("/") if part]
+        if handler := self._handlers.get(request.path):
+            return await handler.answer(request, user)
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
-                    self.catalogue, core=parts == ["api"]
+                    self.catalogue, request, core=parts == ["api"]
                 )
+            case []:
+                return json_response(200, discovery.paths(self.catalogue))
             case ["api"]:
                 return json_response(200, discovery.api_versions(self.address))
             case ["apis"]:
@@ -182,26 +223,12 @@ class GenericAPIServer:
             case ["apis", group]:
                 return json_or_404(discovery.api_group(self.catalogue, group))
             case ["openapi", *rest] if not request.path.endswith("/"):
-                return self._openapi.answer(rest, header(request.headers, "accept"))
+                return self._openapi.answer(rest, request)
             case ["api", version, *rest]:
                 return await self._resource(("", version), rest, request, user)
             case ["apis", group, version, *rest]:
                 return await self._resource((group, version), rest, request, user)
-        return self._document(request)
-
-    def serve(self, path: str, media_type: str, make: Callable[[], JSON]) -> None:
-        """Answer GET of a path with a JSON document that `make` returns."""
-        self._documents[path] = (media_type, make)
-
-    def _document(self, request: Request) -> Response:
-        """Return the document of a path; raises Refusal 405 for another method."""
-        if request.path not in self._documents:
-            return no_such_path()
-        if request.method != "GET":
-            raise method_not_allowed()
-        media_type, make = self._documents[request.path]
-        answer = json_response(200, make())
-        return replace(answer, headers={**answer.headers, "content-type": media_type})
+        return no_such_path()
 
     async def _resource(
         self,
@@ -237,13 +264,20 @@ class GenericAPIServer:
     ) -> Response | StreamingResponse:
         """Answer a request about objects of a kind."""
         match request.method:
+            case "GET" if connection_of(target):
+                return await self._writer.answer(target, request)
             case "GET" if target.name:
-                return self._reader.get(target, request)
+                return await self._reader.get(target, request)
             case "GET":
                 return await self._reader.list_or_watch(target, request)
             case "HEAD":
                 raise method_not_allowed()
-        return await self._writer.answer(target, request)
+        if self.storage.trouble:
+            message = f"Internal error occurred: {self.storage.trouble}"
+            raise Refusal(500, "InternalError", message)
+        form = wanted_form(header(request.headers, "accept"))
+        answer = await self._writer.answer(target, request)
+        return self._renderer.rewritten(target, answer, form)
 
 
 def _attributes(request: Request) -> Attributes:
