@@ -126,17 +126,23 @@ class APIServer(GenericAPIServer):
         add_default_cidr(self.objects, service_cluster_ip_range)
         add_local_services(self.objects, self.catalogue)
         add_bootstrap_flows(self.objects)
-        if rbac:
-            # Without a plugin: the namespaces of the roles do not exist yet.
-            unchecked = Objects(storage, clock, rng, Chain())
-            reconcile(unchecked, self.catalogue.of, bootstrap_objects(registry()))
+        # Without a plugin: the namespaces of the roles may not exist yet.
+        self._unchecked = Objects(storage, clock, rng, Chain())
+        self._reconcile_roles()
         sync_definitions(self.objects, self.catalogue)
         self.serve(PATH, SnapshotEndpoint(storage, self.restore))
 
     def restore(self, state: StorageState) -> None:
         """Replace all objects; the watches of clients end with 410."""
         restore(self.storage, state)
+        self._reconcile_roles()
         sync_definitions(self.objects, self.catalogue)
+
+    def _reconcile_roles(self) -> None:
+        """Add what the bootstrap roles and bindings lack, if roles decide."""
+        if isinstance(self.authorizer, RBACAuthorizer):
+            wanted = bootstrap_objects(registry())
+            reconcile(self._unchecked, self.catalogue.of, wanted)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.

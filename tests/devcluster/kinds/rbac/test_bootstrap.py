@@ -10,6 +10,7 @@ from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.storage_state import state_of
 from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import ROLES, ask
@@ -191,3 +192,13 @@ async def test_a_protected_role_is_left_alone() -> None:
     assert "rules" not in (await ask(cluster, TOKEN, "GET", role))[1]
     answer = (await ask(cluster, TOKEN, "GET", binding))[1]
     assert answer["roleRef"]["name"] == "system:kube-dns"
+
+
+async def test_a_snapshot_without_roles_gets_them() -> None:
+    """It comes from a cluster that did not ask for roles."""
+    source, cluster = Cluster(), Cluster(rbac=True)
+    cluster.server.restore(state_of(source.server.storage))
+    assert reconciled(cluster) == 0
+    assert cluster.server.authorizer.allows(
+        User("jane"), Attributes("get", path="/version")
+    )
