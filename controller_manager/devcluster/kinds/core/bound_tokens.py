@@ -6,8 +6,8 @@ the object that it is bound to exists, and its time has not passed.
 
 import random
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 import jwt
@@ -20,6 +20,7 @@ from controller_manager.controllers.identity.tokens.signing import key_id
 from controller_manager.devcluster.server.authentication import (
     AUDIENCE,
     CREDENTIAL_ID,
+    AccountToken,
     BoundObject,
     Identity,
     TokenError,
@@ -78,30 +79,23 @@ class BoundTokens:
         self._headers = {"kid": key_id(key), "typ": None}
         self._verified.clear()
 
-    def issue(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        ends_at: datetime,
-        audiences: Sequence[str] = (AUDIENCE,),
-        bound: BoundObject | None = None,
-    ) -> str:
-        """Return a new token of a service account."""
+    def issue(self, content: AccountToken) -> str:
+        """Return a new token."""
+        namespace, name = content.namespace, content.name
         now = int(self._clock.now().timestamp())
         token_id = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         subject = f"system:serviceaccount:{namespace}:{name}"
         self._remember(token_id, subject)
         claims = {
-            "aud": list(audiences),
-            "exp": int(ends_at.timestamp()),
+            "aud": list(content.audiences),
+            "exp": int(content.ends_at.timestamp()),
             "iat": now,
             "iss": ISSUER,
             "jti": token_id,
             _KUBERNETES: {
                 "namespace": namespace,
-                **self._claims_of(namespace, bound),
-                "serviceaccount": {"name": name, "uid": uid},
+                **self._claims_of(namespace, content.bound),
+                "serviceaccount": {"name": name, "uid": content.uid},
             },
             "nbf": now,
             "sub": subject,

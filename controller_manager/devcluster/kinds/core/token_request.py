@@ -8,7 +8,11 @@ import msgspec
 from msgspec import Struct, field
 
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.server.authentication import AUDIENCE, BoundObject
+from controller_manager.devcluster.server.authentication import (
+    AUDIENCE,
+    AccountToken,
+    BoundObject,
+)
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.statuses import (
@@ -101,8 +105,10 @@ def token_request(call: Call, body: JSON) -> JSON:
     bound = _bound_object(call, reference) if reference else None
     now = call.objects.clock.now()
     ends_at = now + timedelta(seconds=lifetime)
-    token = call.tokens.issue(
-        call.namespace, call.name, metadata["uid"], ends_at, audiences, bound
+    token = call.tokens.issue_as(
+        AccountToken(
+            call.namespace, call.name, metadata["uid"], ends_at, audiences, bound
+        )
     )
     return {
         "kind": "TokenRequest",
