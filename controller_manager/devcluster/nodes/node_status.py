@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 
+from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.nodes.addresses import node_address
 from controller_manager.version import KUBERNETES_VERSION
@@ -16,6 +17,9 @@ JSON = dict[str, Any]
 
 STOPPED: Final = "devcluster/stopped"
 """The annotation by which the kubelet of a node is stopped."""
+
+CAPACITY: Final = "devcluster/capacity"
+"""The annotation that says which resources a node has."""
 
 REPORT_PERIOD: Final = timedelta(minutes=5)
 """How often a kubelet reports a status that has not changed."""
@@ -83,18 +87,32 @@ def node_status(node: JSON, number: int, now: datetime) -> JSON:
     What others have written stays, such as the conditions of other programs.
     """
     name, before = node["metadata"]["name"], node.get("status", {})
+    resources = _resources(node)
     return {
         **before,
         "addresses": [
             {"type": "InternalIP", "address": node_address(number)},
             {"type": "Hostname", "address": name},
         ],
-        "allocatable": dict(_RESOURCES),
-        "capacity": dict(_RESOURCES),
+        "allocatable": resources,
+        "capacity": resources,
         "conditions": _conditions(before.get("conditions", []), format_time(now)),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _node_info(name),
     }
+
+
+def _resources(node: JSON) -> JSON:
+    """Return the resources of a node; what is no quantity is left out."""
+    text = (node["metadata"].get("annotations") or {}).get(CAPACITY, "")
+    found = dict(_RESOURCES)
+    for part in text.split(",") if text else ():
+        name, _, amount = part.strip().partition("=")
+        try:
+            found[name] = str(parse_quantity(amount))
+        except QuantityError:
+            continue
+    return found
 
 
 def addresses_of(node: JSON) -> tuple[str, ...]:

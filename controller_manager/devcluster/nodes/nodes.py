@@ -30,7 +30,12 @@ from controller_manager.devcluster.nodes.addresses import IPV4, families_of
 from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
+from controller_manager.devcluster.nodes.logs import PodLogs
 from controller_manager.devcluster.nodes.node_status import is_stopped
+from controller_manager.devcluster.nodes.pod_connections import (
+    CONNECTIONS,
+    PodConnections,
+)
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
 from controller_manager.devcluster.nodes.volumes.attacher import Attacher
@@ -85,6 +90,7 @@ class Nodes:
         Without `details`, events tell only of what goes wrong with pods.
         """
         objects = server.objects
+        self._server = server
         self._objects = objects
         self._storage = server.storage
         self._clock = clock
@@ -108,7 +114,15 @@ class Nodes:
         self._resizer = Resizer(storage, report) if resizer else None
 
     def register(self) -> None:
-        """Create the node objects, the driver, and its storage classes."""
+        """Create the node objects, the driver, and its storage classes.
+
+        From now on the API server asks the nodes for logs.
+        """
+        if self._count:
+            self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
+            connections = PodConnections(self._objects)
+            for name in CONNECTIONS:
+                self._server.connect(POD.resource, name, connections.refuse)
         self._heartbeats.register()
         if self._count:
             self._objects.create(DRIVER, "", csi_driver())

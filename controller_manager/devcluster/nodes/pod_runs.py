@@ -1,12 +1,19 @@
 """The containers of one pod on its kubelet, from their start to their end."""
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
+from controller_manager.devcluster.nodes.annotations import (
+    FAILING_SANDBOX,
+    FOREVER,
+    AnnotationError,
+    Periods,
+    periods_of,
+)
 from controller_manager.devcluster.nodes.container_runs import (
     FIRST_BACK_OFF,
     JUST_NOW,
@@ -18,13 +25,16 @@ from controller_manager.devcluster.nodes.container_runs import (
     Step,
 )
 from controller_manager.devcluster.nodes.machine import pulling
-from controller_manager.devcluster.nodes.notes import Note, normal
+from controller_manager.devcluster.nodes.notes import Note, normal, warning
 from controller_manager.devcluster.nodes.probes import Probe, ProbeKind, probes_of
 from controller_manager.devcluster.nodes.programs import Program, Role, program_of
 
 JSON = dict[str, Any]
 At = Callable[[str], float]
 """When a time of the API was, in seconds of the monotonic clock."""
+
+_SANDBOX_PERIOD: Final = 12.0
+"""Seconds after which a kubelet tries again to create a sandbox."""
 
 DEADLINE_EXCEEDED: Final = (
     "DeadlineExceeded",
@@ -40,8 +50,9 @@ class PodRun(Struct, frozen=True):
     first saw the pod, as the API shows it. `deadline` and `kill_at` are
     in seconds of the monotonic clock: when the pod has been active for too long, and
     when its termination grace period ends. `failure` has the reason and the message
-    of a pod that its kubelet has ended. `notes` is what is to be reported of the pod
-    as a whole.
+    of a pod that its kubelet has ended. `no_sandbox` says when its sandbox cannot be
+    created, in seconds after `began`, when its kubelet first saw it. `notes` is what
+    is to be reported of the pod as a whole.
     """
 
     full_name: str
@@ -51,6 +62,8 @@ class PodRun(Struct, frozen=True):
     deadline: float | None = None
     kill_at: float | None = None
     annotations: JSON | None = None
+    began: float = 0.0
+    no_sandbox: Periods = Periods()
     failure: tuple[str, str] | None = None
     is_killed: bool = False
     notes: tuple[Note, ...] = ()
@@ -155,6 +168,8 @@ def new_run(
         containers,
         deadline,
         annotations=pod["metadata"].get("annotations"),
+        began=now.seconds,
+        no_sandbox=_no_sandbox(pod),
     )
     begun = tuple(
         _pulling(each, pulls) if run.turn_of(each) else each for each in containers
@@ -247,6 +262,8 @@ def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
         failed = replace(run, failure=DEADLINE_EXCEEDED)
         told = replace(failed, notes=(*run.notes, normal(reason, message)))
         return killed(stopping(told, now), now)
+    if _lacks_sandbox(run, now):
+        return _without_sandbox(run, now)
     while True:
         following = _step(run, now, machine)
         if following is run:
@@ -289,6 +306,39 @@ def full_name(pod: JSON) -> str:
     """Return how kubelets name a pod in messages: ``NAME_NAMESPACE(UID)``."""
     metadata = pod["metadata"]
     return f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+
+
+def _no_sandbox(pod: JSON) -> Periods:
+    """Return when the sandbox of a pod cannot be created."""
+    text = (pod["metadata"].get("annotations") or {}).get(FAILING_SANDBOX)
+    try:
+        return periods_of(FAILING_SANDBOX, text) if text else Periods()
+    except AnnotationError:
+        return Periods()  # the containers will not start, and say why
+
+
+def _lacks_sandbox(run: PodRun, now: Moment) -> bool:
+    """Tell whether a pod is to start now whose sandbox cannot be created."""
+    return (
+        bool(run.no_sandbox.pairs)
+        and run.kill_at is None
+        and all(each.step is Step.NEW for each in run.containers)
+        and run.no_sandbox.include(now.seconds - run.began)
+        and any(_is_due(each.due, now) for each in run.containers)
+    )
+
+
+def _without_sandbox(run: PodRun, now: Moment) -> PodRun:
+    """Return a pod that is tried again later."""
+    sandbox = sha256(run.full_name.encode()).hexdigest()
+    message = (
+        "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to "
+        f'setup network for sandbox "{sandbox}": an annotation says so'
+    )
+    due = now.seconds + _SANDBOX_PERIOD
+    containers = tuple(replace(each, due=due) for each in run.containers)
+    note = warning("FailedCreatePodSandBox", message)
+    return replace(run, containers=containers, notes=(*run.notes, note))
 
 
 def _step(run: PodRun, now: Moment, machine: Machine) -> PodRun:

@@ -13,15 +13,17 @@ from msgspec import Struct
 from controller_manager.devcluster.nodes.annotations import (
     EXIT_CODE,
     FAILING_INDEXES,
+    FAILING_SANDBOX,
     FOREVER,
     PULL_SECONDS,
     RUN_SECONDS,
     TERMINATION_SECONDS,
     AnnotationError,
     find,
+    periods_of,
     seconds_of,
 )
-from controller_manager.devcluster.nodes.commands import run_of
+from controller_manager.devcluster.nodes.commands import command_of, run_of
 
 JSON = dict[str, Any]
 
@@ -74,6 +76,7 @@ def program_of(pod: JSON, container: JSON, role: Role) -> Program:
     annotations = pod["metadata"].get("annotations") or {}
     indexes = annotations.get(FAILING_INDEXES) if shared else None
     termination = _termination(pod, name)
+    _check_pod(pod)
     if seconds is None and codes is None and indexes is None:
         return _unannotated(pod, container, role, termination)
     return Program(
@@ -92,14 +95,23 @@ def pull_seconds(pod: JSON, default: float) -> float:
     return default if text is None else seconds_of(PULL_SECONDS, text)
 
 
+def _check_pod(pod: JSON) -> None:
+    """Raise AnnotationError for a wrong annotation about the pod as a whole."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if PULL_SECONDS in annotations:
+        seconds_of(PULL_SECONDS, annotations[PULL_SECONDS])
+    if FAILING_SANDBOX in annotations:
+        periods_of(FAILING_SANDBOX, annotations[FAILING_SANDBOX])
+
+
 def _termination(pod: JSON, name: str) -> float:
     found = find(pod, TERMINATION_SECONDS, name)
     return FOREVER if found is None else seconds_of(*found)
 
 
 def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> Program:
-    command = [*container.get("command", ()), *container.get("args", ())]
-    run = run_of(command) if container.get("command") else None
+    command = command_of(container)
+    run = run_of(command) if command else None
     if run is not None:
         return Program(run.seconds, (run.code,), termination)
     ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))

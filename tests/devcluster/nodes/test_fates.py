@@ -437,3 +437,69 @@ async def test_a_pod_terminates_as_long_as_its_containers_need(
         await asyncio.sleep(0.2)
         ended = (await container_of(cluster))["state"]["terminated"]
         assert ended["exitCode"] == code
+
+
+async def test_a_sandbox_is_created_again_and_again(cluster: Cluster) -> None:
+    """Until that succeeds; the containers are being created meanwhile."""
+    async with cluster.nodes(count=1, details=True):
+        annotations = {"devcluster/failing-sandbox": "-20"}
+        await create_pod(cluster, "p", annotations=annotations)
+        await asyncio.sleep(20)
+        assert await waiting(cluster) == ("ContainerCreating", "")
+        (line,) = [each for each in await told(cluster) if "Warning" in each]
+        assert line.startswith(
+            "Warning FailedCreatePodSandBox kubelet - Failed to create pod sandbox: "
+            "rpc error: code = Unknown desc = failed to setup network for sandbox "
+        )
+        assert line.endswith(": an annotation says so (x2)")
+        await asyncio.sleep(6)
+        assert "running" in (await container_of(cluster))["state"]
+
+
+async def test_images_are_pulled_as_long_as_an_annotation_says(
+    cluster: Cluster,
+) -> None:
+    """And the arguments of an image without a program are its command."""
+    container = {"name": "c", "image": "busybox:1", "args": ["sleep", "3"]}
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster,
+            "p",
+            restartPolicy="Never",
+            containers=[container],
+            annotations={"devcluster/pull-seconds": "7"},
+        )
+        seen = []
+        for until in (6.9, 7.1, 10.1):
+            await asyncio.sleep(until - asyncio.get_running_loop().time())
+            seen.append((await status_of(cluster, "p"))["phase"])
+    assert seen == ["Pending", "Running", "Succeeded"]
+
+
+async def test_a_restarted_program_takes_over_what_runs(cluster: Cluster) -> None:
+    """A crash loop, a probe and a job go on where they were."""
+    probe = {"exec": {"command": ["x"]}}
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "crash", annotations={"devcluster/exit-code": "1"})
+        await create_pod(
+            cluster,
+            "job",
+            restartPolicy="Never",
+            annotations={"devcluster/run-seconds": "60"},
+        )
+        await create_pod(
+            cluster,
+            "late",
+            containers=[{"name": "c", "image": "i", "readinessProbe": probe}],
+            annotations={"devcluster/failing-readiness": "-50"},
+        )
+        await asyncio.sleep(5)
+    await send(cluster, "DELETE", "/apis/storage.k8s.io/v1/storageclasses")
+    await send(cluster, "DELETE", "/apis/storage.k8s.io/v1/csidrivers")
+    await send(cluster, "DELETE", "/apis/storage.k8s.io/v1/csinodes")
+    await send(cluster, "DELETE", "/api/v1/nodes")
+    async with cluster.nodes(count=1, start_delay=0):
+        await asyncio.sleep(60)
+        assert (await container_of(cluster, "crash"))["restartCount"] == 3
+        assert (await status_of(cluster, "job"))["phase"] == "Succeeded"
+        assert await ready(cluster, "late") == (True, True, "True", 0)

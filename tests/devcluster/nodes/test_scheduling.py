@@ -387,3 +387,22 @@ async def test_a_budget_chooses_the_victims(cluster: Cluster) -> None:
             if "deletionTimestamp" in each["metadata"]
         ]
     assert deleted == ["other"]
+
+
+async def test_an_annotation_says_what_a_node_has(cluster: Cluster) -> None:
+    """A pod that waits for it is scheduled when the kubelet has reported it."""
+    async with cluster.nodes(count=2):
+        containers = requesting(example_gpu="1")
+        await create_pod(cluster, "p", containers=containers)
+        await asyncio.sleep(1)
+        assert await why(cluster, "p") == message(
+            2, "2 Insufficient example/gpu", f"2 {NOT_HELPFUL}"
+        )
+        capacity = {"devcluster/capacity": "cpu=2,example/gpu=1,memory=much"}
+        patch = {"metadata": {"annotations": capacity}}
+        await send(cluster, "PATCH", f"{CORE}/nodes/node-1", patch)
+        await asyncio.sleep(12)
+        assert (await nodes_of(cluster))["p"] == "node-1"
+        status = (await send(cluster, "GET", f"{CORE}/nodes/node-1"))["status"]
+        found = status["allocatable"]
+        assert (found["cpu"], found["memory"]) == ("2", "32Gi")
